@@ -1,13 +1,13 @@
 /**
- * Requests reach a real node one by one, as its sockets are read, with a look at everything else in between. Load that
- * is made inside the node's own process would come as one block instead, all who were answered together at once, and
- * nothing would be written while it is decided on.
+ * Makes requests arrive one by one, as on a real node whose sockets are read, with turns of the event loop in between.
+ * Load made inside the node's own process would otherwise arrive as one block: all clients that were answered together
+ * would ask together, and nothing would be written while commands are decided.
  */
 export class Arrivals {
   readonly #waiting: (() => void)[] = [];
   #running = false;
 
-  /** Resolves in a turn of the event loop of its own. */
+  /** Resolves in a separate turn of the event loop. */
   turn(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);

@@ -1,4 +1,4 @@
-/** Asks a shard for things, whatever carries the question, and does not take "not now" for an answer. */
+/** Sends requests to a shard over any transport, and repeats those that are refused for now. */
 import { systemClock } from "#app/node/system-clock.ts";
 import type { Digest } from "#base/digest.ts";
 import type { Command, CommandOf } from "#kernel/model/command.ts";
@@ -8,17 +8,17 @@ import type { ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
 
 export type AskerOptions = {
   readonly request: (request: ShardRequest) => Promise<ShardResponse>;
-  /** Blobs that are there to be named by results. */
+  /** Existing blobs that results may name. */
   readonly digests: readonly Digest[];
-  /** What the node had to say, for whoever wants to know why it refused. */
+  /** What the node reported, to explain refusals. */
   readonly reports: readonly string[];
 };
 
 export class Asker {
   readonly digests: readonly Digest[];
-  /** How often the node said that it had no room. */
+  /** How often the node was overloaded. */
   refused = 0;
-  /** How often it said that the shard was not its own: its lease ran out because the machine stood still. */
+  /** How often the node did not own the shard: its lease expired because the machine stalled. */
   homeless = 0;
   readonly #options: AskerOptions;
 
@@ -27,7 +27,7 @@ export class Asker {
     this.digests = options.digests;
   }
 
-  /** The reply to a command. One that the node has no room for is asked again; any other refusal ends the benchmark. */
+  /** The reply to a command. A command that is refused for now is repeated; any other refusal ends the benchmark. */
   async ask<K extends Command["kind"]>(shard: number, command: CommandOf<K>, waitMs = 0): Promise<Replies[K]> {
     for (;;) {
       const response = await this.#options.request({ kind: "command", shard, command: command as Command, waitMs });

@@ -1,4 +1,7 @@
-/** One hostile peer in a process of its own: `attacker.ts PORT NAME MS` attacks, comes back if sent away, and tells. */
+/**
+ * One hostile peer in a separate process: `attacker.ts PORT NAME MS` attacks, reconnects when disconnected, and
+ * reports.
+ */
 import { attackOnce, attacks } from "#h2/testing/attacks.ts";
 
 const [port, name, ms] = process.argv.slice(2);

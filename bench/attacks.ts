@@ -1,4 +1,4 @@
-/** What attacks on a node's port cost the node, and what somebody else notices of them. */
+/** What attacks on a node's port cost the node, and how they affect another caller. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -110,7 +110,7 @@ function firstLine(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Until the node's young generation is as large as it gets: what it grows by then is not an attack's doing. */
+/** Until the node's young generation has its full size: later growth is then due to the attack. */
 async function warmUp({ port }: Node, forMs: number): Promise<void> {
   const connect = () => connectH2({ host: "127.0.0.1", port, clock });
   const client = new GrpcClient({ clock, authority: `127.0.0.1:${port}`, connect });

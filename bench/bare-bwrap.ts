@@ -1,4 +1,4 @@
-/** What a sandbox costs by itself: the namespaces and mounts that actions get, and nothing of ours around it. */
+/** The cost of a sandbox alone: the namespaces and mounts that actions get, without our code around it. */
 import { execFileSync, spawn } from "node:child_process";
 
 const words = [
@@ -7,7 +7,7 @@ const words = [
   "--tmpfs /tmp --tmpfs /run --tmpfs /var/tmp --bind /usr /tmp/build --chdir /tmp/build --clearenv -- /bin/true",
 ].join(" ");
 
-/** Starts a second, from so many shells that do nothing else; undefined where it cannot be had. */
+/** Starts per second, from this many shells that do nothing else; undefined if bubblewrap is not available. */
 export function bareBwrap(count: number, atOnce: number): number | undefined {
   const each = Math.ceil(count / atOnce);
   const loop = `i=0; while [ $i -lt ${each} ]; do ${words} || exit 1; i=$((i+1)); done`;
@@ -21,7 +21,7 @@ export function bareBwrap(count: number, atOnce: number): number | undefined {
   return (each * atOnce) / ((performance.now() - beganMono) / 1_000);
 }
 
-/** Starts it again and again, from so many shells, until that is over. */
+/** Starts it again and again, from this many shells, until it is disposed of. */
 export function besideBwrap(shells: number): Disposable {
   const loop = `while ${words}; do :; done`;
   const options = { detached: true, stdio: "ignore" } as const;
@@ -30,6 +30,6 @@ export function besideBwrap(shells: number): Disposable {
     process.off("exit", end);
     for (const { pid, exitCode } of children) if (pid !== undefined && exitCode === null) process.kill(-pid, "SIGKILL");
   };
-  process.once("exit", end); // whatever ends the benchmark
+  process.once("exit", end); // however the benchmark ends
   return { [Symbol.dispose]: end };
 }

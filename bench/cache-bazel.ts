@@ -1,4 +1,4 @@
-/** A real Bazel before each cache: a build that nobody has made before, and the same again from the cache alone. */
+/** A real Bazel with each cache: a first build, and the same again from the cache alone. */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ export async function bazelBuilds(report: Report, entrants: readonly BazelEntran
   const bazel = new Bazel(makeWorkspace(folder, randomUUID()), join(folder, "bazel"));
   const rows: Figure[][] = [];
   try {
-    await bazel.build(["//..."], []); // so that nobody pays for what Bazel does first
+    await bazel.build(["//..."], []); // so that no contestant pays for Bazel's own start
     rows.push(["no cache", (await timed(bazel, [])).seconds, "", "", "", ""]);
     for (const { name, serving } of entrants) {
       if (!serving) continue;

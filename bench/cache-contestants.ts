@@ -1,4 +1,4 @@
-/** Who is measured by `bench cache`: a node of ours and bazel-remote, each with a folder and a process of its own. */
+/** The contestants of `bench cache`: a node of ours and bazel-remote, each with a separate folder and process. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,7 +44,7 @@ export async function startMillrace(sync: Sync): Promise<Serving> {
   return await listening(child, port, folder, "millrace");
 }
 
-/** Undefined where it is not installed. It syncs every file before it acknowledges. */
+/** Undefined if it is not installed. It syncs every file before it acknowledges. */
 export async function startBazelRemote(): Promise<Serving | undefined> {
   const program = process.env["BAZEL_REMOTE"] ?? findProgram("bazel-remote");
   if (program === undefined) return undefined;

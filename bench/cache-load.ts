@@ -1,6 +1,6 @@
 /**
- * The load of `bench cache`, in a process of its own, for any server of the Remote Execution API: small calls as bytes
- * laid out beforehand (bench/h2-load.ts), what goes before them and bulk by our own client.
+ * The load of `bench cache`, in a separate process, for any server of the Remote Execution API: small calls as bytes
+ * that are prepared beforehand (bench/h2-load.ts); setup and bulk use our own client.
  */
 import { createHash } from "node:crypto";
 import { frame } from "#grpc/outgoing.ts";
@@ -30,7 +30,7 @@ type Calls = {
   readonly connections: number;
   readonly streams: number;
   readonly calls: number;
-  /** Of how many blobs or actions the calls ask. */
+  /** How many different blobs or actions the calls ask for. */
   readonly of: number;
 };
 
@@ -193,7 +193,7 @@ type Digests = readonly { readonly hash: string; readonly sizeBytes: number }[];
 
 export const findSizeBytes = 16;
 
-/** Half of them missing, those that are there from all over the index. */
+/** Half of them missing; the existing ones from all over the index. */
 const findDigests = (no: number, digests: number, of: number): Digests =>
   Array.from({ length: digests }, (_, i) =>
     i % 2 === 0
@@ -201,7 +201,7 @@ const findDigests = (no: number, digests: number, of: number): Digests =>
       : { hash: sha256(`missing ${no} ${i}`), sizeBytes: findSizeBytes },
   );
 
-/** Too large for a server's window as it is at first, so by a client that minds it. A few calls, over and over. */
+/** Too large for a server's initial window, so by a client that respects it. A few calls, over and over. */
 async function find({ port, connections, streams, calls, of, digests }: Calls & { readonly digests: number }) {
   const asked = Array.from({ length: 8 }, (_, no) => findDigests(no, digests, of));
   const clients = Array.from({ length: connections }, () => clientOf(port));

@@ -1,4 +1,4 @@
-/** The build cache: what an operation costs the server, beside bazel-remote in the same run. */
+/** The build cache: the server's cost of an operation, compared with bazel-remote in the same run. */
 import { bazelBuilds } from "./cache-bazel.ts";
 import { findSizeBytes, type CacheAsked } from "./cache-load.ts";
 import { CacheLoad, startBazelRemote, startMillrace } from "./cache-contestants.ts";
@@ -76,7 +76,7 @@ async function smallCalls({ report, load, sizes, entrants }: Bench): Promise<Cos
     await load.ask({ kind: "fill", port: serving.port, blobs, sizeBytes: smallBytes });
     await load.ask({ kind: "fill-actions", port: serving.port, actions });
   }
-  // What is written in one round is new to the server; 16 x 8 keeps within the windows that servers begin with.
+  // What is written in one round is new to the server; 16 x 8 stays within the servers' initial windows.
   const shape = { connections: 16, streams: 8, calls };
   for (let round = -1; round < rounds; round += 1)
     for (const operation of operations)
@@ -119,7 +119,7 @@ const middles = (byOperation: ReadonlyMap<Operation, readonly Cost[]>): Readonly
     ]),
   );
 
-/** The lean client does not read statuses: an answer that is no answer is too short. */
+/** The minimal client does not read statuses: an answer without a result is too short. */
 function expectBytes(name: string, operation: Operation, bytesEach: number): void {
   const atLeast = { read: smallBytes, write: 5, action: 300 }[operation];
   if (bytesEach < atLeast) throw new Error(`${name}: ${operation} was answered with ${bytesEach} bytes a call`);
@@ -132,7 +132,7 @@ async function find({ report, load, sizes, entrants }: Bench): Promise<void> {
   const rows: Figure[][] = [];
   for (const { name, serving } of entrants) {
     if (!serving || name === oursSynced) continue;
-    // A file for each blob: a million would take it minutes.
+    // It has a file for each blob: a million would take minutes.
     const of = name === ours ? sizes.index : Math.min(sizes.index, 50_000);
     const memoryBefore = serving.memoryMb;
     const filled = await load.ask({ kind: "fill", port: serving.port, blobs: of, sizeBytes: findSizeBytes });

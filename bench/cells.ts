@@ -90,7 +90,7 @@ export async function measureCells(report: Report, bench: Bench, times: CellTime
 
 const stepsEach = [1, 8];
 
-/** One server's and this process's share, or this process's alone. */
+/** The server's and this process's share, or this process's alone. */
 export const cpuOf = ({ cpuUs, serverCpuUs }: Stretch): Figure =>
   serverCpuUs === undefined ? cpuUs : `${cpuUs.toFixed(0)} + ${serverCpuUs.toFixed(0)}`;
 

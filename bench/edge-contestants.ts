@@ -1,4 +1,4 @@
-/** Who is measured by `bench edge`, each in processes of its own. */
+/** The contestants of `bench edge`, each in separate processes. */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { processCpuUs, processMb } from "./measure.ts";
 import { fileVariable } from "./peers/blobs.ts";
 import { findProgram } from "./peers/install.ts";
 
-/** A server that runs, perhaps in several processes, each with a port of its own. */
+/** A running server, perhaps in several processes, each with its own port. */
 export class Serving {
   readonly ports: readonly number[];
   readonly #children: readonly ChildProcess[];
@@ -26,7 +26,7 @@ export class Serving {
     this.ports = ports;
     this.#children = children;
     this.#undo = undo;
-    process.once("exit", this.stop); // whatever ends the benchmark
+    process.once("exit", this.stop); // however the benchmark ends
   }
 
   get port(): number {
@@ -56,7 +56,7 @@ export async function startServer(kind: ServerKind, processes = 1): Promise<Serv
   return new Serving(ports, children);
 }
 
-/** Serves files, and knows nothing of gRPC: what HTTP/2 costs in C. Undefined where it is not installed. */
+/** Serves files, without gRPC: the cost of HTTP/2 in C. Undefined if it is not installed. */
 export async function startNghttpd(answerBytes: number, blobMib: number, threads = 1): Promise<Serving | undefined> {
   const program = findProgram("nghttpd");
   if (program === undefined) return undefined;
@@ -92,7 +92,7 @@ export const isOpen = (port: number): Promise<boolean> =>
     socket.once("error", () => resolve(false));
   });
 
-/** What is read as "file", by servers that are started inside: in the page cache, for it was just written. */
+/** The file that servers started inside read as "file": in the page cache, because it was just written. */
 export async function withBenchFile(mib: number, body: () => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "millrace-bench-file-"));
   try {

@@ -1,6 +1,6 @@
 /**
- * The load of `bench edge`, in a process of its own: small calls by bench/h2-load.ts, bulk by the client of src/h2.
- * Does what it is told over the process's channel, one thing at a time.
+ * The load of `bench edge`, in a separate process: small calls by bench/h2-load.ts, bulk by the client of src/h2.
+ * Receives its orders over the process's channel, one at a time.
  */
 import { createHash } from "node:crypto";
 import { MessageReader } from "#grpc/body/message-reader.ts";
@@ -40,7 +40,7 @@ export type Did = {
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** What came back, of every call. */
+  /** The size of every call's answer. */
   readonly bytesEach: number;
 };
 
@@ -130,7 +130,7 @@ async function write({ port, mib, chunk, tls }: Bulk): Promise<Did> {
 
 let held: readonly H2Socket[] = [];
 
-/** So many connections, each of which has made a call. */
+/** This many connections, each of which has made a call. */
 async function connectMany(port: number, connections: number): Promise<Did> {
   const startedMono = performance.now();
   const opened: H2Socket[] = [];

@@ -1,6 +1,6 @@
 /**
- * A server of `bench edge`, in a process of its own so that its CPU can be told from its clients'. Which one it is is
- * its only argument: one of ours, or a peer that runs on Node.
+ * A server of `bench edge`, in a separate process so that its CPU can be distinguished from its clients'. Its only
+ * argument says which one: one of ours, or a peer that runs on Node.
  */
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -47,7 +47,7 @@ async function* readGenerated({ resourceName, readLimit }: ReadRequest) {
   for (let left = readLimit; left > 0; left -= chunkBytes) yield { data };
 }
 
-/** The store reads into memory with room before the data, and the message is made around it. */
+/** The store reads into memory with space before the data, and the message is built around it. */
 async function* readLaid({ resourceName, readLimit }: ReadRequest) {
   if (resourceName === fileResource)
     return yield* fileMessages({ file: await benchFile(), length: readLimit, head: readResponseHead });
@@ -84,7 +84,7 @@ const hand = [
   [{ ...write, request: writeRequest }, writeAll],
 ] as unknown as Served;
 
-/** The room itself, with all its limits, and a server that lets everybody in. */
+/** The gRPC room alone, with all its limits, and a server that admits every caller. */
 async function serveRoom(methods: Served): Promise<number> {
   const server = new GrpcServer<unknown>({ clock: realClock, admit: () => undefined });
   for (const [method, handler] of methods) server.addMethod(method, handler);
@@ -97,7 +97,7 @@ async function serveRoom(methods: Served): Promise<number> {
   return port;
 }
 
-/** All that a node's port does for a call: who it is by its token, what it may, and metrics. */
+/** Everything that a node's port does for a call: authentication by token, policy, and metrics. */
 async function serveEdge(methods: Served, tls?: Tls): Promise<number> {
   const sha256 = createHash("sha256").update(bearer.slice("Bearer ".length)).digest("hex");
   const edge = await startEdge({
@@ -115,7 +115,7 @@ async function serveEdge(methods: Served, tls?: Tls): Promise<number> {
   return edge.ports[0] as number;
 }
 
-/** A certificate of its own making; undefined where there is no openssl. */
+/** With a self-signed certificate; undefined if there is no openssl. */
 async function serveTls(): Promise<number> {
   const made = selfSigned();
   if (!made) return 0;

@@ -1,4 +1,6 @@
-/** Many streams at once, each of which makes one call after the other: small ones, reads and writes of mixed sizes. */
+/**
+ * Many concurrent streams, each of which makes one call after the other: small ones, reads and writes of mixed sizes.
+ */
 import { createHash } from "node:crypto";
 import { Random } from "#base/random.ts";
 import { frame } from "#grpc/outgoing.ts";
@@ -31,7 +33,7 @@ export type StreamsDid = {
   readonly openMost: number;
 };
 
-/** A call that is made again and again: its messages, and how many bytes its answer has at least. */
+/** A call that is repeated: its messages, and the least size of its answer. */
 type Call = { readonly path: string; readonly messages: readonly Buffer[]; readonly answerBytes: number };
 
 const kib = 1024;

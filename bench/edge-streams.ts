@@ -1,4 +1,4 @@
-/** Ten thousand streams at once for a minute: nothing fails, and memory stays where it is. */
+/** Ten thousand concurrent streams for a minute: nothing fails, and memory does not grow. */
 import { EdgeLoad, startServer, withBenchFile } from "./edge-contestants.ts";
 import { median } from "./measure.ts";
 import type { Suite } from "./suite.ts";

@@ -1,4 +1,4 @@
-/** The front door: what a call and a MiB cost the server, beside other servers in the same run. */
+/** The port: the server's cost of a call and of a MiB, compared with other servers in the same run. */
 import { EdgeLoad, startNghttpd, startServer, withBenchFile, type Serving } from "./edge-contestants.ts";
 import type { ChunkSize } from "./peers/blobs.ts";
 import type { ServerKind } from "./edge-server.ts";
@@ -109,7 +109,7 @@ async function measureCalls(
 
 type Started = { readonly who: Contestant; readonly serving: Serving };
 
-/** Those that are there; whoever is not is said so in the table. */
+/** The available ones; the table says which are missing. */
 async function startAll(
   wanted: readonly Contestant[],
   blobMib: number,
@@ -129,7 +129,7 @@ async function startAll(
   return { started, absent, stop: () => started.forEach(({ serving }) => serving.stop()) };
 }
 
-/** All of them, in turns; the first round warms up and does not count. */
+/** All of them, in turns; the first round is a warm-up and does not count. */
 async function inTurns<T>(
   started: readonly Started[],
   rounds: number,
@@ -279,7 +279,7 @@ async function bulk(bench: Bench): Promise<void> {
   report.target({ what: "CPU ms a MiB written, the worse of both chunks", atMost: 1.7, got: Math.max(...writes) });
 }
 
-/** The same port with TLS 1.3, for the difference: there is no target, for encrypting is OpenSSL's work. */
+/** The same port with TLS 1.3, for the difference: there is no target, because encryption is OpenSSL's work. */
 async function tls(bench: Bench): Promise<void> {
   const { report, load, sizes } = bench;
   const serving = await startServer("edge-tls");

@@ -1,6 +1,6 @@
 /**
- * The load of `bench exec`, in a process of its own: a client of remote execution that uploads actions, has them
- * executed, so many at once, and notes when what was told of each.
+ * The load of `bench exec`, in a separate process: a client of remote execution that uploads actions, executes them
+ * with limited concurrency, and records the times of each.
  */
 import { createHash } from "node:crypto";
 import { noCommand } from "#doors/build/testing/build.ts";
@@ -22,7 +22,7 @@ import { decode, encode } from "#wire/message.ts";
 import { answering } from "./load-process.ts";
 
 export type ExecAsked =
-  /** Uploads so many actions, none of which is like another, with one input tree. */
+  /** Uploads this many different actions, with one input tree. */
   | {
       readonly kind: "prepare";
       readonly ports: readonly number[];
@@ -32,16 +32,16 @@ export type ExecAsked =
     }
   | { readonly kind: "execute"; readonly ports: readonly number[]; readonly batch: string; readonly atOnce: number };
 
-/** One action as its client saw it, and as its worker told it: on one machine the clocks are the same. */
+/** One action as its client saw it, and as its worker reported it: on one machine the clocks are the same. */
 export type Sample = {
   readonly name: string;
   readonly sentAtMs: number;
   readonly doneAtMs: number;
   readonly tookMs: number;
-  /** Of what follows, all in milliseconds. */
+  /** The following are all in milliseconds. */
   readonly workerStartAtMs: number;
   readonly stageMs: number;
-  /** From then until its claim is known to be held. */
+  /** From then until its claim is confirmed. */
   readonly confirmMs: number;
   readonly executeMs: number;
   /** From the shell's fork to the end of what it forked. */
@@ -52,10 +52,10 @@ export type Sample = {
 
 export type ExecDid = { readonly seconds: number; readonly samples: readonly Sample[] };
 
-/** Outlives what is asked for: connections are reused, as a build tool does. */
+/** Kept between orders: connections are reused, as a build tool does. */
 const clients = new Map<number, GrpcClient>();
 const prepared = new Map<string, readonly Digest[]>();
-/** By port and size: whoever has a tree is not sent it again. */
+/** By port and size: a tree is uploaded to each server only once. */
 const uploaded = new Map<string, Digest>();
 
 function clientAt(port: number): GrpcClient {

@@ -1,4 +1,4 @@
-/** Who is measured by `bench exec`: one node by itself, or three on one PostgreSQL with a shared folder behind them. */
+/** The contestants of `bench exec`: a single node, or three on one PostgreSQL with a shared folder behind them. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -106,7 +106,7 @@ export class ExecNodes {
     return { ownUs, ranUs };
   }
 
-  /** Ends them and hands out their journal, which knows when what was decided. */
+  /** Stops them and provides their journal, which has the times of all events. */
   async stop<T>(read: (journal: Journal) => Promise<T>): Promise<T> {
     const alive = this.#children.filter((child) => child.exitCode === null);
     const ended = alive.map((child) => once(child, "exit"));
@@ -125,13 +125,13 @@ export class ExecNodes {
     }
   }
 
-  /** The last lines that they wrote, for when something went wrong. */
+  /** The last lines that they logged, for when something went wrong. */
   get complaints(): string {
     const paths = this.#children.map((_, no) => join(this.#folder, `node-${no}`, "log"));
     return paths.map((path) => (existsSync(path) ? readFileSync(path, "utf8").slice(-2_000) : "")).join("");
   }
 
-  /** Without ceremony: what they would have to finish, and the folder with it, is nobody's any more. */
+  /** Killed at once: their unfinished work and their folder are not needed any more. */
   readonly #kill = (): void => {
     for (const child of this.#children) child.kill("SIGKILL");
     clearAway(this.#folder);
@@ -146,7 +146,7 @@ export class ExecNodes {
   }
 }
 
-/** Users of lanes have to be able to pass through it. */
+/** The users of lanes must be able to enter it. */
 function openFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "millrace-exec-"));
   chmodSync(folder, 0o711);
@@ -170,7 +170,7 @@ function startNode(folder: string, port: number, sandbox: SandboxKind, settings:
   }
 }
 
-/** For whoever wants to know what a node is busy with: $BENCH_PROFILE names a folder for CPU profiles. */
+/** To see what a node is busy with: $BENCH_PROFILE names a folder for CPU profiles. */
 function profileFlags(): readonly string[] {
   const folder = process.env["BENCH_PROFILE"];
   return folder === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${folder}`];
@@ -191,7 +191,7 @@ function childrenByParent(): ReadonlyMap<number, readonly number[]> {
   return found;
 }
 
-/** Whoever asks for actions. */
+/** The client of remote execution. */
 export class ExecLoad extends LoadProcess<ExecAsked, ExecDid> {
   constructor() {
     super("exec-load.ts", ["--max-semi-space-size=64"]);

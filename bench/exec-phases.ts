@@ -23,7 +23,7 @@ export const phases = [
 export type Phase = (typeof phases)[number];
 export type Phases = Readonly<Record<Phase, number>>;
 
-/** For people: what is in which. */
+/** For people: what each phase contains. */
 export const phasesExplained = [
   "queue: asked, action checked, job recorded, granted to a worker. claim: recorded, told. stage: action read, folder",
   "found, inputs laid out. confirm: what the answer to its start takes longer than that. spawn: launcher and shell,",
@@ -32,7 +32,7 @@ export const phasesExplained = [
   "the client told. Milliseconds, one action at a time, means.",
 ];
 
-/** Undefined where the journal knows of none of them. */
+/** Undefined if the journal has none of them. */
 export async function phasesOf(samples: readonly Sample[], journal: Journal): Promise<Phases | undefined> {
   const all: Phases[] = [];
   for (const sample of samples) {

@@ -20,7 +20,7 @@ export const exec: Suite = {
   ],
   async run(report, { smoke }) {
     const sizes = smoke ? brief : full;
-    // Nodes end with this process, and they do so on its way out.
+    // Nodes end with this process, as part of its exit.
     for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => process.exit(1));
     const load = new ExecLoad();
     const postgres = await startPostgres();
@@ -44,7 +44,7 @@ type Sizes = {
   /** No round begins later than this, apart from the first two: of one node, and of three. */
   readonly oneUntilMs: number;
   readonly threeUntilMs: number;
-  /** Actions that do not count, before all others: a node lives for days, and compiles what it does often. */
+  /** Warm-up actions, which do not count: a node lives for days, and compiles what it does often. */
   readonly warmUps: number;
   /** Of files in the input tree, and how many actions of each are executed one by one and together. */
   readonly trees: readonly { readonly files: number; readonly alone: number; readonly together: number }[];
@@ -69,7 +69,7 @@ const brief: Sizes = {
   trees: [{ files: 10, alone: 5, together: 20 }],
 };
 const atOnce = 16;
-/** Those that can be had here. */
+/** The kinds of sandbox available here. */
 const kindsHere = (): readonly SandboxKind[] => (bareBwrap(1, 1) === undefined ? ["plain"] : ["bubblewrap", "plain"]);
 
 type Bench = {
@@ -83,8 +83,8 @@ type Bench = {
 };
 
 /**
- * Of a node without sandbox, while as many shells as there are cores start `bwrap true` beside it. What a sandbox does
- * to its machine makes everything there slower, whoever has it made: that is not what a node does for an action in one.
+ * For a node without sandbox, while as many shells as there are cores start `bwrap true` beside it. Creating sandboxes
+ * makes everything on a machine slower: that part is not the node's own cost.
  */
 type Beside = { readonly rates: number[]; readonly ownMs: number[] };
 
@@ -144,7 +144,7 @@ async function measureBeside(bench: Bench, nodes: ExecNodes, round: number): Pro
   bench.beside.rates.push(rate);
 }
 
-/** What was prepared, so many at once; CPU is an action's. */
+/** Executes the prepared actions with limited concurrency; the CPU is per action. */
 async function execute({ load }: Bench, nodes: ExecNodes, batch: string, lanes: number) {
   const before = nodes.used;
   const { seconds, samples } = await load.ask({ kind: "execute", ports: nodes.ports, batch, atOnce: lanes });
@@ -164,7 +164,7 @@ async function warmUp({ load, sizes }: Bench, { ports }: ExecNodes, kind: Sandbo
 const isTime = ({ sizes, report }: Bench, round: number, untilMs: number): boolean =>
   round < Math.min(1, sizes.rounds) || (round < sizes.rounds && report.elapsedMs < untilMs);
 
-/** None where it does not work. */
+/** Undefined if it does not work. */
 async function measureThree(bench: Bench, server: PostgresServer): Promise<readonly Cell[]> {
   const all: Cell[] = [];
   for (const kind of bench.kinds) {
@@ -187,7 +187,7 @@ async function measureThree(bench: Bench, server: PostgresServer): Promise<reado
 async function measureRound(bench: Bench, nodes: ExecNodes, cells: readonly Cell[], round: number): Promise<void> {
   for (const [index, cell] of cells.entries()) {
     const { files, alone = 0, together = 0 } = bench.sizes.trees[index] ?? { files: 0 };
-    // Three share the cores of one, and take as long for a third; what does not count need not be as many, but every
+    // Three nodes share the cores of one, and take as long for a third of the actions; a warm-up needs fewer, but every
     // node has to have seen the tree.
     const share = cell.nodes * (round < 0 ? 4 : 1);
     for (const [count, lanes] of [

@@ -1,4 +1,4 @@
-/** How long does one task of a small tenant wait while a big one has a hundred thousand in line? */
+/** How long does one task of a small tenant wait while a big one has a hundred thousand queued? */
 import { systemClock } from "#app/node/system-clock.ts";
 import { percentile } from "./measure.ts";
 import type { Report } from "./report.ts";

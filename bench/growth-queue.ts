@@ -1,4 +1,4 @@
-/** The kernel alone, with so many one-task jobs waiting. */
+/** The kernel alone, with this many one-task jobs queued. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Command } from "#kernel/model/command.ts";
@@ -45,7 +45,7 @@ export function measureQueue(report: Report, sizes: readonly number[]): void {
     while (state.ready.size < size) submit(nextNo());
     collect();
     const bytesEach = (process.memoryUsage().heapUsed - emptyBytes) / size;
-    // While the queue was filled, nothing was claimed: V8 has thrown that code away by now.
+    // While the queue was filled nothing was claimed: V8 has discarded that code by now.
     for (let i = 0; i < warmUpCycles; i += 1) cycle();
     const touchedBefore = state.touched;
     const cpuUs = median(Array.from({ length: rounds }, () => cpuOf(cycle)));
@@ -79,7 +79,7 @@ function cpuOf(cycle: () => void): number {
   return (user + system) / cyclesPerRound;
 }
 
-/** Memory is told truly only after all garbage is gone. */
+/** Memory is exact only after a full garbage collection. */
 function collector(): () => void {
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc") as () => void;

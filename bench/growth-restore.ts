@@ -1,4 +1,4 @@
-/** A million tasks on SQLite: commands while they are written down in a snapshot, and how soon they are back. */
+/** A million tasks on SQLite: the latency of commands during a snapshot, and how soon a restart serves them again. */
 import { systemClock } from "#app/node/system-clock.ts";
 import { must } from "#base/assert.ts";
 import { loops, percentile } from "./measure.ts";
@@ -47,7 +47,7 @@ export async function measureRestore(report: Report, directory: string, tasks: n
 async function fillAndSnapshot(report: Report, directory: string, tasks: number) {
   await using rig = await Rig.start({
     store: { kind: "sqlite", directory },
-    // One is due when the log has grown by as much as the state weighs; filling alone does not get there.
+    // A snapshot is due when the log has grown by as much as the state's size; filling alone does not get there.
     snapshots: { logBytesMin: 1 },
   });
   const shard = must(rig.node.host.shards.get(0), "shard 0");
@@ -58,7 +58,7 @@ async function fillAndSnapshot(report: Report, directory: string, tasks: number)
   });
   const calm = await commandsUntil(rig, systemClock.sleep(1_000));
   const seqBefore = rig.node.status().shards[0]?.snapshotSeq ?? 0;
-  // Made due now, by understating what the state weighs until it has begun.
+  // Made due now, by understating the state's size until it has begun.
   const { bytes } = shard.state;
   shard.state.bytes = 0;
   const startedMono = performance.now();
@@ -78,7 +78,7 @@ async function fillAndSnapshot(report: Report, directory: string, tasks: number)
   };
 }
 
-/** Submits, claims and commits from a few clients until the promise is kept; answers every command's latency. */
+/** Submits, claims and commits from a few clients until the promise resolves; returns every command's latency. */
 async function commandsUntil(rig: Rig, over: Promise<void>): Promise<readonly number[]> {
   let isOver = false;
   const latenciesMs: number[] = [];

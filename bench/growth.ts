@@ -24,7 +24,7 @@ export const growth: Suite = {
       rmSync(directory, { recursive: true, force: true });
     }
     await measureFairness(report, smoke ? 5_000 : 100_000, smoke ? 10 : 50);
-    // Last, for its million jobs are garbage that slows down whatever comes after.
+    // Last, because its million jobs are garbage that slows down everything after it.
     measureQueue(report, smoke ? [1_000, 10_000] : [1_000, 10_000, 100_000, 1_000_000]);
   },
 };

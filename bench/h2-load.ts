@@ -1,9 +1,9 @@
 /**
- * A client that costs next to nothing: all requests of a connection are laid out as bytes beforehand, and as many are
- * sent as answers came in. It looks at frame headers only. Two profiles of headers:
- *   constant    the same for every call, so that after the first one all is indexed;
- *   changing    as a build client's: grpc-timeout and a value of 170 characters are new in every call, and put into the
- *               table by an encoder that indexes everything.
+ * A client with very little overhead: all requests of a connection are encoded beforehand, and one is sent for each
+ * answer that arrives. It reads only frame headers. Two profiles of headers:
+ * constant the same for every call, so that after the first one everything is indexed;
+ * changing like a build client's: grpc-timeout and a value of 170 characters are new in every call, and put into the
+ * table by an encoder that indexes everything.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -20,20 +20,23 @@ export type Load = {
   readonly profile: Profile;
   readonly connections: number;
   readonly streams: number;
-  /** Ends when so many calls were made, or when the time is up. */
+  /** Ends after this many calls, or when the time is up. */
   readonly calls: number;
   readonly forMs?: number;
   /** Of every request: a message with its prefix. */
   readonly body?: Buffer;
-  /** Instead of one body for all: that of a connection's call. What is under way must fit into the server's window. */
+  /**
+   * Instead of one body for all: the body of a connection's call. The calls in flight must fit into the server's
+   * window.
+   */
   readonly bodies?: (connection: number, call: number) => Buffer;
   readonly path?: string;
-  /** Says not who it is: to a server that does not ask. */
+  /** Sends no credentials: for a server that needs none. */
   readonly anonymous?: boolean;
   readonly tls?: boolean;
 };
 
-/** What came of it. */
+/** The outcome. */
 export type Loaded = {
   readonly calls: number;
   readonly seconds: number;
@@ -71,7 +74,7 @@ const staticNames = new Map([
   ["user-agent", 58],
 ]);
 
-/** HPACK as some clients speak it: whatever is not in the table is put there. */
+/** HPACK as some clients use it: everything that is not in the table is added. */
 class IndexAll {
   #table: { readonly name: string; readonly value: string }[] = [];
   #size = 0;
@@ -164,7 +167,7 @@ function layOut(profile: Profile, calls: number, seed: string, { path, anonymous
 
 const laidOut = new Map<string, Laid>();
 
-/** Laid out once, and sent to whoever is measured next. */
+/** Encoded once, and sent to each contestant. */
 function laidFor(profile: Profile, calls: number, at: number, body: Buffer): Laid {
   const key = `${profile}:${at}:${body.length}`;
   let laid = laidOut.get(key);
@@ -189,7 +192,7 @@ class Lane {
   readonly #done = Promise.withResolvers<void>();
   #sent = 0;
   #untilMono = 0;
-  /** Of the frame that ends in another chunk: bytes to come, or the piece of its header that is here. */
+  /** For a frame that ends in another chunk: bytes to come, or the part of its header that is here. */
   #skip = 0;
   #head = Buffer.alloc(0);
 
@@ -265,7 +268,7 @@ async function connected(port: number, tls: boolean): Promise<Socket> {
   return socket;
 }
 
-/** Prepares, then answers how to run: so that only the run itself is measured. */
+/** Prepares, then returns the function to run: so that only the run itself is measured. */
 export async function prepareLoad(load: Load): Promise<() => Promise<Loaded>> {
   const { ports, profile, connections, streams, calls, forMs = Number.POSITIVE_INFINITY, body = anyBody } = load;
   const { path = findMissing, anonymous = false, bodies } = load;

@@ -1,4 +1,4 @@
-/** The server of bench/h2.ts, in a process of its own so that its CPU can be told from its clients'. */
+/** The server of bench/h2.ts, in a separate process so that its CPU can be distinguished from its clients'. */
 import { createHash } from "node:crypto";
 import { ConstantHeaders } from "#h2/hpack/hpack-encoder.ts";
 import { listenH2 } from "#h2/server.ts";
@@ -20,7 +20,7 @@ const unary: StreamHandler = {
   onReset() {},
 };
 
-/** Takes whatever comes and hashes it, as a store of blobs would. */
+/** Receives and hashes everything, as a blob store would. */
 class Upload implements StreamHandler {
   readonly #hash = createHash("sha256");
 
@@ -33,7 +33,7 @@ class Upload implements StreamHandler {
   onReset(): void {}
 }
 
-/** Sends so many MiB from memory, as fast as it is taken. */
+/** Sends this many MiB from memory, as fast as the client reads. */
 class Bulk implements StreamHandler {
   #left: number;
 
@@ -71,7 +71,7 @@ const server = await listenH2({
   },
 });
 
-/** Whoever asks is told what was used so far. */
+/** Reports the CPU used so far on request. */
 process.on("message", () => process.send?.({ cpu: process.cpuUsage(), rss: process.memoryUsage().rss }));
 process.on("disconnect", () => process.exit(0));
 process.send?.({ port: server.port });

@@ -1,5 +1,5 @@
 /**
- * `node bin/node.js bench/h2.ts [--calls N]`: what the HTTP/2 room alone costs, without gRPC and protobuf: server CPU
+ * `node bin/node.js bench/h2.ts [--calls N]`: the cost of the HTTP/2 room alone, without gRPC and protobuf: server CPU
  * per call of 219 bytes up and 213 down with both header profiles, CPU per MiB of a download from memory and of an
  * upload that is hashed, and the memory of idle connections. Limits and defences are on, as always.
  * Not measured: latency under load, peers, TLS, files.

@@ -1,4 +1,4 @@
-/** The queue at the heart of it: how fast, how cheap, and against whom. */
+/** The durable queue: how fast, at what cost, and compared with other queues. */
 import { startPostgres } from "#testing/postgres.ts";
 import { cellOf, measureCells } from "./cells.ts";
 import { holdClaims } from "./claims.ts";

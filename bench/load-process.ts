@@ -1,4 +1,4 @@
-/** Whoever makes load, in a process of its own: it is told one thing at a time and answers what came of it. */
+/** A load generator in a separate process: it gets one order at a time and answers with the outcome. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ export class LoadProcess<Asked extends { readonly kind: string }, Did> {
   }
 }
 
-/** The other end: answers one question after the other, until whoever asks is gone. */
+/** The other end: handles one order after the other, until the parent is gone. */
 export function answering<Asked>(perform: (asked: Asked) => Promise<unknown>): void {
   process.on("disconnect", () => process.exit(0));
   process.on("message", (asked: Asked) => {

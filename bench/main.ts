@@ -58,7 +58,7 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(usage());
     return values.help ? exitCodes.done : exitCodes.wrongUse;
   }
-  // `npm run bench kernel --remote`, without the dashes between, is a setting of npm's, which hands it on like this.
+  // `npm run bench kernel --remote`, without the dashes in between, is an option of npm, which passes it on like this.
   const remote = values.remote || process.env["npm_config_remote"] === "true";
   const report = new Report(suite.name);
   report.say(`bench ${suite.name}: ${suite.about}`);

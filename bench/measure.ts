@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
 import type { PostgresServer } from "#testing/postgres.ts";
 
-/** CPU used by a whole PostgreSQL server so far, in microseconds; undefined where it cannot be told. */
+/** CPU used by a whole PostgreSQL server so far, in microseconds; undefined if it cannot be measured. */
 export type ServerCpu = () => number | undefined;
 
 const clockTicks = 100;
@@ -27,19 +27,19 @@ export async function serverCpu(server: Pick<PostgresServer, "url">): Promise<Se
   };
 }
 
-/** CPU used by one process so far, all its threads, in microseconds; NaN where it cannot be told. */
+/** CPU used by one process so far, all its threads, in microseconds; NaN if it cannot be measured. */
 export function processCpuUs(pid: number): number {
   const stat = statOf(pid);
   return stat ? (stat.own * 1_000_000) / clockTicks : Number.NaN;
 }
 
-/** CPU of a process, all its threads, and of those of its children that have ended and been waited for. */
+/** CPU of a process, all its threads, and of its children that have ended and been waited for. */
 export function processTimes(pid: number): { readonly ownUs: number; readonly endedUs: number } | undefined {
   const stat = statOf(pid);
   return stat && { ownUs: (stat.own * 1_000_000) / clockTicks, endedUs: (stat.ended * 1_000_000) / clockTicks };
 }
 
-/** Memory that a process has in use; NaN where it cannot be told. */
+/** Memory that a process has in use; NaN if it cannot be measured. */
 export function processMb(pid: number): number {
   try {
     const kib = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
@@ -61,7 +61,7 @@ function statOf(pid: number): { readonly parent: number; readonly own: number; r
     const at = (i: number): number => fields[i] ?? 0;
     return { parent: at(1), own: at(11) + at(12), ended: at(13) + at(14) };
   } catch {
-    return undefined; // not Linux, or it has ended meanwhile
+    return undefined; // not Linux, or it has ended in the meantime
   }
 }
 
@@ -74,7 +74,7 @@ export type Stretch = {
   readonly serverCpuUs: number | undefined;
 };
 
-/** Runs it and says how much of everything each of the `count` things took; `run` answers with the count. */
+/** Runs it and returns the time and CPU for each of the `count` things; `run` returns the count. */
 export async function stretch(run: () => Promise<number>, server?: ServerCpu): Promise<Stretch> {
   const cpuBefore = process.cpuUsage();
   const serverBefore = server?.();
@@ -98,7 +98,7 @@ export const median = (values: readonly number[]): number => percentile(values, 
 
 export type LoopLimits = { readonly atOnce: number; readonly forMs: number; readonly countMax?: number };
 
-/** Does `run` again and again, so many at once, until the time is up; answers the sum of what it answers. */
+/** Repeats `run`, with limited concurrency, until the time is up; returns the sum of its results. */
 export async function loops(limits: LoopLimits, run: (lane: number) => Promise<number>): Promise<number> {
   const { atOnce, forMs, countMax = Number.POSITIVE_INFINITY } = limits;
   const untilMono = performance.now() + forMs;

@@ -1,4 +1,4 @@
-/** What it costs to make messages of bytes and bytes of messages: our generated code beside the libraries'. */
+/** The cost of decoding and encoding messages: our generated code compared with libraries. */
 import { createHash } from "node:crypto";
 import type { Command, CommandOf } from "#kernel/model/command.ts";
 import type { Grant } from "#kernel/model/model.ts";
@@ -121,7 +121,7 @@ async function compareLibraries(report: Report, { smoke, peers }: BenchOptions):
 type Contestant = { readonly name: string; readonly decode: () => unknown; readonly encode: () => unknown };
 type Times = { readonly decodeUs: number; readonly encodeUs: number };
 
-/** A library whose bytes are not ours would do something else. */
+/** A library that writes other bytes would do something else. */
 function contestantOf(codec: Codec, { type: { typeName } }: Sample, bytes: Buffer): Contestant {
   const type = codec.type(typeName);
   const message = type.decode(bytes);
@@ -152,7 +152,7 @@ function cpuOf(run: () => unknown, count: number): number {
   return (user + system) / count;
 }
 
-/** A call of FindMissingBlobs: from bytes to the store's digests, and from those to bytes. */
+/** A call of FindMissingBlobs: from bytes to the store's digests, and back. */
 function measureByHand(report: Report, { smoke }: BenchOptions): void {
   const [sample] = samples;
   if (!sample) return;
@@ -184,7 +184,7 @@ function partsOf(digest: string): { readonly hash: string; readonly sizeBytes: n
   return { hash: digest.slice(0, slash), sizeBytes: Number(digest.slice(slash + 1)) };
 }
 
-/** From bytes to what the shard's host takes and back to bytes, beside JSON. */
+/** From bytes to the shard host's request and back to bytes, compared with JSON. */
 function measureWork(report: Report, { smoke }: BenchOptions): void {
   const exchanges = [submitMany(), commitOne(), commitMany(), reserveMany()];
   const rows = exchanges.flatMap(({ name, each, request, response }): Figure[][] => {

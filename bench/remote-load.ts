@@ -1,6 +1,6 @@
 /**
- * Submitters and executors of `bench kernel -- --remote`, in a process of their own: they reach the node through the
- * work protocol, as workers do. Does what it is told over the process's channel.
+ * Submitters and executors of `bench kernel -- --remote`, in a separate process: they reach the node through the work
+ * protocol, as workers do. Receives its orders over the process's channel.
  */
 import { systemClock } from "#app/node/system-clock.ts";
 import type { Digest } from "#base/digest.ts";
@@ -18,7 +18,7 @@ export type RemoteWork = {
   readonly tasks: number;
   /** Tasks of one job. */
   readonly tasksPerJob: number;
-  /** How many of everything go in one request. */
+  /** How many of each go into one request. */
   readonly batch: number;
   readonly submitters: number;
   readonly executors: number;
@@ -57,7 +57,7 @@ async function submitAll(asker: Asker, { tasks, tasksPerJob, batch, submitters }
   await Promise.all(Array.from({ length: submitters }, submitter));
 }
 
-/** Answers when the last task was committed; executors that still wait for more are let go a little later. */
+/** Resolves when the last task was committed; executors that still wait for more are stopped a little later. */
 async function executeAll(asker: Asker, { tasks, batch, executors }: Work): Promise<number> {
   let done = 0;
   let endedMono = 0;

@@ -1,6 +1,6 @@
 /**
- * The kernel as others reach it: a node with PostgreSQL and its port in one process, submitters and executors in
- * another, beside queues that work on the same PostgreSQL. End to end: from the first submission to the last commit.
+ * The kernel as clients reach it: a node with PostgreSQL and its port in one process, submitters and executors in
+ * another, compared with queues on the same PostgreSQL. End to end: from the first submission to the last commit.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -56,7 +56,7 @@ export async function remote(
   ];
   const rates = new Map<string, Rate[]>(contestants.map(({ name }) => [name, []]));
   const busyUs = (): number => (cpu() ?? 0) + nodes.history.cpuUs() + nodes.bare.cpuUs();
-  // Whatever runs for days is not judged by its first seconds, on code that is not compiled yet and on cold tables.
+  // A long-running server is not judged by its first seconds, on code that is not compiled yet and on cold tables.
   for (const { run } of contestants) await run(warmUp);
   for (let round = 0; round < sizes.rounds; round += 1)
     for (const { name, run } of contestants) {
@@ -70,7 +70,7 @@ export async function remote(
   );
 }
 
-/** What was left to do in the background, as history and forgetting, must not slow down the next. */
+/** Background work that is left, such as history and forgetting, must not slow down the next contestant. */
 async function quiet(busyUs: () => number): Promise<void> {
   const stepMs = 200;
   for (let tries = 0; tries < 50; tries += 1) {
@@ -84,7 +84,7 @@ type History = "history" | "bare";
 type Work = Omit<RemoteWork, "kind" | "address" | "token" | "digests">;
 type Load = LoadProcess<RemoteWork, RemoteDone>;
 
-/** CPU of a task: of the node, of the PostgreSQL server, and of whoever asks. */
+/** CPU per task: of the node, of the PostgreSQL server, and of the clients. */
 type Rate = {
   readonly perSecond: number;
   readonly nodeUs: number;
@@ -102,7 +102,7 @@ const middle = (rates: readonly Rate[]): Rate => ({
   clientUs: median(rates.map((one) => one.clientUs)),
 });
 
-/** A node in a process of its own, for as long as the benchmark lasts. */
+/** A node in a separate process, for as long as the benchmark lasts. */
 class RemoteNode implements Disposable {
   readonly #child: ChildProcess;
   readonly #reached: Pick<RemoteWork, "address" | "token" | "digests">;

@@ -5,7 +5,7 @@ import { cpus, loadavg } from "node:os";
 
 export type Figure = number | string;
 
-/** A promise about a figure. One whose figure could not be had is not shown, and never counts as kept. */
+/** A target for a figure. If the figure is missing the target is not shown as kept. */
 export type Target = {
   readonly what: string;
   readonly atLeast?: number;
@@ -57,7 +57,7 @@ export class Report {
     this.#targets.push(target);
   }
 
-  /** Prints what remains and answers the exit code. */
+  /** Prints the rest and returns the exit code. */
   end(options: {
     readonly check: boolean;
     readonly json: string | undefined;
@@ -98,7 +98,7 @@ function lineOf(target: Target): readonly Figure[] {
   return [what, wanted, got === undefined ? (missing ?? "-") : rounded(got), verdictOf(target)];
 }
 
-/** Three digits say as much as a busy machine can. */
+/** Three digits are all that a busy machine can give. */
 export function rounded(value: number): Figure {
   if (!Number.isFinite(value)) return "-";
   const size = Math.abs(value);
@@ -132,7 +132,7 @@ type Machine = {
   readonly stolenShare: number;
 };
 
-/** Idle, stolen and all ticks since the machine started; zeros where that is not told. */
+/** Idle, stolen and all ticks since the machine started; zeros if they are not available. */
 function cpuTicks(): { readonly idle: number; readonly stolen: number; readonly all: number } {
   try {
     const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");

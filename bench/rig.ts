@@ -1,4 +1,4 @@
-/** The real node over a real store, in this process, with nothing left behind afterwards. */
+/** The real node over a real store, in this process; cleans up everything afterwards. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -70,7 +70,7 @@ export class Rig extends Asker implements AsyncDisposable {
       ...(options.snapshots && { snapshots: options.snapshots }),
       ...(options.archiver && { archiver: options.archiver }),
       projector: { ...options.projector, history },
-      // A machine that stands still for seconds, as shared ones do, must not make the node lose its shards.
+      // A machine that stalls for seconds, as shared ones do, must not make the node lose its shards.
       keeper: { leaseMs: 60_000 },
       report: (doing, error) => void reports.push(`${doing}: ${String(error)}`),
     });
@@ -120,8 +120,8 @@ function counting(journal: Journal, log: LogCount): Journal {
 const blobsCount = 3_000;
 
 /**
- * Results are few and small and stay in memory. The log's archived segments are checked like any blob and then thrown
- * away: a minute of them would be the benchmark's memory.
+ * Results are few and small and stay in memory. The log's archived segments are checked like any blob and then dropped:
+ * a minute of them would fill the benchmark's memory.
  */
 async function blobStore(): Promise<{ readonly blobs: BlobStore; readonly digests: readonly Digest[] }> {
   const results = createMemoryBlobs({ clock: systemClock, sizeBytesMax: 1 << 20 });

@@ -1,6 +1,6 @@
 /**
- * One contestant of the comparison of queues, in a process of its own: in one process the garbage of the others would
- * make V8 throw away the code of whoever waits for its turn, and each would begin every round anew.
+ * One contestant of the comparison of queues, in a separate process: in one process the garbage of the others would
+ * make V8 discard the code of a waiting contestant, and each would start every round cold.
  */
 import { systemClock } from "#app/node/system-clock.ts";
 import { serverCpu, stretch, type ServerCpu, type Stretch } from "./measure.ts";
@@ -13,7 +13,7 @@ import { drain, enqueue } from "./throughput.ts";
 import type { Bringing } from "./work.ts";
 
 export type OwnWay = { readonly history: boolean; readonly tasksPerJob: number; readonly bringing: Bringing };
-/** Ours in one of its ways, the queue written by hand, or a library by its name. */
+/** Ours in one of its modes, the hand-written queue, or a library by its name. */
 export type Who = { readonly own: OwnWay } | { readonly byHand: true } | { readonly library: string };
 
 export type RivalAsked =
@@ -64,10 +64,10 @@ async function ownContestant(
 /** Each claims as many as the libraries' workers do. */
 const atOnce = { executors: 8, claim: 500 };
 
-/** A node keeps what has ended for ten seconds; here that long a wait would come before every round. */
+/** A node keeps ended jobs for ten seconds; here that long a wait would come before every round. */
 const forgetting = { endedKeepMs: 1_000, forgetEveryMs: 500 };
 
-/** What one round leaves to do, history and forgetting, is done before the next begins. */
+/** The background work of one round, history and forgetting, is done before the next begins. */
 async function restored({ node }: Rig): Promise<void> {
   const isDone = (): boolean =>
     [...node.host.shards.values()].every(({ state }) => state.jobs.size === 0) &&

@@ -1,6 +1,6 @@
 /**
- * Claim + complete against other queues on the same PostgreSQL: each in a process of its own, in turns, so that a noisy
- * neighbour hits all alike.
+ * Claim + complete compared with other queues on the same PostgreSQL: each in a separate process, in turns, so that
+ * noise affects all alike.
  */
 import type { PostgresServer } from "#testing/postgres.ts";
 import { LoadProcess } from "./load-process.ts";
@@ -45,7 +45,7 @@ export async function compare(report: Report, server: PostgresServer, options: R
   const more = [await must({ own: ways.oneByOne }), await must({ own: ways.bareStages })];
   const byHand = await must({ byHand: true });
   const asked: { readonly name: string; readonly it: Rival | { readonly missing: string } }[] = [];
-  // One after the other: the first to ask installs them.
+  // One after the other: the first one installs them.
   for (const name of peers ? libraryNames : []) asked.push({ name, it: await start({ library: name }) });
   const found = asked.flatMap(({ it }) => ("missing" in it ? [] : [it]));
   const all = [history, bare, stages, ...more, byHand, ...found];
@@ -68,7 +68,7 @@ const ways = {
 
 const warmUps = 2;
 
-/** So many tasks for each one of the others', so that a round of ours, too, lasts longer than a second. */
+/** This many tasks for each one of the others', so that a round of ours, too, lasts longer than a second. */
 const ownTasks = 3;
 
 export const notAsked: readonly Library[] = libraryNames.map((name) => ({
@@ -108,8 +108,8 @@ function judge(
   report.figure("ratio_to_hand_written", bare.perSecond / byHand.perSecond);
   const what = "claim+complete without history / SKIP LOCKED by hand";
   report.target({ what, atLeast: 1.5, got: bare.perSecond / byHand.perSecond });
-  // What is queued by the hundred is one job here. Jobs of one task each can be cancelled, listed and waited for one by
-  // one, which costs as much again: both ratios are shown.
+  // A hundred queued tasks are one job here. Jobs of one task each can be cancelled, listed and awaited one by one,
+  // which costs as much again: both ratios are shown.
   for (const name of libraryNames) {
     const rival = all.find((one) => isOf(name, one));
     const missing = absent.filter((one) => one.name === name).map(why)[0] ?? "it gave no figure";

@@ -1,4 +1,4 @@
-/** What it costs to start a process, to put it into a sandbox, and to lay out its input tree. */
+/** The cost of starting a process, of putting it into a sandbox, and of staging its input tree. */
 import { spawn as spawnChild } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -41,9 +41,9 @@ const words = ["/bin/true"];
 
 type Contestant = {
   readonly name: string;
-  /** Calls back when the process was asked for: what this loop had to wait. */
+  /** Calls back when the process was requested: how long this event loop was blocked. */
   readonly start: (asked: () => void) => Promise<void>;
-  /** CPU of whatever starts it, besides this process, so far. */
+  /** CPU so far of the process that starts it, besides this one. */
   readonly helperCpuUs?: () => number;
 };
 
@@ -60,7 +60,7 @@ type Row = {
 async function compareStarts(report: Report, { smoke }: BenchOptions, home: string): Promise<void> {
   const count = smoke ? 8 : 200;
   const rows: Row[] = [];
-  // Pages that were written to: they are what a fork has to look at.
+  // Touched pages: a fork has to look at them.
   for (const ballastMb of smoke ? [0] : [0, 512]) {
     const ballast = Buffer.alloc(ballastMb * 1024 * 1024, 1);
     rows.push(await measure(childProcess(`child_process, ${ballastMb} MB`), ballastMb > 0 ? count / 4 : count));
@@ -70,7 +70,7 @@ async function compareStarts(report: Report, { smoke }: BenchOptions, home: stri
       rows.push(await measure(found.contestant, count));
       await found.sandbox.close({ quit: true });
     }
-    if (ballast.length === 1) report.say(""); // so that it lives until here
+    if (ballast.length === 1) report.say(""); // keeps it alive until here
   }
   const bare = bareBwrap(count, lanes);
   if (bare !== undefined)

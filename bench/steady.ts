@@ -4,7 +4,7 @@ import type { Report } from "./report.ts";
 import { Rig, type Store } from "./rig.ts";
 import { endToEnd } from "./throughput.ts";
 
-/** New work is refused, and asked for again, while the history is this far behind. */
+/** New work is refused, and submitted again, while the history is this far behind. */
 const lagMsMax = 1_000;
 
 export async function steadyState(report: Report, store: Store, forMs: number): Promise<void> {
@@ -17,7 +17,7 @@ export async function steadyState(report: Report, store: Store, forMs: number): 
   const { perSecond, cpuUs, p50Ms, p99Ms, count } = await endToEnd(rig, { tasksPerJob: 1 }, forMs);
   clearInterval(watch);
   const third = Math.max(1, Math.floor(lagsMs.length / 3));
-  // The first third is for getting there.
+  // The first third is a warm-up.
   const [middle, late] = [median(lagsMs.slice(third, 2 * third)), median(lagsMs.slice(-third))];
   const worst = Math.max(0, ...lagsMs);
   report.table(

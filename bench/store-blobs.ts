@@ -1,4 +1,4 @@
-/** Blobs that follow from a number, and many hands that do things with them at once. */
+/** Blobs derived from a number, and many concurrent users of them. */
 import { hash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
 

@@ -1,4 +1,4 @@
-/** Why a reader had to wait: while memory was collected, or because the machine had no core for this thread. */
+/** Why a reader had to wait: for a garbage collection, or because the machine had no free core for this thread. */
 import { closeSync, openSync, readSync } from "node:fs";
 import { constants, PerformanceObserver, type PerformanceEntry } from "node:perf_hooks";
 
@@ -6,7 +6,7 @@ export type Pauses = { readonly count: number; readonly ms: number; readonly lon
 
 type Collection = { readonly fromMono: number; readonly toMono: number; readonly isYoung: boolean };
 
-/** A reader has been answered: when, and how long this thread had stood in line for a core since it began. */
+/** A reader was answered: when, and how long this thread had waited for a core since it began. */
 type Answer = { readonly dueMono: number; readonly endMono: number; readonly lineMs: number };
 
 export class Waits {
@@ -33,7 +33,7 @@ export class Waits {
   }
 
   async end(): Promise<void> {
-    await new Promise(setImmediate); // the last ones are told a turn later
+    await new Promise(setImmediate); // the last ones are reported a turn later
     this.#note(this.#observer.takeRecords());
     this.#observer.disconnect();
     this.#line.close();
@@ -50,7 +50,7 @@ export class Waits {
     return { count: all.length, ms: lengths.reduce((a, b) => a + b, 0), longestMs: Math.max(0, ...lengths) };
   }
 
-  /** Of those who waited longer, what they waited for most of the time. */
+  /** For readers that waited longer, what they waited for most of the time. */
   causes(longerThanMs: number): { readonly collections: number; readonly noCore: number; readonly other: number } {
     const causes = { collections: 0, noCore: 0, other: 0 };
     for (const [i, { dueMono, endMono }] of this.#answers.entries()) {
@@ -69,7 +69,7 @@ export class Waits {
     return this.#collections.reduce((sum, one) => sum + Math.max(0, both(one)), 0);
   }
 
-  /** Since the last answer before this reader came: others may have waited in the same line. */
+  /** Since the last answer before this reader came: others may have waited for the same core. */
   #inLineMs(index: number): number {
     const { dueMono = 0, lineMs = 0 } = this.#answers[index] ?? {};
     let before = index - 1;
@@ -78,7 +78,7 @@ export class Waits {
   }
 }
 
-/** How long this thread was ready to run and did not; always 0 where the system does not say. */
+/** How long this thread was ready to run and did not run; always 0 if the system does not say. */
 class WaitingLine {
   readonly #fd: number | undefined;
   readonly #text = Buffer.alloc(100);

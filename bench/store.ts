@@ -1,4 +1,4 @@
-/** The disk store by itself: what each thing costs, and what a million blobs do to it. */
+/** The disk store alone: the cost of each operation, and what a million blobs do to it. */
 import { spawnSync } from "node:child_process";
 import { hash, randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -25,7 +25,7 @@ export const store: Suite = {
   async run(report, { smoke }) {
     const folder = mkdtempSync(join(tmpdir(), "millrace-bench-store-"));
     try {
-      // This one first: what the other leaves in memory would be collected while somebody reads.
+      // This one first: garbage of the other would be collected while readers are measured.
       await million(report, join(folder, "million"), smoke ? 20_000 : 1_000_000);
       await operations(report, join(folder, "operations"), smoke ? 2_000 : 100_000);
     } finally {
@@ -36,7 +36,7 @@ export const store: Suite = {
 
 const blobBytes = 4_096;
 
-/** CPU of this process, all its threads, for each of so many. */
+/** CPU of this process, all its threads, for each of this many. */
 async function cpuUs(count: number, work: () => Promise<void> | void): Promise<number> {
   const before = process.cpuUsage();
   await work();
@@ -199,7 +199,7 @@ function whyRows(waits: Waits): readonly (readonly [string, string])[] {
   ];
 }
 
-/** Readers come at their own times: one who comes while the loop is held has waited. Timers come early by a bit. */
+/** Readers come at fixed times: one that comes while the event loop is blocked has waited. Timers fire a bit early. */
 const arrivalMs = 2;
 const readsMin = 1_000;
 

@@ -2,7 +2,7 @@
 // dependency, one package per platform. The files in bin/ are plain JavaScript because they are the
 // only ones that must run on whatever Node the user has (20 or later).
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { createRequire, runMain } from "node:module";
 import { constants } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
@@ -73,10 +73,12 @@ export function explainMissing({ target, packageName, path }, problem) {
 
 /**
  * Runs `args` (a script and its arguments, or node's own flags) on Node 26 or later: in this very
- * process if it is new enough, and otherwise in the pinned Node.
+ * process if it is new enough, and otherwise in the pinned Node. With `tether` a second process learns
+ * by its channel ("disconnect") that this one has ended, also by kill -9.
  * @param {readonly string[]} args
+ * @param {{ tether?: boolean }} [options]
  */
-export function runOnPinnedNode(args) {
+export function runOnPinnedNode(args, { tether = false } = {}) {
   const script = args[0];
   const recentEnough = Number(process.versions.node.split(".")[0]) >= neededMajor;
   const wantsFlags = script === undefined || script.startsWith("-");
@@ -88,14 +90,14 @@ export function runOnPinnedNode(args) {
     return;
   }
   if (recentEnough) {
-    runChild(process.execPath, [...preload, ...args], (problem) =>
+    runChild(process.execPath, [...preload, ...args], tether, (problem) =>
       fail(`millrace: cannot start ${process.execPath}: ${problem}\n`),
     );
     return;
   }
   const found = findPinnedNode();
   if (!found.path) return fail(explainMissing(found));
-  runChild(found.path, [...preload, ...args], (problem) => fail(explainMissing(found, problem)));
+  runChild(found.path, [...preload, ...args], tether, (problem) => fail(explainMissing(found, problem)));
 }
 
 /** @type {Readonly<Record<string, string>>} what Node needs and small systems lack */
@@ -123,10 +125,14 @@ function typeStrippingFlags() {
 /**
  * @param {string} command
  * @param {readonly string[]} args
+ * @param {boolean} tether
  * @param {(problem: string) => void} onCannotStart
  */
-function runChild(command, args, onCannotStart) {
-  const child = spawn(command, args, { stdio: "inherit" });
+function runChild(command, args, tether, onCannotStart) {
+  const child = spawn(command, args, {
+    stdio: tether ? ["inherit", "inherit", "inherit", "ipc"] : "inherit",
+  });
+  if (tether) endWithNpm(child);
   /** @type {NodeJS.Signals[]} */
   const forwarded = process.platform === "win32" ? [] : ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2"];
   for (const signal of forwarded) {
@@ -153,6 +159,33 @@ function runChild(command, args, onCannotStart) {
     process.kill(process.pid, signal);
     process.exitCode = 128 + constants.signals[signal];
   });
+}
+
+/**
+ * npm that is killed with -9 cannot pass that on, and `npm start` would leave a node behind. Only below npm: a shell
+ * that has started a node in the background may end before it.
+ * @param {import("node:child_process").ChildProcess} child
+ */
+function endWithNpm(child) {
+  if (process.platform === "win32" || !process.env["npm_lifecycle_event"]) return;
+  const parents = parentsText();
+  const look = setInterval(() => {
+    if (parentsText() === parents) return;
+    clearInterval(look);
+    child.kill("SIGTERM");
+  }, 500);
+  look.unref();
+}
+
+/** The parent and, where the system tells, the parent's parent: npm runs a script in a shell. */
+function parentsText() {
+  const parent = process.ppid;
+  try {
+    const stat = readFileSync(`/proc/${parent}/stat`, "latin1");
+    return `${parent} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]}`;
+  } catch {
+    return `${parent}`;
+  }
 }
 
 /** @param {string} message */

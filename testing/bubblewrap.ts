@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 
-/** Why tests in bubblewrap cannot run here, as the reason to skip them; false where they can. */
+/** Why tests in bubblewrap cannot run here, as their reason to skip; false if they can. */
 export function bwrapMissing(): string | false {
   if (process.platform !== "linux") return "needs linux: namespaces";
   try {

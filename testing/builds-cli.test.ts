@@ -40,12 +40,12 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
       headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${running.owner}` },
     });
 
-  test("before the first one, a list says how to have one", async () => {
+  test("before the first build, the list says how to submit one", async () => {
     deepEqual((await run("build", "list")).out, ["no builds yet; submit one with: millrace build submit build.yaml"]);
     deepEqual((await run("build", "list", "--json")).out, []);
   });
 
-  test("files and folders beside the file are inputs, with their modes and links", async () => {
+  test("files and folders beside the build file are inputs, with their modes and links", async () => {
     await mkdir(join(path, "src/empty"), { recursive: true });
     await write("src/corn", "corn\n");
     await symlink("corn", join(path, "src/again"));
@@ -73,7 +73,7 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     deepEqual([cancelled.code, cancelled.out], [1, [`${build} had already ended: succeeded`]]);
   });
 
-  test("what was made is fetched, and what was not is named", async () => {
+  test("outputs are fetched, and a missing output is named", async () => {
     const line = "echo '#!/bin/sh' > out/run && chmod +x out/run && : > out/nothing";
     const made = { make: { run: line, outputs: ["out/run", "out/nothing"] } };
     const file = await write("made.json", JSON.stringify({ actions: made }));
@@ -89,13 +89,13 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     deepEqual([not.code, not.notes], [1, ["build get: make made no file bread; it made out/nothing, out/run"]]);
   });
 
-  test("an action of a build that was not in the cache is known to who asks why", async () => {
+  test("`why` explains an action of a build that was not in the cache", async () => {
     const file = await write("miss.yaml", '{ actions: { rare: { run: "echo rare > o", outputs: [o] } } }');
     equal((await run("build", "submit", file, "--follow")).code, 0);
     match((await run("cache", "why", "--json")).out.join("\n"), /rare/);
   });
 
-  test("a build that fails says so, and in JSON what became of each action", async () => {
+  test("a failed build says so, and in JSON the outcome of each action", async () => {
     const file = await write("bad.yaml", '{ actions: { bad: { run: "echo no corn >&2; exit 1" } } }');
     const { code, out } = await run("build", "submit", file, "--follow", "--json");
     equal(code, 1);
@@ -105,7 +105,7 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     match(out.join("\n"), /"message":"exit code 1: no corn"/);
   });
 
-  test("a mistake in the file is named with its place, and a missing file by its name", async () => {
+  test("a mistake in the file is reported with its path, and a missing file by its name", async () => {
     const typo = await run("build", "submit", await write("typo.yaml", "actions:\n  a:\n    rum: true\n"));
     equal(typo.code, 1);
     match(typo.notes.join("\n"), /actions\.a\.rum \(line 3\): there is no such setting|actions\.a\.run/);
@@ -117,7 +117,7 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     equal((await run("build", "show")).code, 2);
   });
 
-  test("over HTTP: a document, a request that is repeated, a stream of news", async () => {
+  test("over HTTP: a document, a repeated request, a stream of events", async () => {
     const body = JSON.stringify({ name: "web", actions: { a: { run: "echo hello > o", outputs: ["o"] } } });
     const post = async (text = body) =>
       await http("", { method: "POST", body: text, headers: { "idempotency-key": "web-1" } });
@@ -136,7 +136,7 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     ]);
   });
 
-  test("over HTTP: what is wrong is told, with the status that says whose mistake it is", async () => {
+  test("over HTTP: errors are reported, with the status that says whose mistake it is", async () => {
     const post = async (body: unknown) => await http("", { method: "POST", body: JSON.stringify(body) });
     equal((await http("", { method: "POST", body: "{" })).status, 400);
     equal((await post({ actions: { a: { run: "a", inputs: ["local"] } } })).status, 400);

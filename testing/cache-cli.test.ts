@@ -57,7 +57,7 @@ describe("millrace cache", () => {
     return (JSON.parse(out[0] ?? "") as { digest: string }).digest;
   }
 
-  test("what is put can be got, and is counted", async () => {
+  test("a blob that was put can be read, and is counted", async () => {
     const digest = await put("some.txt", "to the mill");
     equal(digest, digestOf(Buffer.from("to the mill")));
     const back = join(path, "back.txt");
@@ -68,14 +68,14 @@ describe("millrace cache", () => {
     match((await run("cache", "stat")).out[0] ?? "", /^used +\S+ of \S+/);
   });
 
-  test("what is not there, and what is no digest, is said so", async () => {
+  test("a missing blob and an invalid digest are reported", async () => {
     const gone = await run("cache", "get", `${"0".repeat(64)}/7`);
     deepEqual([gone.code, gone.notes[0]?.startsWith("ask the cache: not-found")], [1, true]);
     equal((await run("cache", "get", "nonsense")).code, 2);
     equal((await run("cache", "gc", "all")).code, 2);
   });
 
-  test("everything is verified, and nothing is evicted that is promised", async () => {
+  test("everything is verified, and promised blobs are not evicted", async () => {
     const digest = await put("kept.txt", "kept");
     const verified = await run("cache", "verify");
     equal(verified.code, 0);
@@ -84,7 +84,7 @@ describe("millrace cache", () => {
     equal((await run("cache", "get", digest, join(path, "still.txt"))).code, 0);
   });
 
-  test("a miss is explained: by target, by action, in words and in JSON", async () => {
+  test("a miss is explained: by target, by action, as text and in JSON", async () => {
     const client = new GrpcClient({
       clock: realClock,
       connect: () => connectH2({ host: "127.0.0.1", port: running.edgePorts[0] ?? 0, clock: realClock }),
@@ -131,7 +131,7 @@ describe("millrace cache", () => {
       const json = await run("cache", "why", now, "--json");
       equal((JSON.parse(json.out[0] ?? "") as { verdict: string }).verdict, "differs");
       match((await run("cache", "why", "//other:one")).out[0] ?? "", /no action of \/\/other:one has missed/);
-      // What is taken back misses, and is explained as that; what is believed again does not.
+      // A revoked result is a miss, and is explained as such; after the rule is removed it is a hit again.
       const known = { ...asked, actionDigest: named(old) };
       await client.unary(ActionCache.methods.getActionResult, known, { metadata });
       const revoked = await run("cache", "revoke", "--all", "--last", "1h", "--why", "bad compiler", "--json");

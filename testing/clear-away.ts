@@ -1,4 +1,4 @@
-/** Removes a test's folder in which something may still write: what was just killed, or a launcher that lingers. */
+/** Removes a test's folder in which a process may still write: one that was just killed, or a lingering launcher. */
 import { rmSync } from "node:fs";
 
 export function clearAway(folder: string): void {

@@ -1,4 +1,4 @@
-/** One command line against a node's data folder, and all that it said. */
+/** Runs one command line against a node's data folder, and collects its whole output. */
 import { runLine } from "#cli/line.ts";
 
 export async function cliLine(data: string, ...args: readonly string[]) {
@@ -10,7 +10,6 @@ export async function cliLine(data: string, ...args: readonly string[]) {
     out: (line) => out.push(line),
     note: (line) => notes.push(line),
     progress: () => {},
-    connect: () => Promise.reject(new Error("commands that ask over HTTP do not need this")),
   });
   return { code, out, notes };
 }

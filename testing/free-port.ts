@@ -2,8 +2,8 @@ import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
 /**
- * A port to listen on that can be had again after a restart. Not port 0: the system would choose from the range that it
- * also gives to outgoing connections, and one of those could hold our port then.
+ * A port to listen on that is available again after a restart. Not port 0: the system would choose from the range that
+ * it also uses for outgoing connections, and one of those could then hold our port.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries += 1) {

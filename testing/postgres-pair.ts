@@ -1,4 +1,4 @@
-// A primary and a synchronous standby, for tests of what is acknowledged while the standby is away.
+// A primary and a synchronous standby, for tests of what is acknowledged while the standby is unavailable.
 import pg from "pg";
 import { startPostgres, type PostgresServer, type StartedPostgres } from "./postgres.ts";
 import { until } from "./until.ts";
@@ -8,7 +8,7 @@ const standbyName = "second";
 export type StartedPair = {
   /** False, or why there are no servers: the `skip` of every test that needs them. */
   readonly skip: false | string;
-  /** The servers; throws where `skip` is set. */
+  /** The servers; throws if `skip` is set. */
   pair(): PostgresPair;
   stop(): Promise<void>;
 };
@@ -62,7 +62,7 @@ export class PostgresPair {
     return await this.primary.freshDatabase();
   }
 
-  /** The standby stops to confirm anything, though its connection stays: commits wait until `thaw`. */
+  /** The standby stops confirming commits, though its connection stays: commits wait until `thaw`. */
   async freeze(): Promise<void> {
     const client = new pg.Client(this.standby.url());
     await client.connect();
@@ -86,7 +86,7 @@ export class PostgresPair {
     return (await this.admin.query<{ pid: number }>(text)).rows.map(({ pid }) => pid);
   }
 
-  /** Resolves when a commit waits for the standby, in a session that is not one of `known`; answers with that. */
+  /** Resolves when a commit waits for the standby, in a session that is not one of `known`; returns that session. */
   async waiting(known: readonly number[] = []): Promise<number> {
     let found: number | undefined;
     await until("a commit waits for the standby", async () => {
@@ -96,7 +96,7 @@ export class PostgresPair {
     return found ?? 0;
   }
 
-  /** Ends the one wait that there is as an administrator may: the commit stays, and the standby does not have it. */
+  /** Ends the one pending wait as an administrator may: the commit stays, and the standby does not have it. */
   async interrupt(how: "pg_cancel_backend" | "pg_terminate_backend"): Promise<void> {
     const pid = await this.waiting();
     await this.admin.query(`select ${how}($1::int4)`, [pid]);
@@ -108,7 +108,7 @@ export class PostgresPair {
     );
   }
 
-  /** Kills the primary for good; the standby serves from now on. Answers with the same database there. */
+  /** Kills the primary for good; the standby serves from now on. Returns the same database there. */
   async failOver(url: string): Promise<string> {
     await this.primary.stop("kill");
     if (!this.standby.isRunning) await this.standby.start();

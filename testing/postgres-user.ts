@@ -1,5 +1,5 @@
-// PostgreSQL refuses to run as root. Where we are root (containers, CI) it runs as `nobody`, and all
-// that it touches must be readable by that user.
+// PostgreSQL refuses to run as root. If we are root (containers, CI) it runs as `nobody`, and everything that it uses
+// must be readable by that user.
 import { spawnSync } from "node:child_process";
 import { chmodSync, lchownSync, mkdtempSync, readdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 
 export type User = { readonly uid: number; readonly gid: number };
 
-/** The user to run the server as, or undefined where this process's own user will do. */
+/** The user to run the server as, or undefined if this process's own user is suitable. */
 export function serverUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const [uid, gid] = ["-u", "-g"].map((flag) => Number(spawnSync("id", [flag, "nobody"]).stdout?.toString() || NaN));

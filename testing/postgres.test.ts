@@ -11,7 +11,7 @@ after(() => postgres.stop());
 
 async function ask(url: string, sql: string): Promise<unknown> {
   const client = new pg.Client(url);
-  client.on("error", () => {}); // the server goes away on purpose
+  client.on("error", () => {}); // the server is stopped on purpose
   await client.connect();
   try {
     const { rows } = await client.query<{ answer: unknown }>(sql);
@@ -66,7 +66,7 @@ describe("a PostgreSQL server for tests", { skip: postgres.skip }, () => {
   });
 });
 
-test("where it cannot start, tests are given the reason to skip with", { skip: postgres.skip }, async () => {
+test("if it cannot start, tests get a reason to skip", { skip: postgres.skip }, async () => {
   const broken = await startPostgres({ settings: { max_connections: "no number" } });
   match(String(broken.skip), /^needs postgres: postgres ended with code \d+: .*max_connections/s);
   await broken.stop();

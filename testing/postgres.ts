@@ -27,7 +27,7 @@ export type PostgresOptions = {
 export type StartedPostgres = {
   /** False, or why there is no server: pass it on as the `skip` of every test that needs one. */
   readonly skip: false | string;
-  /** The server; throws where `skip` is set. */
+  /** The server; throws if `skip` is set. */
   server(): PostgresServer;
   /** Stops the server, if there is one, and removes its files. */
   stop(): Promise<void>;

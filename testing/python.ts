@@ -10,7 +10,7 @@ export type FoundPython = {
   readonly skip: false | string;
 };
 
-/** Debian's own is asked besides the first on the PATH: its packages are for that one only. */
+/** Debian's own Python is tried besides the first on the PATH: Debian's packages are only for that one. */
 const candidates = ["python3", "/usr/bin/python3"];
 const packages = "python3-grpcio and python3-protobuf (Debian), or grpcio and protobuf (pip)";
 

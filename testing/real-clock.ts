@@ -1,4 +1,4 @@
-/** The clock on the wall, for tests of rooms that may not import `app`. Its timers keep no test from ending. */
+/** The system clock, for tests of rooms that may not import `app`. Its timers keep no test from ending. */
 import type { Clock } from "#base/clock.ts";
 
 export const realClock: Clock = {

@@ -1,4 +1,4 @@
-// Commands that ask over HTTP find the node of a data folder, however it listens, and tell their token to nobody else.
+// Commands that use HTTP find the node of a data folder, however it listens, and send their token to no other server.
 import { deepEqual, equal, match, notEqual } from "node:assert/strict";
 import { mkdtemp, readFile, rename, writeFile } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
@@ -74,7 +74,6 @@ async function line(env: NodeJS.ProcessEnv, ...args: readonly string[]) {
     out: (text) => out.push(text),
     note: (text) => notes.push(text),
     progress: () => {},
-    connect: () => Promise.reject(new Error("not asked")),
   });
   return { code, out: out.join("\n"), notes: notes.join("\n") };
 }
@@ -130,7 +129,7 @@ describe("a command finds the node of its data folder", { timeout: 60_000 }, () 
     equal(publishedEdge(dataFolder(scene.data)), undefined);
   });
 
-  test("although its certificate was renewed meanwhile", async () => {
+  test("although its certificate was renewed in the meantime", async () => {
     const tls = await tlsOf();
     await using scene = await Scene.open({ listen: ["127.0.0.1:0"], identity, tls });
     const told = () => publishedEdge(dataFolder(scene.data))?.certificate;
@@ -154,7 +153,7 @@ describe("a command finds the node of its data folder", { timeout: 60_000 }, () 
   });
 });
 
-test("whoever shows another certificate than the node's is told nothing", { timeout: 60_000 }, async () => {
+test("a server with another certificate than the node's receives nothing", { timeout: 60_000 }, async () => {
   const data = await mkdtemp(join(folder, "data-"));
   const node = authority.issue(elsewhere);
   const impostor = authority.issue(elsewhere);
@@ -182,7 +181,7 @@ test("whoever shows another certificate than the node's is told nothing", { time
 });
 
 test(
-  "a node that is named is trusted by who signed its certificate, and for its name",
+  "a node given by address is trusted by who signed its certificate, and for its name",
   { timeout: 60_000 },
   async () => {
     const here = authority.issue({ cn: "node", ip: ["127.0.0.1"] });
@@ -202,7 +201,7 @@ test(
   },
 );
 
-test("what is told can be dialled from this machine", () => {
+test("the published address can be dialled from this machine", () => {
   equal(urlFromHere(["10.0.0.7:1", "127.0.0.1:2"], false), "http://127.0.0.1:2");
   equal(urlFromHere(["10.0.0.7:1"], true), "https://10.0.0.7:1");
   for (const any of ["0.0.0.0:3", "[::]:3", "[::0]:3", "[::ffff:0.0.0.0]:3", "[0:0:0:0:0:0:0:0]:3", "0:3"])
@@ -214,7 +213,7 @@ test("what is told can be dialled from this machine", () => {
 describe("the token of a data folder", { timeout: 60_000 }, () => {
   const asOwner = (data: string, ...args: readonly string[]) => line({}, ...args, "--data", data);
 
-  test("is sent by commands of its owner, in clear and with TLS, whatever else the node knows callers by", async () => {
+  test("is sent by commands of its owner, with and without TLS, whatever else the node accepts", async () => {
     const edges = [
       { listen: ["127.0.0.1:0"] },
       { listen: ["127.0.0.1:0"], identity },
@@ -229,7 +228,7 @@ describe("the token of a data folder", { timeout: 60_000 }, () => {
     }
   });
 
-  test("is what a command lacks that was told an address only, and it says so", async () => {
+  test("is missing for a command that was given only an address, and it says so", async () => {
     await using scene = await Scene.open({ listen: ["127.0.0.1:0"] });
     const [port] = scene.node.edgePorts;
     const { code, notes } = await line({}, "drain", "--server", `http://127.0.0.1:${port}`);
@@ -252,7 +251,7 @@ describe("the token of a data folder", { timeout: 60_000 }, () => {
     match(people.out, /^http:\/\/127\.0\.0\.1:\d+\/login\?code=[\w-]+\nOpen it in a browser within 5/);
   });
 
-  test("is not sent to whoever listens where a node did that is dead", async () => {
+  test("is not sent to another server at the address of a dead node", async () => {
     const data = await mkdtemp(join(folder, "dead-"));
     const secret = await ownerToken(dataFolder(data));
     const heard: string[] = [];

@@ -18,11 +18,11 @@ import { setTimeout as pause } from "node:timers/promises";
 export type Suspend = {
   /** False, or why processes cannot be suspended here: the `skip` of every test that needs it. */
   readonly skip: false | string;
-  /** What processes that are to be suspended must have in their environment. */
+  /** The environment that processes need to be suspended. */
   readonly env: Readonly<Record<string, string>>;
-  /** Suspends them, the first first. The result wakes them in the same order. */
+  /** Suspends them in the given order. The result wakes them in the same order. */
   begin(pids: readonly number[]): () => void;
-  /** The same for so long. Resolves with the time of day when they woke. */
+  /** The same for this long. Resolves with the time of day when they woke. */
   sleep(pids: readonly number[], ms: number): Promise<number>;
   close(): void;
 };
@@ -57,7 +57,7 @@ export function openSuspend(): Suspend {
   };
 }
 
-/** One of them may have ended since they were listed: the others sleep and wake all the same. */
+/** One of them may have ended since they were listed: the others are still suspended and woken. */
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);

@@ -60,7 +60,7 @@ function absent(why: string): StartedSwift {
   return { skip, server, stop: () => {} };
 }
 
-/** One of each, all on one folder: what Swift calls "all in one". */
+/** One of each server, all on one folder: Swift's "all in one". */
 async function launch(folder: string, children: ChildProcess[]): Promise<number> {
   mkdirSync(join(folder, "devices", "d1"), { recursive: true });
   const start = (program: string, config: string): void => {
@@ -103,7 +103,7 @@ function proxyConfig(folder: string, port: number): string {
   const filters: readonly (readonly [string, string, string])[] = [
     ["catch_errors", "catch_errors", ""],
     ["gatekeeper", "gatekeeper", ""],
-    ["cache", "memcache", "memcache_servers = 127.0.0.1:1"], // it wants one configured, not one that is there
+    ["cache", "memcache", "memcache_servers = 127.0.0.1:1"], // it requires a configured cache server, not a running one
     ["s3api", "s3api", "location = here"],
     ["tempauth", "tempauth", "user_mill_race = a/secret+0 .admin"],
     ["bulk", "bulk", ""],

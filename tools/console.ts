@@ -1,9 +1,11 @@
 // Bundles the console into src/console/dist: hashed names, compressed twins beside them, and the page that names them.
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-import { build } from "esbuild";
+import { build, type Plugin } from "esbuild";
+import { doors } from "#app/doors.ts";
+import type { ConsolePage } from "#door/door.ts";
 import { repoRoot } from "./generate.ts";
 
 export type ConsoleFile = { readonly name: string; readonly bytes: Uint8Array };
@@ -11,7 +13,9 @@ export type ConsoleFile = { readonly name: string; readonly bytes: Uint8Array };
 const source = join(repoRoot, "src", "console");
 
 /** The page comes first. */
-export async function bundleConsole(): Promise<readonly ConsoleFile[]> {
+export async function bundleConsole(
+  pages: readonly ConsolePage[] = doors.flatMap((door) => door.pages),
+): Promise<readonly ConsoleFile[]> {
   const { outputFiles } = await build({
     entryPoints: [join(source, "main.tsx"), join(source, "style.css")],
     bundle: true,
@@ -20,6 +24,7 @@ export async function bundleConsole(): Promise<readonly ConsoleFile[]> {
     target: "es2024",
     jsx: "automatic",
     jsxImportSource: "preact",
+    plugins: [doorPages(pages)],
     outdir: "assets",
     write: false,
     logLevel: "error",
@@ -35,6 +40,23 @@ export async function bundleConsole(): Promise<readonly ConsoleFile[]> {
   const page = template.replace("{{style}}", nameOf("css")).replace("{{script}}", nameOf("js"));
   return [{ name: "index.html", bytes: Buffer.from(page) }, ...assets];
 }
+
+/** The module `millrace:door-pages`, which src/console/door-pages.d.ts describes. */
+const doorPages = (pages: readonly ConsolePage[]): Plugin => ({
+  name: "door-pages",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^millrace:door-pages$/ }, ({ path }) => ({ path, namespace: "millrace" }));
+    onLoad({ filter: /.*/, namespace: "millrace" }, () => ({
+      contents: [
+        ...pages.map(({ module }, i) => `import { Page as Page${i} } from ${JSON.stringify(resolve(source, module))};`),
+        `export const doorPages = [`,
+        ...pages.map(({ path, title }, i) => `  { ...${JSON.stringify({ path, title })}, Page: Page${i} },`),
+        `];`,
+      ].join("\n"),
+      resolveDir: source,
+    }));
+  },
+});
 
 async function writeConsole(): Promise<void> {
   const folder = join(source, "dist");

@@ -1,4 +1,4 @@
-/** What deploys the program is held against it: ports, probes, users, settings and files are those it knows. */
+/** Compares the deployment files with the program: ports, probes, users, settings and files must match. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, writeFile } from "node:fs/promises";
@@ -26,7 +26,7 @@ type Manifest = {
   readonly [field: string]: unknown;
 };
 
-/** Digs in what was parsed: every step has to be there. */
+/** Follows a path into parsed data: every step must exist. */
 function at(value: unknown, ...steps: readonly (string | number)[]): unknown {
   let here = value;
   for (const step of steps) {
@@ -107,7 +107,7 @@ describe("the Kubernetes manifests", () => {
         equal(numberOf(port.targetPort), port.port, port.targetPort);
   });
 
-  test("have a headless service that pods find each other by before they are ready", () => {
+  test("have a headless service by which pods find each other before they are ready", () => {
     const name = String(at(only("StatefulSet"), "spec", "serviceName"));
     const service = only("Service", name);
     equal(at(service, "spec", "clusterIP"), "None");
@@ -118,7 +118,7 @@ describe("the Kubernetes manifests", () => {
     deepEqual(at(only("StatefulSet"), "spec", "selector", "matchLabels"), labels);
   });
 
-  test("set only what is a setting, and together make a configuration of a cluster", () => {
+  test("use only real settings, and together make a cluster's configuration", () => {
     const known = new Set([...settingsOf(Config).values()].map(({ variable }) => variable));
     const others = ["MILLRACE_CONFIG", "POD_IP", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
     for (const { name } of at(container, "env") as readonly Variable[])
@@ -152,7 +152,7 @@ describe("the Kubernetes manifests", () => {
       );
   });
 
-  test("give a node longer to leave than it takes, and take one at a time", () => {
+  test("give a node longer to leave than it needs, and take one at a time", () => {
     const [program, seconds] = at(container, "lifecycle", "preStop", "exec", "command") as readonly string[];
     equal(program, "sleep");
     ok(Number(seconds) >= 5, "endpoints hear of it in time");
@@ -162,7 +162,7 @@ describe("the Kubernetes manifests", () => {
     equal(at(only("HorizontalPodAutoscaler"), "spec", "scaleTargetRef", "kind"), "StatefulSet");
   });
 
-  test("are spread over machines, and leave no disks behind but when all is deleted", () => {
+  test("are spread over machines, and leave no disks behind except when everything is deleted", () => {
     const [spread] = at(pod, "topologySpreadConstraints") as readonly object[];
     equal(at(spread, "topologyKey"), "kubernetes.io/hostname");
     equal(at(spread, "whenUnsatisfiable"), "ScheduleAnyway");
@@ -172,7 +172,7 @@ describe("the Kubernetes manifests", () => {
     ok(config.blobs.kind === "disk" && config.blobs.authoritative, "what is on a disk is elsewhere as well");
   });
 
-  test("run as nobody in particular", () => {
+  test("run as an unprivileged user", () => {
     equal(at(pod, "securityContext", "runAsNonRoot"), true);
     equal(at(pod, "automountServiceAccountToken"), false);
     deepEqual(at(container, "securityContext", "capabilities", "drop"), ["ALL"]);
@@ -219,7 +219,7 @@ describe("the Dockerfile", () => {
     match(said("HEALTHCHECK").join(), new RegExp(`127\\.0\\.0\\.1:${ports.edge}/livez`));
   });
 
-  test("copies what is there, and ignores the rest", () => {
+  test("copies existing files, and ignores the rest", () => {
     const copied = said("COPY").filter((line) => !line.startsWith("--from="));
     const sources = copied.flatMap((line) => line.split(" ").slice(0, -1));
     ok(sources.length >= 5);
@@ -230,7 +230,7 @@ describe("the Dockerfile", () => {
     }
   });
 
-  test("says which variables the program knows", () => {
+  test("names only variables that the program knows", () => {
     const known = new Set([...settingsOf(Config).values()].map(({ variable }) => variable));
     for (const [, name] of said("ENV")
       .join(" ")

@@ -1,4 +1,4 @@
-/** Pages that lie are worse than none: every block marked `sh run` is run, in order, in a folder of its own. */
+/** Wrong docs are worse than none: every block marked `sh run` is run, in order, in a folder of its own. */
 import { execFile, type ExecFileException } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
@@ -34,7 +34,7 @@ for (const path of await pages("docs/start", "docs/how-to")) {
     });
 }
 
-/** A page says which programs of others it needs, in a comment: `<!-- needs: ccache g++ -->`. */
+/** A page names the external programs it needs in a comment: `<!-- needs: ccache g++ -->`. */
 function lacking(text: string): string | false {
   const programs = /^<!-- needs: ([\w+ -]+) -->$/m.exec(text)?.[1]?.split(" ") ?? [];
   const folders = (process.env["PATH"] ?? "").split(delimiter);
@@ -54,8 +54,8 @@ function runnable(text: string): string[] {
 }
 
 /**
- * `npm start`, `npx millrace` and `python3` mean this checkout and the Python that was found. In a subshell they take
- * its place, so that what was put into the background is what `$!` names. Whatever still runs at the end is stopped.
+ * `npm start`, `npx millrace` and `python3` are replaced by this checkout and the Python that was found. In a subshell
+ * they replace the shell, so that `$!` names the background process. Whatever still runs at the end is stopped.
  */
 function script(blocks: readonly string[]): string {
   return `set -eu -o pipefail

@@ -1,4 +1,4 @@
-// Writes every file that is derived from another one. With --check it only says which are stale.
+// Writes every file that is derived from another one. With --check it only lists the stale ones.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { referencePages } from "#cli/reference.ts";
@@ -25,7 +25,7 @@ const generated: readonly Generated[] = [
   ...referencePages().map(({ path, content }) => ({ path, content: () => content })),
 ];
 
-/** The generated files whose content is not what it should be, with what it should be. */
+/** The generated files whose content is stale, with the right content. */
 export function staleFiles(root: string = repoRoot): readonly { path: string; content: string }[] {
   return generated.flatMap(({ path, content }) => {
     const before = readOrEmpty(join(root, path));

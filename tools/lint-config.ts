@@ -63,7 +63,7 @@ const typedRules = {
   "typescript/no-unnecessary-type-assertion": "error",
 };
 
-// A suite that every implementation of a port must pass is one function full of tests, as are tests of the whole.
+// A conformance suite for all implementations of a port is one function full of tests, as are tests of the whole.
 const conformanceSuites = {
   files: ["src/**/exercise*.ts", "src/**/*-exercise.ts", "{bin,e2e,testing,tools}/**/*.test.ts"],
   rules: { "eslint/max-lines": "off", "eslint/max-lines-per-function": "off" },
@@ -91,7 +91,7 @@ function overridesFor(room: string): readonly object[] {
       },
     },
     {
-      // Tests keep the directions; they may use node: (its test runner, at least) and testing/.
+      // Tests follow the same directions; they may use node: (its test runner, at least) and testing/.
       files: [`${whole}/*.test.ts`, `${whole}/testing/**`],
       rules: {
         ...restrictImports(directions),

@@ -14,7 +14,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const imports = (from: string): string => `import { x } from "${from}";\nexport const y = x;\n`;
 
-/** File -> what is in it, and the rules that must report it. */
+/** File -> its content, and the rules that must report it. */
 const planted: Readonly<Record<string, readonly [source: string, ...rules: string[]]>> = {
   "src/kernel/to-journal.ts": [imports("#journal/x.ts"), "no-restricted-imports"],
   "src/kernel/to-base.ts": [imports("#base/x.ts")],
@@ -54,7 +54,7 @@ const planted: Readonly<Record<string, readonly [source: string, ...rules: strin
   "src/worker/thenable.ts": ["export async function f(n: number): Promise<void> {\n  await n;\n}\n", "await-thenable"],
 };
 
-// Its prebuilt program is optional, as that of every platform is.
+// Its prebuilt program is optional, as for every platform.
 const works = spawnSync(process.execPath, [binOf("oxlint"), "--version"]).status === 0;
 const skip = works ? false : "needs oxlint: it has no program for this platform";
 

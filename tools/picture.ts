@@ -3,7 +3,7 @@ import { mayImport, rooms } from "./rooms.ts";
 const begin = "<!-- rooms:begin (drawn by `npm run generate` from tools/rooms.ts) -->";
 const end = "<!-- rooms:end -->";
 
-/** The same Markdown with the picture between its two markers drawn anew. */
+/** The same Markdown with the picture between its two markers redrawn. */
 export function withPicture(markdown: string): string {
   const from = markdown.indexOf(begin);
   const to = markdown.indexOf(end);
@@ -11,13 +11,13 @@ export function withPicture(markdown: string): string {
   return `${markdown.slice(0, from)}${begin}\n\`\`\`mermaid\n${drawRooms()}\`\`\`\n${markdown.slice(to)}`;
 }
 
-/** Rooms as boxes, "may import" as arrows; what an arrow already implies through another is left out. */
+/** Rooms as boxes, "may import" as arrows; arrows that others imply are left out. */
 export function drawRooms(): string {
   const all = Object.keys(rooms);
   const drawn = all.filter((room) => room !== "sim"); // sim may import everything: its arrows would hide the rest
   const lines = ["flowchart TD"];
   for (const room of drawn) lines.push(`  ${boxName(room)}["${room}"]`);
-  lines.push('  sim["sim (may import every room; nobody imports it)"]');
+  lines.push('  sim["sim (may import every room; no room imports it)"]');
   for (const from of drawn) {
     const direct = drawn.filter((to) => to !== from && allowed(from, to));
     const needed = direct.filter((to) => !direct.some((via) => via !== to && allowed(via, to)));

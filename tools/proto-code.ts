@@ -1,5 +1,5 @@
 /**
- * Writes one TypeScript module for one .proto file: a type and its encoder and decoder for every message, an object of
+ * Writes one TypeScript module for one .proto file: a type, an encoder and a decoder for every message, an object of
  * numbers for every enum, a table of methods for every service.
  */
 import type protobuf from "protobufjs";

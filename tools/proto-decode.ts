@@ -1,4 +1,4 @@
-/** The body of a generated `read`: a loop over whatever comes, into local variables. */
+/** The body of a generated `read`: a loop over the incoming fields, into local variables. */
 import { tagOf, type Field } from "./proto-fields.ts";
 
 export function readLines(fields: readonly Field[]): readonly string[] {
@@ -23,7 +23,7 @@ export function readLines(fields: readonly Field[]): readonly string[] {
   ];
 }
 
-/** Local variables must not be called like words of the language or the other variables of a decoder. */
+/** Local variables must not have the names of keywords or of the other variables of a decoder. */
 const reserved = new Set(
   `from end before tag stop inner package default function import export public case switch new enum class return
   static private protected interface arguments eval`.split(/\s+/),

@@ -1,11 +1,11 @@
-/** The .proto files as FileDescriptorProtos: what a server tells those who ask it what it speaks. */
+/** The .proto files as FileDescriptorProtos: for gRPC reflection. */
 import protobuf from "protobufjs";
 import { camel } from "./proto-names.ts";
 import { fullNameOf, isOptional, oneofOf, type ProtoFile } from "./proto-schema.ts";
 
 export const descriptorsPath = "src/wire/generated/descriptors.ts";
 
-/** The description of descriptions is nobody's to serve: every tool has the original. */
+/** The descriptor of descriptors is not served: every tool has the original. */
 const notServed = "google/protobuf/descriptor.proto";
 
 export function descriptorsModule(files: readonly ProtoFile[]): string {

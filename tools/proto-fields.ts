@@ -13,7 +13,7 @@ export type Field = {
   readonly wire: ReturnType<typeof wireTypeOf>;
   readonly shape: "single" | "optional" | "list" | "packed" | "map";
   readonly oneof: string | undefined;
-  /** For a message with bytes in it: the field whose size says about how large the message is. */
+  /** For a message with a bytes field: the field whose size is roughly that of the message. */
   readonly bulk: string | undefined;
 };
 
@@ -54,5 +54,5 @@ export function resolved<T>(type: T | null, owner: protobuf.ReflectionObject): T
   return type;
 }
 
-/** What stands before a field on the wire. */
+/** What precedes a field on the wire. */
 export const tagOf = (number: number, wireType: number): number => number * 8 + wireType;

@@ -1,10 +1,10 @@
-/** What the generated code calls things. */
+/** Names in the generated code. */
 import protobuf from "protobufjs";
 import { fullNameOf, type ProtoFile } from "./proto-schema.ts";
 
 export const modulePathOf = (protoPath: string): string => `src/wire/generated/${protoPath.replace(/\.proto$/, ".ts")}`;
 
-/** What types are called in one module, and which have to be imported for it. */
+/** The names of types in one module, and which of them have to be imported. */
 export class Names {
   readonly #file: ProtoFile;
   readonly #imported = new Map<string, { readonly from: string; readonly name: string; readonly as: string }>();

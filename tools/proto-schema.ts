@@ -1,4 +1,4 @@
-/** The .proto files below proto/, read by protobufjs and put into the order in which they are written down again. */
+/** The .proto files below proto/, parsed by protobufjs, in the order in which they are written. */
 import { globSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import protobuf from "protobufjs";
@@ -8,7 +8,7 @@ export type ProtoFile = {
   readonly path: string;
   readonly package: string;
   readonly imports: readonly string[];
-  /** In the order of the file; what is declared within another follows it. */
+  /** In the order of the file; nested declarations follow their parent. */
   readonly messages: readonly protobuf.Type[];
   readonly enums: readonly protobuf.Enum[];
   readonly services: readonly protobuf.Service[];
@@ -20,7 +20,7 @@ export function readProtoFiles(folder: string): readonly ProtoFile[] {
     .map((path) => path.split(sep).join("/"))
     .toSorted();
   const parsed = paths.map((path) => {
-    Object.assign(protobuf.parse, { filename: path }); // how it learns what to write into `filename`
+    Object.assign(protobuf.parse, { filename: path }); // protobufjs takes `filename` from here
     const source = readFileSync(join(folder, path), "utf8");
     if (!/^syntax = "proto3";$/m.test(source)) throw new Error(`${path}: write syntax = "proto3"`);
     const result = protobuf.parse(source, root, { keepCase: true, alternateCommentMode: true });
@@ -49,7 +49,7 @@ function within(one: protobuf.ReflectionObject): readonly protobuf.ReflectionObj
 /** With its package and without the leading dot. */
 export const fullNameOf = (one: protobuf.ReflectionObject): string => one.fullName.replace(/^\./, "");
 
-/** The oneof that a field was written in; what `optional` is made of does not count. */
+/** The oneof that a field is declared in; the synthetic one of `optional` does not count. */
 export const oneofOf = (field: protobuf.Field): protobuf.OneOf | undefined =>
   field.partOf && !isOptional(field) ? field.partOf : undefined;
 

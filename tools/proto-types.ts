@@ -1,4 +1,4 @@
-/** How each type of field is called in TypeScript and on the wire. */
+/** The TypeScript type and the wire format of each type of field. */
 import protobuf from "protobufjs";
 
 export type WireType =
@@ -8,7 +8,7 @@ export type WireType =
       readonly type: string;
       /** The method of Reader and Writer. */
       readonly method: string;
-      /** What an absent field means. */
+      /** The value of an absent field. */
       readonly empty: string;
       readonly number: 0 | 1 | 2 | 5;
     }
@@ -22,7 +22,7 @@ const scalar = (type: string, method: string, empty: string, number: 0 | 1 | 2):
   number,
 });
 
-// Others can be added here and to Reader and Writer when a protocol that we speak has them.
+// Others can be added here and to Reader and Writer when one of our protocols has them.
 const scalars: Readonly<Record<string, WireType>> = {
   string: scalar("string", "string", '""', 2),
   bytes: scalar("Uint8Array", "data", "noBytes", 2),

@@ -6,11 +6,11 @@ import { doors, mayImport, isPure, roomNames, roomOf } from "./rooms.ts";
 import { importsOf, ourFiles, read, targetOf } from "./source-files.ts";
 
 describe("the table of rooms", () => {
-  test("names no door whose name callers may use for kinds of their own", () => {
+  test("has no door whose name callers may use for their own kinds", () => {
     for (const door of doors) ok(!kindTable.isFree(door), `${door} is not among the names kept for doors`);
   });
 
-  test("says what the design says", () => {
+  test("matches the design", () => {
     ok(mayImport("shard", "kernel") && !mayImport("kernel", "shard"));
     ok(mayImport("doors/ci", "worker") && !mayImport("doors/ci", "doors/build"));
     ok(mayImport("app", "doors/shell") && !mayImport("app", "sim") && !mayImport("app", "cli"));
@@ -20,14 +20,14 @@ describe("the table of rooms", () => {
     );
   });
 
-  test("has no circle: no two rooms may import each other", () => {
+  test("has no cycle: no two rooms may import each other", () => {
     const both = roomNames.flatMap((one) =>
       roomNames.filter((two) => one < two && mayImport(one, two) && mayImport(two, one)).map((two) => [one, two]),
     );
     deepEqual(both, []);
   });
 
-  test("the lint rules and the picture are drawn from it (if not: npm run generate)", () => {
+  test("the lint rules and the picture are derived from it (if not: npm run generate)", () => {
     deepEqual(
       staleFiles().map(({ path }) => path),
       [],
@@ -53,7 +53,7 @@ describe("every file below src", () => {
   });
 });
 
-test("imports of every form are seen", () => {
+test("imports of every form are recognised", () => {
   const source = `import { a } from "#base/a.ts";
 import type {
   B,

@@ -1,9 +1,9 @@
-// Who may import whom. This table is the only place where that is written down: the lint rules
-// (.oxlintrc.json), the picture in ARCHITECTURE.md and rooms.test.ts are all derived from it.
+// Which room may import which. This table is the only place that says so: the lint rules (.oxlintrc.json), the picture
+// in ARCHITECTURE.md and rooms.test.ts are all derived from it.
 
 export const doors = ["build", "ci", "batch", "deploy", "shell"] as const;
 
-/** Room -> the rooms it may import, besides itself. `*` is every room, `!x` takes x away again. */
+/** Room -> the rooms it may import, besides itself. `*` is every room, `!x` removes x again. */
 export const rooms = {
   base: [],
   wire: ["base"],
@@ -25,10 +25,10 @@ export const rooms = {
   console: ["base", "api"], // types only: nothing of the server is shipped to browsers
   app: ["*", "!sim", "!cli", "!console"],
   cli: ["base", "door", "wire", "http", "api", "blobs", "app", "shard"],
-  sim: ["*"], // and nobody imports sim
+  sim: ["*"], // and no room imports sim
 } as const satisfies Record<string, readonly string[]>;
 
-/** Rooms that must behave the same on every replay: no clock, no chance, no I/O, nothing of Node. */
+/** Rooms that must behave the same on every replay: no clock, no randomness, no I/O, nothing of Node. */
 export const pureRooms = ["base", "kernel"] as const;
 
 export const pureRoomGlobals = [

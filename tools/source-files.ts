@@ -14,8 +14,8 @@ export function ourFiles(...patterns: readonly string[]): readonly string[] {
 
 export const read = (path: string): string => readFileSync(join(repoRoot, path), "utf8");
 
-// Good enough because the formatter gives every import one shape: `from "x"`, `import "x"`,
-// `import("x")`, and `new URL("./x.ts", import.meta.url)` for the files of worker threads.
+// Sufficient because the formatter gives every import one form: `from "x"`, `import "x"`, `import("x")`, and `new
+// URL("./x.ts", import.meta.url)` for the files of worker threads.
 const importForms = [
   /^(?:import|export)\b[^;"]*?\bfrom "([^"]+)"/gm,
   /^import "([^"]+)"/gm,
@@ -29,7 +29,7 @@ export function importsOf(source: string): readonly string[] {
   return importForms.flatMap((form) => [...source.matchAll(form)].map(([, specifier]) => specifier ?? ""));
 }
 
-/** The file of ours that an import means, or undefined for a package or a node: module. */
+/** Our file that an import refers to, or undefined for a package or a node: module. */
 export function targetOf(importer: string, specifier: string): string | undefined {
   if (specifier.startsWith("#testing/") || specifier.startsWith("#e2e/")) return specifier.slice(1);
   if (specifier.startsWith("#")) return `src/${specifier.slice(1)}`;

@@ -4,7 +4,7 @@ import { spec } from "node:test/reporters";
 import type { Writable } from "node:stream";
 import { repoRoot } from "./generate.ts";
 
-/** A test that failed itself, not only something in it, and the first line of why. */
+/** A test that failed itself, not only one of its subtests, and the first line of the reason. */
 type Failure = { readonly name: string; readonly file: string; readonly why: string };
 
 export type Skipped = { readonly name: string; readonly reason: string; readonly file: string };
@@ -37,7 +37,7 @@ export async function report(events: TestsStream, out: Writable): Promise<Outcom
   const flushed = new Promise((resolve) => printer.once("end", resolve));
   printer.end(); // prints the failures once more, together
   await flushed;
-  // What holds failed tests failed for them, and is named only if nothing else is.
+  // A suite fails because of its failed tests, and is listed only if nothing else is.
   const own = failures.filter(({ why }) => !/^\d+ subtests? failed$/.test(why));
   durations.sort((a, b) => b.ms - a.ms);
   return { failures: own.length > 0 ? own : failures, skipped, durations, closingLines };

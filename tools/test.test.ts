@@ -8,7 +8,7 @@ const skipped = [
   { name: "c", reason: "no reason given", file: "c.test.ts" },
 ];
 
-test("a skip fails the run only when MILLRACE_REQUIRE asks for what it lacked", () => {
+test("a skip fails the run only if MILLRACE_REQUIRE names what was missing", () => {
   deepEqual(missingRequired(skipped, ""), []);
   deepEqual(missingRequired(skipped, "postgres"), ["postgres"]);
   deepEqual(missingRequired(skipped, "postgres,gradle"), ["postgres"]);

@@ -32,7 +32,7 @@ const patterns = {
 
 const slowestShown = 10;
 
-/** The things whose absence is a failure although the tests only skipped. */
+/** The required things whose tests were skipped. */
 export function missingRequired(skipped: readonly Skipped[], required: string): readonly string[] {
   const things = required.split(",").filter((thing) => thing !== "");
   const needed = skipped.map(({ reason }) => /^needs ([\w-]+)/.exec(reason)?.[1] ?? "something unnamed");

@@ -1,18 +1,18 @@
-/** What the servers of `bench edge` have in common: blobs that are read and written as ByteStream does. */
+/** Shared by the servers of `bench edge`: blobs that are read and written with ByteStream. */
 import { createHash, type Hash } from "node:crypto";
 import { open, type FileHandle } from "node:fs/promises";
 
-/** Before the data of a chunk: room for whatever a server puts in front of it. */
+/** Before the data of a chunk: space for what a server puts in front of it. */
 export const chunkHeadBytes = 32;
 
 export const chunkSizes = { "64K": 64 * 1024, "1M": 1024 * 1024 } as const;
 export type ChunkSize = keyof typeof chunkSizes;
 
-/** A resource to be read is named by the size of the chunks it is to come in. */
+/** The name of a resource to read contains the size of its chunks. */
 export const chunkBytesOf = (resourceName: string): number =>
   chunkSizes[resourceName as ChunkSize] ?? chunkSizes["64K"];
 
-/** As a store would read them: into memory that is used again when it has been sent. */
+/** As a store would read them: into memory that is reused after it was sent. */
 export class ChunkPool {
   readonly #chunkBytes: number;
   readonly #free: Buffer[] = [];
@@ -47,7 +47,7 @@ let file: Promise<FileHandle> | undefined;
 
 export const benchFile = (): Promise<FileHandle> => (file ??= open(process.env[fileVariable] ?? ""));
 
-/** As one would with what Node has: pieces of 256 KiB, the next of which is read when the last has been taken. */
+/** With Node's own means: pieces of 256 KiB, of which the next is read when the last has been taken. */
 export async function* fileChunks(bytes: number): AsyncGenerator<Buffer> {
   const handle = await benchFile();
   for (let position = 0; position < bytes;) {
@@ -59,7 +59,7 @@ export async function* fileChunks(bytes: number): AsyncGenerator<Buffer> {
   }
 }
 
-/** A written resource is named by its SHA-256, and refused when that is not so. */
+/** The name of a written resource is its SHA-256, and it is refused if that is wrong. */
 export class Written {
   readonly #hash: Hash = createHash("sha256");
   #name = "";

@@ -1,4 +1,4 @@
-/** What one gets from node:http2 without a library: its stream API, messages framed and written by hand. */
+/** node:http2 without a library: its stream API, with messages framed and written by hand. */
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";

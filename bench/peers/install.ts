@@ -1,4 +1,4 @@
-/** Libraries to compare with: fetched when asked for, into a cache outside the repository, at pinned versions. */
+/** Libraries to compare with: installed on request, into a cache outside the repository, at pinned versions. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -45,7 +45,7 @@ function isInstalled(name: PeerPackage): boolean {
   }
 }
 
-/** The library itself. Its types are not here: it is no dependency of ours. */
+/** The library itself. Its types are missing here: it is not a dependency of ours. */
 export async function loadPeer<T>(name: PeerPackage, part = ""): Promise<T> {
   const require = createRequire(join(cache, "package.json"));
   return (await import(pathToFileURL(require.resolve(`${name}${part}`)).href)) as T;

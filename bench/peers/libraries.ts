@@ -17,16 +17,19 @@ const finders: Readonly<Record<string, (freshDatabase: () => Promise<string>) =>
 
 export const libraryNames: readonly string[] = Object.keys(finders);
 
-/** Ours keeps a result of three digests a task: a way that keeps none is shown beside the one that does, not judged. */
+/**
+ * Ours stores a result of three digests per task: a mode that stores none is shown beside the one that does, but not
+ * judged.
+ */
 export const isJudged = (name: string): boolean => name !== pgBossWays.withoutResults.name;
 
-/** Told apart by what stands before the version. */
+/** Identified by the name before the version. */
 export const isOf = (library: string, peer: { readonly name: string }): boolean => peer.name.startsWith(`${library} `);
 
 /** As part of a figure's name. */
 export const figureKey = (library: string): string => library.toLowerCase().replaceAll(/[^a-z]+/gu, "_");
 
-/** Every library, or why it is not there. Each gets a database of its own on the same server. */
+/** Every library, or why it is missing. Each gets a separate database on the same server. */
 export async function libraries(freshDatabase: () => Promise<string>): Promise<readonly Library[]> {
   const found: Library[] = [];
   for (const name of libraryNames) found.push(await library(name, freshDatabase));

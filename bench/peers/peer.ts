@@ -1,16 +1,16 @@
-/** A queue that others wrote, doing what ours does: many small tasks, made durable, that do nothing. */
+/** A queue by others, doing what ours does: many small durable tasks that do nothing. */
 export type Peer = {
   readonly name: string;
-  /** What was chosen, and what its word "done" means. */
+  /** The chosen mode, and what "done" means in it. */
   readonly how: string;
-  /** Puts so many tasks in, the fastest way it has. */
+  /** Adds this many tasks, in its fastest way. */
   fill(tasks: number): Promise<void>;
-  /** Hands all of them out and takes all of them back; answers how long that took, without its own start. */
+  /** Hands out and completes all of them; returns how long that took, without its own start. */
   drain(tasks: number): Promise<number>;
   close(): Promise<void>;
 };
 
-/** Puts tasks in a thousand at a time, which all of them take well. */
+/** Adds tasks a thousand at a time, which suits all of them. */
 export async function inThousands<T>(
   tasks: number,
   taskOf: (no: number) => T,
@@ -20,5 +20,5 @@ export async function inThousands<T>(
     await add(Array.from({ length: Math.min(1_000, tasks - from) }, (_, i) => taskOf(from + i)));
 }
 
-/** Either the peer, or why there is none. */
+/** Either the peer, or why it is missing. */
 export type Found = { readonly peer: Peer } | { readonly missing: string };

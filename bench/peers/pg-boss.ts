@@ -1,6 +1,6 @@
 /**
- * pg-boss, a fresh queue each time, in two ways. As its workers do it when each job has a result of its own: batches
- * of 500, each settled by one statement that carries the results. And by bare fetch and complete, which keep none.
+ * pg-boss, a fresh queue each time, in two modes. As its workers do when each job has a result: batches of 500, each
+ * settled by one statement with the results. And by plain fetch and complete, which store none.
  */
 import { createHash } from "node:crypto";
 import pg from "pg";

@@ -16,7 +16,7 @@ export type Codec = {
 
 const folder = join(import.meta.dirname, "..", "..", "proto");
 
-/** It makes code for each message while running, the same that its command line writes into a file. */
+/** It generates code for each message at run time, the same that its command line writes into a file. */
 export function protobufJs(protoPaths: readonly string[]): Codec {
   const root = new protobufjs.Root();
   root.resolvePath = (_origin, target) => join(folder, target);
@@ -30,7 +30,7 @@ export function protobufJs(protoPaths: readonly string[]): Codec {
   };
 }
 
-/** Those that have to be fetched first, or why they could not be. */
+/** Those that have to be installed first, or why they could not be. */
 export async function protobufPeers(protoPaths: readonly string[]): Promise<readonly Codec[] | string> {
   const failed = installPeers(["@bufbuild/protobuf", "pbf", "protocol-buffers-schema"]);
   if (failed !== undefined) return failed;
@@ -60,7 +60,7 @@ async function protobufEs(): Promise<Codec> {
 /** By `read` and `write` with the message's name behind. */
 type Compiled = Readonly<Record<string, (first: unknown, second?: unknown) => unknown>>;
 
-/** Its compiler knows no folder of imports, so it does without the fields of types that are imported. */
+/** Its compiler has no import path, so it leaves out the fields of imported types. */
 async function pbf(protoPaths: readonly string[]): Promise<Codec> {
   const { PbfReader, PbfWriter } = await loadPeer<{
     readonly PbfReader: new (bytes: Uint8Array) => object;

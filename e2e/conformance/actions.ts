@@ -112,7 +112,7 @@ export type Run = {
   readonly result: ActionResult;
 };
 
-/** Executes it and follows it to its end; waits by its name where the server sends the caller away before (49). */
+/** Executes it and follows it to its end; waits by name if the server ends the stream early (REAPI-49). */
 export const run = async (lab: Lab, action: Digest, asking: Asking = {}): Promise<Run> =>
   followed(lab, stream(lab, action, asking), asking.each);
 
@@ -138,14 +138,14 @@ async function followed(lab: Lab, first: AsyncIterable<Operation>, each?: Asking
 const noResult = decode(ActionResult, new Uint8Array());
 
 export function responseOf({ result }: Operation): ExecuteResponse {
-  ok(result?.kind === "response", "an operation that is done has a response (47, 49)");
+  ok(result?.kind === "response", "an operation that is done has a response (REAPI-47, REAPI-49)");
   return decode(ExecuteResponse, result.value.value);
 }
 
 export const isExecuting = (operation: Operation): boolean => metadataOf(operation).stage === Stage.EXECUTING;
 
 export const metadataOf = ({ metadata }: Operation): ExecuteOperationMetadata => {
-  ok(metadata, "every message has metadata (48)");
+  ok(metadata, "every message has metadata (REAPI-48)");
   return decode(ExecuteOperationMetadata, metadata.value);
 };
 

@@ -88,7 +88,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     );
   });
 
-  test("48, 68: an action runs, is told stage by stage, and comes from the cache the second time", async () => {
+  test("REAPI-48, REAPI-68: an action runs stage by stage, and comes from the cache the second time", async () => {
     const line = salted("cat in/name > out/hello && echo said && echo complained >&2");
     const action = await bench.sh(line, { outputPaths: ["out/hello", "out/not"] }, { "in/name": "miller" });
     const { operations, stages, response, name } = await bench.execute(action);
@@ -133,7 +133,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await output(again.response, "out/hello"), "miller");
   });
 
-  test("61: skip_cache_lookup runs it again, and what came of it replaces the old result", async () => {
+  test("REAPI-61: skip_cache_lookup runs it again, and what came of it replaces the old result", async () => {
     const action = await bench.sh(salted("date +%N > o"), { outputPaths: ["o"] });
     const first = await output((await bench.execute(action)).response, "o");
     const { response } = await bench.execute(action, { skipCacheLookup: true });
@@ -143,7 +143,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await output((await bench.execute(action)).response, "o"), second);
   });
 
-  test("51: everything that is missing is told at once, and nothing else", async () => {
+  test("REAPI-51: everything that is missing is told at once, and nothing else", async () => {
     const lacking = async (withheld: readonly string[]): Promise<void> => {
       const own = new Bench(bench.grpc);
       const words = { "a/b/deep": `1${randomUUID()}`, "a/shallow": `2${randomUUID()}`, here: `3${randomUUID()}` };
@@ -181,7 +181,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     });
   });
 
-  test("50: operations are known by name after the node was started anew, at any time", async () => {
+  test("REAPI-50: operations are known by name after the node was started anew, at any time", async () => {
     await using own = await Lab.open({ cluster: { shards: 2 } });
     const first = new Bench(own.client());
     const action = await first.sh(salted("echo done > o"), { outputPaths: ["o"] });
@@ -205,7 +205,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(Buffer.from((await second.wait(running)).response.result?.stdoutRaw ?? "").toString(), "late\n");
   });
 
-  test("53, 54, 59, 75, 83: what cannot be executed is refused before anybody waits", async () => {
+  test("REAPI-53, REAPI-54, REAPI-59, REAPI-75, REAPI-83: an invalid action is refused at once", async () => {
     const refused = async (action: Digest | Promise<Digest>, words: RegExp): Promise<void> =>
       await rejects(bench.execute(await action), (error) => {
         ok(isGrpcError(error, grpcCode.invalidArgument), String(error));
@@ -226,12 +226,12 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await refused(bench.sh("true", { outputNodeProperties: ["colour"] }), /colour/);
   });
 
-  test("75: a working directory that is not in the tree is refused, though only when it is staged", async () => {
+  test("REAPI-75: a working directory that is not in the tree is refused, though only when it is staged", async () => {
     const { response } = await bench.execute(await bench.sh(salted("true"), { workingDirectory: "nowhere" }));
     equal(response.status?.code, grpcCode.invalidArgument);
   });
 
-  test("59, 60: properties become demands; the action's word goes before the command's", async () => {
+  test("REAPI-59, REAPI-60: properties become demands; the action's word goes before the command's", async () => {
     const fine = {
       properties: [
         { name: "OSFamily", value: "Linux" },
@@ -246,7 +246,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal((await bench.execute(command)).response.status?.code ?? 0, 0);
   });
 
-  test("59: a worker says what it runs actions in, and an action can ask for that", async () => {
+  test("REAPI-59: a worker says what it runs actions in, and an action can ask for that", async () => {
     const [nodes] = (await lab.node?.journal.nodes()) ?? [];
     const kind = String(nodes?.facts["sandbox"]);
     match(kind, /^(bubblewrap|plain)$/);
@@ -258,7 +258,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     match(response.status?.message ?? "", /does not offer sandbox=vault/);
   });
 
-  test("57: what no worker can run is told so, with what is lacking, and waits for nobody", async () => {
+  test("REAPI-57: what no worker can run is told so, with what is lacking, and waits for nobody", async () => {
     const properties = [{ name: "Pool", value: "moon" }];
     const action = await bench.sh(salted("true"), {}, {}, { platform: { properties } });
     const { name, response } = await bench.execute(action);
@@ -269,7 +269,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     deepEqual(missingIn(asError(response.status)), []);
   });
 
-  test("57: for a pool that is known to have no worker at times it waits in the queue", async () => {
+  test("REAPI-57: for a pool that is known to have no worker at times it waits in the queue", async () => {
     const properties = [{ name: "Pool", value: "tide" }];
     const action = await bench.sh(salted("true"), {}, {}, { platform: { properties } });
     const signal = AbortSignal.timeout(4_000);
@@ -281,7 +281,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     ok(seen.every((stage) => stage === Stage.QUEUED));
   });
 
-  test("84: a failing command is a result with its exit code and its words, and is not cached", async () => {
+  test("REAPI-84: a failing command is a result with its exit code and its words, and is not cached", async () => {
     const action = await bench.sh(salted("echo 'about to fail' >&2; exit 7"));
     const { response } = await bench.execute(action);
     deepEqual([response.status?.code ?? 0, response.result?.exitCode], [0, 7]);
@@ -299,13 +299,13 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     match(killed.message, /SIGSEGV/);
   });
 
-  test("83: a program that is not there is 127, one that cannot be run 126", async () => {
+  test("REAPI-83: a program that is not there is 127, one that cannot be run 126", async () => {
     const exitCode = async (program: string) =>
       (await bench.execute(await bench.action({ arguments: [program, randomUUID()] }))).response.result?.exitCode;
     deepEqual([await exitCode("./nothing"), await exitCode("/etc/passwd")], [127, 126]);
   });
 
-  test("55: a command that takes too long ends so, with what it made until then, and is not cached", async () => {
+  test("REAPI-55: a command that takes too long ends so, with what it made until then, and is not cached", async () => {
     const line = salted("echo begun > o; echo so far; sleep 100");
     const action = await bench.sh(line, { outputPaths: ["o"] }, {}, { timeout: seconds(1) });
     const { response } = await bench.execute(action);
@@ -315,7 +315,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await cached(action), false);
   });
 
-  test("77: an output that is not what it should be is told as such", async () => {
+  test("REAPI-77: an output that is not what it should be is told as such", async () => {
     const action = await bench.sh(salted("mkdir o; echo x"), { outputFiles: ["o"] });
     const { response } = await bench.execute(action);
     equal(response.status?.code, grpcCode.failedPrecondition);
@@ -323,7 +323,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await cached(action), false);
   });
 
-  test("63: equal actions are one run; 62: unless they are not to be cached", async () => {
+  test("REAPI-63: equal actions are one run; REAPI-62: unless they are not to be cached", async () => {
     const shared = await bench.sh(salted("sleep 0.5; date +%N > o"), { outputPaths: ["o"] });
     const both = await Promise.all([bench.execute(shared), bench.execute(shared)]);
     equal(both[0]?.name, both[1]?.name);
@@ -337,7 +337,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await cached(alone), false);
   });
 
-  test("63: an instance of another name, and another tenant, have runs of their own", async () => {
+  test("REAPI-63: an instance of another name, and another tenant, have runs of their own", async () => {
     const line = salted("sleep 0.3");
     const action = await bench.sh(line);
     const bakery = new Bench(lab.client(secrets.bakery));
@@ -352,7 +352,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     match(runs[1]?.name ?? "", /^other\/place\/operations\//);
   });
 
-  test("49, 50: who was cut off waits again by name, while it runs and after it has ended", async () => {
+  test("REAPI-49, REAPI-50: who was cut off waits again by name, while it runs and after it has ended", async () => {
     const action = await bench.sh(salted("sleep 1.5; echo done > o"), { outputPaths: ["o"] });
     const leave = new AbortController();
     let name = "";
@@ -370,7 +370,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await cached(action), true);
   });
 
-  test("63: an action that nobody waits for is cancelled after the grace; 50: and cannot be waited for", async () => {
+  test("REAPI-63: an action without clients is cancelled after the grace; REAPI-50: and is not found", async () => {
     const action = await bench.sh(salted("sleep 60"));
     const leave = new AbortController();
     let name = "";
@@ -385,7 +385,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await rejects(bench.wait(name), code(grpcCode.notFound));
   });
 
-  test("50: names of nothing, of others and of other instances are not found", async () => {
+  test("REAPI-50: names of nothing, of others and of other instances are not found", async () => {
     const { name } = await bench.execute(await bench.sh(salted("true")));
     const bakery = new Bench(lab.client(secrets.bakery));
     for (const unknown of ["operations/j0-zzzz", "operations/x", "nonsense", "", `other/${name}`])
@@ -394,7 +394,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await rejects(bakery.grpc.unary(Operations.methods.cancelOperation, { name }), code(grpcCode.notFound));
   });
 
-  test("67: an operation that is cancelled ends so; cancelled again, nothing happens", async () => {
+  test("REAPI-67: an operation that is cancelled ends so; cancelled again, nothing happens", async () => {
     const { getOperation, cancelOperation } = Operations.methods;
     const stream = bench.stream(await bench.sh(salted("sleep 60")));
     let last;
@@ -429,7 +429,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await rejects(own.grpc.unary(deleteOperation, { name }), code(grpcCode.unimplemented));
   });
 
-  test("76, 80: what is above outputs is there, so is what is empty, and a folder is a tree", async () => {
+  test("REAPI-76, REAPI-80: what is above outputs is there, so is what is empty, and a folder is a tree", async () => {
     const line = salted(
       "test -d a/b && test ! -e a/b/c && test -f empty && test -d dir && echo 1 > a/b/c && echo 2 > t/x",
     );
@@ -444,7 +444,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal((await bench.execute(action)).response.cachedResult, true);
   });
 
-  test("58, 64: any priority is taken; a queue that is full says when to come again", async () => {
+  test("REAPI-58, REAPI-64: any priority is taken; a queue that is full says when to come again", async () => {
     const { response } = await bench.execute(await bench.sh(salted("true")), { executionPolicy: { priority: 1_000 } });
     equal(response.result?.exitCode, 0);
     await lab.node?.client.setTenant("mill", { weight: 1, runningMax: 1, queuedMax: 1 });

@@ -10,7 +10,7 @@ import type { ShardRequest, WatchRequest } from "#shard/transport/protocol.ts";
 import { startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import { connectTo } from "#app/remote.ts";
+import { connectTo } from "#app/testing/remote.ts";
 import { orderFromCommand } from "#app/job-order.ts";
 import { systemClock } from "#app/node/system-clock.ts";
 

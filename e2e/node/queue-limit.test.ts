@@ -8,7 +8,7 @@ import { Bench, Lab } from "./execution-lab.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: actions are run there only";
 
-test("64: beyond cluster.tasksMax work is refused, and told when to come again", { skip }, async () => {
+test("REAPI-64: beyond cluster.tasksMax work is refused, and told when to come again", { skip }, async () => {
   await using lab = await Lab.open({ cluster: { shards: 1, tasksMax: 2 }, worker: { slots: 1 } });
   const bench = new Bench(lab.client());
   const slow = await Promise.all(Array.from({ length: 4 }, (_, no) => bench.sh(`sleep 1; : ${no}`)));

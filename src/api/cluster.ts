@@ -33,4 +33,32 @@ export const showCluster = endpoint({
   ),
 });
 
-export const clusterEndpoints = [showCluster] as const;
+const HeldShard = z.object({
+  shard: z.int(),
+  phase: z.string().describe("loading: its log is being read. trouble: it could not be served."),
+  epoch: z.int(),
+  trouble: z.string().optional(),
+  jobs: z.int(),
+  claims: z.int(),
+  ready: z
+    .array(z.object({ requires: z.array(z.string()), tasks: z.int() }))
+    .describe("Tasks that wait, by what they require of an executor."),
+});
+
+export const showNode = endpoint({
+  method: "GET",
+  path: "/v1/node",
+  action: "cluster.read",
+  about: "Shows what the node that answers holds: its shards, and the memory that their work takes.",
+  answer: json(
+    z.object({
+      node: z.string(),
+      address: z.string(),
+      state: z.string(),
+      memory: z.object({ workBytes: z.number(), workBytesMax: z.number() }).optional(),
+      shards: z.array(HeldShard),
+    }),
+  ),
+});
+
+export const clusterEndpoints = [showCluster, showNode] as const;

@@ -42,6 +42,7 @@ const Task = z.object({
   phase: z.string(),
   attempts: z.int(),
   executors: z.array(z.string()).describe("Who runs it now."),
+  retryInMs: z.number().optional().describe("When it is tried again."),
   failure: z.object({ reason: z.string(), message: z.string() }).optional(),
   result: z.string().optional().describe("What the task's runner recorded, as text."),
 });
@@ -50,7 +51,32 @@ export const JobDetails = JobSummary.omit({ tasks: true, done: true }).extend({
   reason: z.string(),
   stages: z.array(Stage),
   tasks: z.array(Task).describe("The first tasks of the job; a large job has more."),
+  shown: z.array(z.string()).describe("The job in lines for people, as its door shows it."),
 });
+
+const Flag = z.enum(["true", "false"]).transform((text) => text === "true");
+
+const Output = z.object({
+  kind: z.literal("output"),
+  task: z.string(),
+  stage: z.string(),
+  key: z.string(),
+  stream: z.string().describe("output; or stdout and stderr, where they are kept apart."),
+  offset: z.int().describe("Bytes that the attempt had printed to this stream before."),
+  text: z.string(),
+  several: z.boolean().describe("Whether other tasks of the job may print as well."),
+});
+
+const State = z.object({
+  kind: z.literal("state"),
+  phase: z.string(),
+  ended: z.boolean(),
+  lines: z.array(z.string()).describe("What has happened, for people."),
+  progress: z.string(),
+});
+
+export const JobOutput = Output;
+export const JobFollowed = z.discriminatedUnion("kind", [Output, State]);
 
 const JobsPage = pageOf(JobSummary).extend({
   unreachable: z.array(z.int()).describe("Shards that did not answer: their running jobs are missing."),
@@ -68,6 +94,30 @@ export const listJobs = endpoint({
   about: "Lists jobs, newest first.",
   query: z.object({ ...pageFields, ...filters }),
   answer: json(JobsPage),
+});
+
+export const submitJob = endpoint({
+  method: "POST",
+  path: "/v1/jobs",
+  action: "work.submit",
+  about:
+    "Records a job: a command line, or a document that says what to run after what. " +
+    "With an Idempotency-Key it is recorded once, however often it is sent.",
+  body: jsonBody(
+    z.strictObject({
+      door: z.string().max(100).optional().describe("Which door plans it; left out: the one that takes command lines."),
+      command: z.array(z.string().max(100_000)).min(1).max(10_000).optional().describe("A program and its arguments."),
+      document: z
+        .union([z.string().max(1_000_000), z.looseObject({})])
+        .optional()
+        .describe("A job file: its text as YAML or JSON, or what is in it."),
+      name: z.string().min(1).max(200).optional(),
+      key: z.string().min(1).max(200).optional().describe("The same key never makes a second job."),
+      merge: z.string().min(1).max(200).optional().describe("Joins a living job with the same merge key."),
+      priority: z.int().min(-100).max(100).default(0),
+    }),
+  ),
+  answer: json(z.object({ job: JobId, created: z.boolean(), merged: z.boolean() }), 201, 200),
 });
 
 export const watchJobs = endpoint({
@@ -97,6 +147,29 @@ export const watchJob = endpoint({
   answer: events(JobDetails),
 });
 
+export const logsOfJob = endpoint({
+  method: "GET",
+  path: "/v1/jobs/{job}/logs",
+  action: "work.read",
+  about: "Sends what the tasks of a job print or printed. Last-Event-ID goes on after a lost connection.",
+  params,
+  query: z.object({
+    follow: Flag.optional().describe("Goes on until the job has ended."),
+    task: z.string().max(400).optional().describe("Only this task: its id, or its stage and key as stage/key."),
+  }),
+  answer: events(JobOutput),
+});
+
+export const followJob = endpoint({
+  method: "GET",
+  path: "/v1/jobs/{job}/follow",
+  action: "work.read",
+  about: "Sends what happens to a job and, with output=true, what its tasks print, until it has ended.",
+  params,
+  query: z.object({ output: Flag.optional() }),
+  answer: events(JobFollowed),
+});
+
 export const whyJob = endpoint({
   method: "GET",
   path: "/v1/jobs/{job}/why",
@@ -112,8 +185,10 @@ export const whyJob = endpoint({
           key: z.string(),
           phase: z.string(),
           because: z.looseObject({ kind: z.string() }),
+          says: z.string().describe("The same, for people."),
         }),
       ),
+      lines: z.array(z.string()).describe("What the job's door adds, for people."),
     }),
   ),
 });
@@ -145,4 +220,15 @@ export const signalJob = endpoint({
   answer: json(z.object({ job: JobId, recorded: z.boolean() })),
 });
 
-export const jobsEndpoints = [listJobs, watchJobs, showJob, watchJob, whyJob, cancelJob, signalJob] as const;
+export const jobsEndpoints = [
+  listJobs,
+  submitJob,
+  watchJobs,
+  showJob,
+  watchJob,
+  logsOfJob,
+  followJob,
+  whyJob,
+  cancelJob,
+  signalJob,
+] as const;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Deadline, orAborted } from "./abort.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 
-test("orAborted lets go with the signal's reason, also when it was aborted before", async () => {
+test("orAborted rejects with the signal's reason, also when it was aborted before", async () => {
   const abort = new AbortController();
   const waiting = orAborted(new Promise(() => {}), abort.signal);
   abort.abort(new Error("enough"));
@@ -31,7 +31,7 @@ test("a deadline aborts after its time, which may be extended, and leaves no tim
   equal(clock.pending, 0);
 });
 
-test("a deadline that is extended keeps its timer, and goes on for as long as whoever is asked says", async () => {
+test("an extended deadline keeps its timer, and runs on for as long as its callback says", async () => {
   const clock = new ManualClock();
   const answers = [50, new Error("late")];
   using limited = new Deadline(clock, 100, undefined, () => answers.shift() ?? 0);
@@ -50,7 +50,7 @@ test("a deadline that is extended keeps its timer, and goes on for as long as wh
   equal(clock.pending, 0);
 });
 
-test("who waits for a deadline's promise is let go with its reason; one that is disposed of ends no more", async () => {
+test("orOver rejects with the deadline's reason; a disposed deadline no longer ends", async () => {
   const clock = new ManualClock();
   const outer = new AbortController();
   const limited = new Deadline(clock, 100, outer.signal, () => new Error("late"));

@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** The promise's outcome, or the signal's reason as soon as it is aborted; the promise goes on by itself. */
+/** The promise's outcome, or the signal's reason as soon as it is aborted; the promise itself continues. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const stop = (): void => aborted.reject(signal.reason as Error);
@@ -14,13 +14,13 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
 }
 
 /**
- * A time of its own that ends with the outer signal or when it is up. Every call has some, so there is but one timer
- * for it, which is left as it is when the time is extended: it looks again when it fires.
+ * A time limit that also ends with the outer signal. Every call has some, so there is only one timer for it, which is
+ * not reset when the time is extended: it checks again when it fires.
  */
 export class Deadline implements Disposable {
   readonly #clock: Clock;
   readonly #outer: AbortSignal | undefined;
-  /** Asked when the time is up: why it ends, or for how many more milliseconds it goes on. */
+  /** Called when the time is up: returns why it ends, or for how many more milliseconds it goes on. */
   readonly #over: () => Error | number;
   readonly #abort = new AbortController();
   #untilMono = Number.POSITIVE_INFINITY;
@@ -42,7 +42,7 @@ export class Deadline implements Disposable {
     return this.#abort.signal;
   }
 
-  /** Counts anew from now. */
+  /** Counts again from now. */
   extend(ms: number): void {
     this.#untilMono = this.#clock.monotonicMs() + Math.max(0, ms);
     if (this.#untilMono < this.#firesMono && !this.#isOver) this.#arm(ms);
@@ -55,7 +55,10 @@ export class Deadline implements Disposable {
     this[Symbol.dispose]();
   }
 
-  /** The promise's outcome, or why the time ended if it does so first; for one at a time. It goes on by itself. */
+  /**
+   * The promise's outcome, or why the time ended if that comes first; for one caller at a time. The promise itself
+   * continues.
+   */
   orOver<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#letGo = reject;
@@ -82,7 +85,7 @@ export class Deadline implements Disposable {
   }
 
   readonly #fire = (): void => {
-    // A timer may come a little early by its own clock: what it was set for counts.
+    // A timer may fire a little early by its own clock: count from the time that it was set for.
     const nowMono = Math.max(this.#clock.monotonicMs(), this.#firesMono);
     this.#firesMono = Number.POSITIVE_INFINITY;
     if (this.#untilMono === Number.POSITIVE_INFINITY) return;

@@ -1,4 +1,4 @@
-/** A broken promise of our own code. Assertions stay on in production: a wrong answer costs more than a stop. */
+/** An internal error of our own code. Assertions stay on in production: a wrong answer costs more than a stop. */
 export class AssertionFailed extends Error {
   constructor(message: string) {
     super(message);
@@ -15,12 +15,12 @@ export function unreachable(value: never): never {
   throw new AssertionFailed(`unreachable: ${JSON.stringify(value)}`);
 }
 
-/** For a value that the code around it has already shown to be there. */
+/** For a value that the surrounding code has already shown to exist. */
 export function must<T>(value: T | undefined | null, what: string): T {
   return value ?? missing(what);
 }
 
-/** What `must` says, for where putting the words together at every look would cost more than looking. */
+/** What `must` throws, for places where building the message on every check would be too expensive. */
 export function missing(what: string): never {
   throw new AssertionFailed(`missing: ${what}`);
 }

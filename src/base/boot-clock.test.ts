@@ -7,7 +7,7 @@ const near = (actual: number, expected: number): void =>
   ok(Math.abs(actual - expected) <= 20, `${actual} is not about ${expected}`);
 
 describe("a clock that counts the machine's sleep", () => {
-  test("has moved on at the first reading after a sleep, and goes on from there", async () => {
+  test("has advanced at the first reading after a sleep, and continues from there", async () => {
     const machine = new ManualMachine();
     const clock = bootClock(machine);
     const began = clock.monotonicMs();
@@ -20,7 +20,7 @@ describe("a clock that counts the machine's sleep", () => {
     near(clock.monotonicMs() - began, 61_800);
   });
 
-  test("is not moved by a wall clock that is set, forwards or backwards", async () => {
+  test("ignores that the wall clock is set, forwards or backwards", async () => {
     const machine = new ManualMachine();
     const clock = bootClock(machine);
     const began = clock.monotonicMs();
@@ -47,7 +47,7 @@ describe("a clock that counts the machine's sleep", () => {
     equal(machine.bootReads, 1);
   });
 
-  test("fires timers that fell due meanwhile, in order, and the others at their time", async () => {
+  test("fires timers that fell due during the sleep, in order, and the others at their time", async () => {
     const machine = new ManualMachine();
     const clock = bootClock(machine);
     const fired: string[] = [];
@@ -79,7 +79,7 @@ describe("a clock that counts the machine's sleep", () => {
     ok(fired);
   });
 
-  test("finds a sleep that the wall clock hides, at its next look", async () => {
+  test("finds a sleep that the wall clock hides, at its next check", async () => {
     const machine = new ManualMachine();
     const clock = bootClock(machine);
     const began = clock.monotonicMs();
@@ -93,7 +93,7 @@ describe("a clock that counts the machine's sleep", () => {
     ok(fired);
   });
 
-  test("looks only while somebody waits", async () => {
+  test("checks only while a timer is pending", async () => {
     const machine = new ManualMachine();
     const clock = bootClock(machine);
     const cancel = clock.after(5_000, () => {});
@@ -103,7 +103,7 @@ describe("a clock that counts the machine's sleep", () => {
     equal(machine.awake.pending, 0);
   });
 
-  test("takes the awake clock's word where there is no other", async () => {
+  test("uses the awake clock where there is no boot clock", async () => {
     const machine = new ManualMachine();
     machine.countsSleep = false;
     const clock = bootClock(machine);

@@ -1,31 +1,31 @@
 /**
- * A clock that goes on while the machine sleeps. The monotonic clock of Linux stands still then; a lease counted on it
- * would seem good after the machine woke, long after another took over (K8, W1). On this clock a machine that slept
+ * A clock that runs on while the machine sleeps. The monotonic clock of Linux stops then; a lease counted on it would
+ * seem valid after the machine woke, long after another node took over (K8, W1). On this clock a machine that slept
  * looks like a process that was stopped: the time has passed, and the timers are overdue (ADR 0037).
  *
  * The boot clock counts sleep, but takes microseconds to read. So each reading compares the awake clock with the wall
- * clock, which is cheap. Only when the two have moved apart does the boot clock decide whether the machine slept or
- * somebody set the wall clock, which counts for nothing (K11). A sleep that a wall clock set back by as much would hide
- * is found by the next look.
+ * clock, which is cheap. Only when the two have moved apart does the boot clock decide whether the machine slept or the
+ * wall clock was set, which is ignored (K11). If the wall clock was set back by exactly the time of a sleep, the next
+ * periodic check finds it.
  */
 import type { Clock } from "./clock.ts";
 
 export type MachineClocks = {
-  /** Never goes backwards. May stand still while the machine sleeps; then its timers stand still too. */
+  /** Never goes backwards. May stop while the machine sleeps; then its timers stop too. */
   awakeMs(): number;
   wallMs(): number;
   /** Counts sleep, in steps of at most `stepMs`. Undefined where the awake clock counts it already. */
   bootMs(): number | undefined;
   after(ms: number, run: () => void): () => void;
-  /** As `after`, but does not keep the process from ending. */
+  /** Like `after`, but does not keep the process alive. */
   afterIfUp(ms: number, run: () => void): void;
 };
 
-/** The boot clock of Linux, as a process can read it without native code, has two digits after the point. */
+/** The boot clock of Linux, as a process can read it without native code, has two decimals. */
 const stepMs = 10;
 /** How far the wall clock may move against the awake clock, between two readings, before the boot clock is read. */
 const movedMsMax = 20;
-/** A timer is so late at most when the machine sleeps, in time awake. */
+/** How late a timer can be after the machine slept, in time awake. */
 const lookEveryMsDefault = 100;
 
 type Timer = { readonly dueMs: number; readonly fire: () => void; cancel: () => void };
@@ -42,7 +42,7 @@ export function bootClock(machine: MachineClocks, lookEveryMs = lookEveryMsDefau
     wallAheadMs = machine.wallMs() - machine.awakeMs();
     if (aheadMs - bootAheadMs - sleptMs <= 2 * stepMs) return;
     sleptMs = aheadMs - bootAheadMs;
-    // Not at once: whoever asked what time it is does not expect other code to run.
+    // Not at once: a caller that reads the time does not expect other code to run.
     machine.after(0, catchUp);
   };
   const monotonicMs = (): number => {
@@ -51,7 +51,7 @@ export function bootClock(machine: MachineClocks, lookEveryMs = lookEveryMsDefau
     if (movedMs > movedMsMax || movedMs < -movedMsMax) look();
     return awakeMs + sleptMs;
   };
-  /** The machine's timers stood still: each is set again for what is left, in the order in which they are due. */
+  /** The machine's timers were stopped: each is set again for the time left, in the order in which they are due. */
   const catchUp = (): void => {
     const nowMs = monotonicMs();
     for (const timer of [...timers].toSorted((a, b) => a.dueMs - b.dueMs)) {
@@ -65,7 +65,7 @@ export function bootClock(machine: MachineClocks, lookEveryMs = lookEveryMsDefau
     if (isLooking) machine.afterIfUp(lookEveryMs, lookOn);
   };
   const after = (ms: number, run: () => void): (() => void) => {
-    // One as short as this is no later for not being set again.
+    // A timer this short would not be later without this.
     if (!(ms > lookEveryMs)) return machine.after(ms, run);
     const fire = (): void => {
       timers.delete(timer);
@@ -92,7 +92,7 @@ function read(machine: MachineClocks): number {
     const awakeMs = machine.awakeMs();
     const bootMs = machine.bootMs();
     if (bootMs === undefined) return 0;
-    // A process that was stopped between the two readings would take that for a sleep.
+    // If the process was stopped between the two readings, that would look like a sleep.
     if (tries === 3 || machine.awakeMs() - awakeMs < stepMs) return bootMs - awakeMs;
   }
 }

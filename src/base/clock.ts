@@ -1,9 +1,9 @@
 /**
- * Time as a port. Intervals and leases are counted on `monotonicMs`; `wallMs` is for people and never decides.
- * The simulator gives every node clocks of its own, skewed and jumping.
+ * Time as a port. Intervals and leases are counted on `monotonicMs`; `wallMs` is for people and never decides. The
+ * simulator gives every node its own clocks, skewed and jumping.
  */
 export type Clock = {
-  /** Never goes backwards, and counts the time when the machine slept: a lease goes on running out meanwhile. */
+  /** Never goes backwards, and includes the time during which the machine slept: a lease keeps running meanwhile. */
   monotonicMs(): number;
   wallMs(): number;
   /** Resolves after `ms`, or rejects with the signal's reason when it is aborted first. */
@@ -14,6 +14,6 @@ export type Clock = {
   afterAwake?(ms: number, run: () => void): () => void;
 };
 
-/** As `clock.after`, but put off while the machine sleeps: for limits on work that sleeps with it. */
+/** Like `clock.after`, but pauses while the machine sleeps: for limits on work that sleeps with it. */
 export const afterAwake = (clock: Clock, ms: number, run: () => void): (() => void) =>
   clock.afterAwake ? clock.afterAwake(ms, run) : clock.after(ms, run);

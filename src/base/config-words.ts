@@ -1,8 +1,8 @@
-/** The words that settings are made of, here and in the rest of the configuration. */
+/** The data types of settings, here and in the rest of the configuration. */
 import { z } from "zod";
 import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
 
-/** Written as people write them, such as 90s or 64KiB; left out: whatever can be written. */
+/** Written as people write them, such as 90s or 64KiB; left out: no bound. */
 type Bounds = { readonly min?: string; readonly max?: string };
 
 /** A duration, in milliseconds. */
@@ -14,7 +14,7 @@ export const Size = (bounds: Bounds = {}) => measured(parseSizeBytes, sizeHelp, 
 function measured(parse: (text: string) => number | undefined, help: string, { min, max }: Bounds) {
   const least = (min === undefined ? undefined : parse(min)) ?? 0;
   const most = (max === undefined ? undefined : parse(max)) ?? Number.POSITIVE_INFINITY;
-  const range = max === undefined ? `write at least ${min}` : `write something between ${min ?? 0} and ${max}`;
+  const range = max === undefined ? `write at least ${min}` : `write a value between ${min ?? 0} and ${max}`;
   return z.string({ error: help }).transform((text, context) => {
     const value = parse(text);
     if (value === undefined) context.addIssue({ code: "custom", message: help });
@@ -25,7 +25,7 @@ function measured(parse: (text: string) => number | undefined, help: string, { m
 
 export const File = z.string().min(1).max(4_096);
 
-/** Shown in logs and kept with the work: printable, short, no spaces at its ends. */
+/** Shown in logs and stored with the work: printable, short, no spaces at its ends. */
 export const PrincipalName = z
   .string()
   .regex(

@@ -4,7 +4,7 @@ import { digestFunctions, digestSizeBytes, digestText, hashBytes, isDigest, pars
 
 const hex = "0123456789abcdef".repeat(4);
 
-test("a digest is a function (SHA-256 when left out), small hex digits, and a size", () => {
+test("a digest is a function (SHA-256 when left out), lower-case hex digits, and a size", () => {
   for (const right of [`${hex}/0`, `${hex}/42`, `sha256:${hex}/1`, `blake3:${hex}/9007199254740991`])
     equal(isDigest(right), true, right);
   const wrong = [
@@ -33,7 +33,7 @@ test("a digest is a function (SHA-256 when left out), small hex digits, and a si
   }
 });
 
-test("every function has its own length, and what is taken apart can be put together", () => {
+test("every function has its own length, and parsing and formatting are inverse", () => {
   for (const fn of digestFunctions) {
     const hash = "0123456789abcdef".repeat(8).slice(0, 2 * hashBytes[fn]);
     const text = digestText(fn, hash, 7);
@@ -43,7 +43,7 @@ test("every function has its own length, and what is taken apart can be put toge
   deepEqual(parseDigest(`sha256:${hex}/1`), { fn: "sha256", hash: hex, sizeBytes: 1 });
 });
 
-test("its size is what it says", () => {
+test("its size is the one in the text", () => {
   equal(digestSizeBytes(`${hex}/42`), 42);
   equal(digestSizeBytes(`${hex}/0`), 0);
   equal(digestSizeBytes(`blake3:${hex}/0`), 0);

@@ -24,11 +24,11 @@ const shape = new RegExp(
 
 export type DigestParts = { readonly fn: DigestFunction; readonly hash: string; readonly sizeBytes: number };
 
-/** One digest is looked at several times on its way through a call. */
+/** One digest is parsed several times during a call. */
 let lastText = "";
 let lastParts: DigestParts | undefined;
 
-/** Undefined for what is no digest. */
+/** Undefined if the text is not a digest. */
 export function parseDigest(text: string): DigestParts | undefined {
   if (text === lastText) return lastParts;
   lastParts = parsed(text);
@@ -46,11 +46,14 @@ function parsed(text: string): DigestParts | undefined {
   return { fn, hash: hash64 ?? hash40 ?? hash96 ?? hash128 ?? "", sizeBytes: Number(size) };
 }
 
-/** The one spelling that the store uses: SHA-256 goes without its name. */
+/** The one spelling that the store uses: the name sha256 is left out. */
 export const digestText = (fn: DigestFunction, hash: string, sizeBytes: number): Digest =>
   fn === "sha256" ? `${hash}/${sizeBytes}` : `${fn}:${hash}/${sizeBytes}`;
 
-/** Every blob that a command names is looked at several times: SHA-256, by far the most, needs no expression. */
+/**
+ * Every blob that a command names is checked several times: SHA-256, by far the most frequent, needs no regular
+ * expression.
+ */
 export const isDigest = (text: string): boolean => isPlainSha256(text) || shape.test(text);
 
 function isPlainSha256(text: string): boolean {

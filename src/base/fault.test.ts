@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { assert, AssertionFailed, must, unreachable } from "./assert.ts";
 import { Fault, isFault } from "./fault.ts";
 
-test("a fault says what was being done, what kind of trouble it is, and the facts", () => {
+test("a fault says what was being done, its code, and the facts", () => {
   const cause = new Error("no route");
   const fault = new Fault("unavailable", "read blob", { digest: "d", size: 3, hint: undefined, cached: false }, cause);
   equal(fault.message, "read blob: unavailable (digest=d size=3 cached=false)");
@@ -13,7 +13,7 @@ test("a fault says what was being done, what kind of trouble it is, and the fact
   equal("cause" in new Fault("stale", "append"), false);
 });
 
-test("a fault is told from other errors, and one kind from another", () => {
+test("isFault tells a fault from other errors, and one code from another", () => {
   const fault = new Fault("stale", "append");
   equal(isFault(fault), true);
   equal(isFault(fault, "stale"), true);
@@ -21,7 +21,7 @@ test("a fault is told from other errors, and one kind from another", () => {
   for (const other of [new Error("stale"), { code: "stale" }, undefined, "stale"]) equal(isFault(other), false);
 });
 
-test("a broken promise of our own is loud", () => {
+test("a failed assertion throws", () => {
   assert(1, "fine");
   throws(() => assert(0, "counts agree"), new AssertionFailed("counts agree"));
   equal(must(0, "number"), 0);

@@ -1,6 +1,6 @@
 /**
- * The world failing, as opposed to a refused command (a value) or a bug (a failed assertion).
- * Printed as `<doing>: <code> (<facts>)`; the cause is kept for the log.
+ * A failure of the environment, as opposed to a refused command (a value) or a bug (a failed assertion). Printed as
+ * `<doing>: <code> (<facts>)`; the cause is kept for the log.
  */
 export type FaultCode =
   | "not-found"

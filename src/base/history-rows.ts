@@ -1,4 +1,4 @@
-/** What people can look through when work has left memory: the kernel makes these rows, the journal keeps them. */
+/** What people can look up when work has left memory: the kernel makes these rows, the journal keeps them. */
 import type { ShardId } from "./ids.ts";
 
 export type HistoryRows = {

@@ -6,7 +6,7 @@ import { formatJob, formatTask, parseJob, parseTask } from "./ids.ts";
 const shards = fc.integer({ min: 0, max: 36 ** 4 - 1 });
 const numbers = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
 
-test("an id says its shard and number, and reads back as what it was", () => {
+test("an id contains its shard and number, and parses to the same", () => {
   equal(formatJob(0, 1), "j0-1");
   equal(formatTask(1_023, 36), "tsf-10");
   fc.assert(
@@ -18,7 +18,7 @@ test("an id says its shard and number, and reads back as what it was", () => {
   );
 });
 
-test("nothing else is an id: one thing has one name", () => {
+test("nothing else is an id: each thing has one name", () => {
   const wrong = ["", "j", "j1", "j1-", "j-1", "t1-1", "J1-1", "j01-1", "j1-01", "j1-1 ", "j1-A", "j1--1", "j1-1-1"];
   for (const text of [...wrong, "j1-zzzzzzzzzzz", "j00000-1", "j1-1\n"]) equal(parseJob(text), undefined, text);
   equal(parseTask("j1-1"), undefined);

@@ -1,6 +1,6 @@
 /**
- * Ids carry their shard, so that any node can tell from an id alone whom to ask.
- * Inside a shard jobs and tasks are plain numbers; outside they are `j<shard>-<n>` and `t<shard>-<n>` in base 36.
+ * Ids contain their shard, so that any node can tell from an id alone which shard to ask. Inside a shard jobs and tasks
+ * are plain numbers; outside they are `j<shard>-<n>` and `t<shard>-<n>` in base 36.
  */
 export type ShardId = number;
 export type JobNo = number;

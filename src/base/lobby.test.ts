@@ -5,7 +5,7 @@ import { Lobby, networkOf } from "./lobby.ts";
 const guest = (name: string): { readonly name: string } => ({ name });
 const limits = { max: 4, perNetworkMax: 2 };
 
-test("a lobby that is full gives up the connection that waited longest", () => {
+test("a full lobby drops the connection that waited longest", () => {
   const lobby = new Lobby<{ readonly name: string }>();
   const first = guest("first");
   lobby.enter(first, "10.0.0.1", limits);
@@ -15,7 +15,7 @@ test("a lobby that is full gives up the connection that waited longest", () => {
   equal(lobby.has(first), false);
 });
 
-test("a network with too many connections gives up one of its own, and no other's", () => {
+test("a network with too many connections loses one of its own, and no other network does", () => {
   const lobby = new Lobby<{ readonly name: string }>();
   const mine = guest("mine");
   const oldest = guest("oldest");
@@ -27,7 +27,7 @@ test("a network with too many connections gives up one of its own, and no other'
   equal(lobby.size, 3);
 });
 
-test("a guest that was heard of counts as the youngest, and one that left takes no room", () => {
+test("a connection that was touched counts as the newest, and one that left no longer counts", () => {
   const lobby = new Lobby<{ readonly name: string }>();
   const [a, b] = [guest("a"), guest("b")];
   lobby.enter(a, "10.0.0.1", limits);

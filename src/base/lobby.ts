@@ -1,10 +1,10 @@
 /**
- * Connections whose caller is not known yet. There is always room for one more: when the lobby is full, or holds too
- * many of one network, the connection that has been in it longest has to go. A caller that says who it is at once gets
- * through however many others wait in silence, because they are all older by then.
+ * Connections whose caller is not known yet. One more is always accepted: when the lobby is full, or has too many of
+ * one network, the connection that has been in it longest is dropped. A caller that identifies itself at once gets
+ * through however many silent connections there are, because they are all older by then.
  */
 export class Lobby<Guest extends object> {
-  readonly #networkOf = new Map<Guest, string>(); // a map keeps its order: the first has waited longest
+  readonly #networkOf = new Map<Guest, string>(); // a map keeps its insertion order: the first has waited longest
   readonly #byNetwork = new Map<string, Set<Guest>>();
 
   get size(): number {
@@ -19,7 +19,7 @@ export class Lobby<Guest extends object> {
     return this.#networkOf.has(guest);
   }
 
-  /** Lets the guest in. Answers who has to go for it, and why; the caller closes that connection. */
+  /** Adds the guest. Returns which one must be dropped for it, and why; the caller closes that connection. */
   enter(guest: Guest, address: string, { max, perNetworkMax }: LobbyLimits): Evicted<Guest> | undefined {
     const network = networkOf(address);
     const neighbours = this.#byNetwork.get(network);
@@ -33,7 +33,7 @@ export class Lobby<Guest extends object> {
     return evicted && { guest: evicted, reason };
   }
 
-  /** Counts the guest as the one that came last. */
+  /** Counts the guest as the newest. */
   touch(guest: Guest): void {
     const network = this.#networkOf.get(guest);
     if (network === undefined) return;
@@ -61,7 +61,7 @@ export class Lobby<Guest extends object> {
 }
 
 export type LobbyLimits = {
-  /** Of all networks together. */
+  /** For all networks together. */
   readonly max: number;
   readonly perNetworkMax: number;
 };
@@ -74,7 +74,7 @@ function firstOf<T>(items: Iterable<T>): T | undefined {
 }
 
 /**
- * What one caller can have many addresses of, as one word: an IPv4 address, or the /64 network of an IPv6 address,
+ * The network within which one caller can have many addresses: an IPv4 address, or the /64 network of an IPv6 address,
  * because that is the least that a host is given.
  */
 export function networkOf(address: string): string {

@@ -2,7 +2,7 @@ import { equal } from "node:assert/strict";
 import { test } from "node:test";
 import { nearest } from "./nearest.ts";
 
-test("a slip of the finger is forgiven, a different word is not", () => {
+test("a typing mistake is recognised, a different word is not", () => {
   const words = ["submit", "list", "show", "watch", "cancel"];
   equal(nearest("sumbit", words), "submit");
   equal(nearest("lits", words), "list");

@@ -1,11 +1,11 @@
-/** The candidate that a mistyped word was most likely meant to be, or undefined when none is near. */
+/** The candidate that a mistyped word was most likely meant to be, or undefined when none is close. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const scored = candidates.map((candidate) => ({ candidate, distance: distance(word, candidate) }));
   const best = scored.toSorted((a, b) => a.distance - b.distance)[0];
   return best && best.distance <= Math.max(1, Math.floor(best.candidate.length / 3)) ? best.candidate : undefined;
 }
 
-/** How many letters to insert, leave out, replace or swap with their neighbour. */
+/** How many letters must be inserted, removed, replaced or swapped with their neighbour. */
 function distance(from: string, to: string): number {
   let before: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, j) => j);

@@ -10,7 +10,7 @@ test("the same seed gives the same numbers, for ever", () => {
   deepEqual(draw(new Random(1), 4), [1005125978, 38498823, 32616290, 1665184738]);
 });
 
-test("what is drawn keeps to its bounds and reaches all of them", () => {
+test("numbers stay within their bounds and reach all of them", () => {
   const random = new Random("bounds");
   const seen = new Set<number>();
   for (let i = 0; i < 2_000; i += 1) {
@@ -28,14 +28,14 @@ test("what is drawn keeps to its bounds and reaches all of them", () => {
   throws(() => random.pick([]), RangeError);
 });
 
-test("chances come out about as often as they should", () => {
+test("probabilities are about right", () => {
   const random = new Random("often");
   let hits = 0;
   for (let i = 0; i < 10_000; i += 1) if (random.chance(0.3)) hits += 1;
   ok(Math.abs(hits - 3_000) < 200, String(hits));
 });
 
-test("a fork has numbers of its own: drawing more of them shifts nobody else's", () => {
+test("a fork has its own numbers: drawing more of them does not shift others", () => {
   const [a, b] = [new Random(1), new Random(1)];
   const [forkA, forkB] = [a.fork("x"), b.fork("x")];
   draw(forkA, 100);
@@ -44,7 +44,7 @@ test("a fork has numbers of its own: drawing more of them shifts nobody else's",
   notEqual(new Random(1).fork("x").next32(), new Random(1).fork("y").next32());
 });
 
-test("a hash spreads similar words far apart, and never changes: back-off and placement hang on it", () => {
+test("a hash spreads similar words far apart, and never changes: back-off and placement depend on it", () => {
   equal(hash32(""), 2872998923);
   equal(hash32("millrace"), 2352700675);
   equal(hash32("millrace", 1), 1170674440);

@@ -1,4 +1,4 @@
-/** A small seeded generator (sfc32), so that every run of the simulator can be played again. Not for secrets. */
+/** A small seeded generator (sfc32), so that every run of the simulator can be repeated. Not for secrets. */
 export class Random {
   #a: number;
   #b: number;
@@ -49,7 +49,7 @@ export class Random {
     return item;
   }
 
-  /** A generator of its own, so that one part drawing more numbers does not shift another's. */
+  /** A separate generator, so that one part drawing more numbers does not shift another's. */
   fork(name: string): Random {
     return new Random(`${name}:${this.next32()}`);
   }

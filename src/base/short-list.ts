@@ -1,9 +1,9 @@
-/** To begin with. Shared, so nobody may push to it. */
+/** The empty list. Shared: never push to it. */
 export const nothing: readonly never[] = [];
 
 /**
- * The list with one more item; the list that was given is not to be used any more. An empty list that is pushed to
- * makes room for 17 items at once and keeps it, which is too much where millions of short lists are kept.
+ * The list with one more item; the given list must not be used any more. Pushing to an empty array reserves space for
+ * 17 items and keeps it, which is too much where millions of short lists are kept.
  */
 export function added<T>(list: readonly T[], item: T): readonly T[] {
   switch (list.length) {
@@ -16,7 +16,7 @@ export function added<T>(list: readonly T[], item: T): readonly T[] {
     case 3:
       return [list[0] as T, list[1] as T, list[2] as T, item];
     default:
-      (list as T[]).push(item); // from four on it was made here
+      (list as T[]).push(item); // a list of four or more was created here
       return list;
   }
 }

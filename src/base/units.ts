@@ -6,15 +6,15 @@ const sizeUnitsBytes = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1
 export const durationHelp = 'write a number and a unit, such as "250ms", "30s", "5m", "2h" or "7d"';
 export const sizeHelp = 'write a number and a unit, such as "512B", "64KiB", "100MiB" or "2GiB"';
 
-/** Undefined for what is not a duration. */
+/** Undefined if the text is not a duration. */
 export const parseDurationMs = (text: string): number | undefined =>
   parse(text, /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/, durationUnitsMs);
 
-/** Undefined for what is not a size. */
+/** Undefined if the text is not a size. */
 export const parseSizeBytes = (text: string): number | undefined =>
   parse(text, /^(\d+(?:\.\d+)?)(B|KiB|MiB|GiB|TiB)$/, sizeUnitsBytes);
 
-/** The coarsest unit that loses nothing a reader would miss: 850ms, 4.2s, 3m 5s, 2h 10m, 3d 4h. */
+/** The coarsest unit that is precise enough: 850ms, 4.2s, 3m 5s, 2h 10m, 3d 4h. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)}ms`;
   if (ms < 59_950) return `${trimZero((ms / 1_000).toFixed(1))}s`;

@@ -2,7 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import { test } from "node:test";
 import { UntilLeaving } from "./until-leaving.ts";
 
-test("a call that is held ends with itself, or when the node leaves, by whichever comes first", () => {
+test("a held call ends by itself, or when the node leaves, whichever comes first", () => {
   const leaving = new AbortController();
   const until = new UntilLeaving(leaving.signal);
   const calls = [1, 2, 3].map(() => new AbortController());
@@ -17,7 +17,7 @@ test("a call that is held ends with itself, or when the node leaves, by whicheve
   equal(until.hold(new AbortController().signal).signal.reason, "leaving", "and so does one that comes later");
 });
 
-test("where nobody leaves it is the call's own signal", () => {
+test("without a leaving node it is the call's own signal", () => {
   const { signal } = new AbortController();
   equal(new UntilLeaving(undefined).hold(signal).signal, signal);
 });

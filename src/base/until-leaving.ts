@@ -1,8 +1,8 @@
-/** A signal for each of many calls that is aborted with the call or when the node leaves, whichever comes first. */
+/** For each of many calls, a signal that is aborted with the call or when the node leaves, whichever comes first. */
 
 export type HeldCall = Disposable & { readonly signal: AbortSignal };
 
-/** One listener for all of them: `AbortSignal.any` costs more than all else that a call does to wait. */
+/** One listener for all calls: `AbortSignal.any` costs more than everything else that a waiting call does. */
 export class UntilLeaving {
   readonly #leaving: AbortSignal | undefined;
   readonly #held = new Set<Held>();
@@ -12,7 +12,7 @@ export class UntilLeaving {
     leaving?.addEventListener("abort", () => this.#letGo(), { once: true });
   }
 
-  /** Disposing of it leaves nothing behind. */
+  /** Disposing of it removes all references. */
   hold(call: AbortSignal): HeldCall {
     if (!this.#leaving) return { signal: call, [Symbol.dispose]: () => {} };
     const held = new Held(call, this.#held);

@@ -37,7 +37,6 @@ async function scene(answers: readonly (DrainView | number)[]) {
       note: (line) => notes.push(line),
       progress: () => {},
       http: () => Promise.reject(new Error("not asked over HTTP")),
-      connect: () => Promise.reject(new Error("not asked")),
     };
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const code = await runLine(["drain", "--server", url, ...args], world);

@@ -45,13 +45,12 @@ const files: Readonly<Record<string, string>> = {
 function remedyOf(fault: Fault, command: string): string | undefined {
   const { code, doing, facts } = fault;
   if (doing === "find node" && code === "unavailable" && facts["errno"] === undefined)
-    return facts["address"] === undefined
-      ? "start one with: millrace up"
-      : "start it with: millrace up, or name another with --node";
+    return "start one with: millrace up";
   if (code === "unavailable" && facts["server"] !== undefined)
     return "start it with: millrace up, or name another with --server";
   if (facts["status"] === 401) return "say who asks: MILLRACE_TOKEN=... millrace ...";
-  if (doing === "read job id" || doing === "find owner") return "millrace job list";
+  if (facts["status"] === 404 && (command.startsWith("job ") || command === "why")) return "millrace job list";
+  if (facts["status"] === 400 && command === "job submit") return "millrace help job submit";
   if ((code === "not-found" || code === "invalid") && doing in files) return files[doing];
   return command === "up" || facts["errno"] !== undefined ? remedyAtStart(fault) : later(fault);
 }

@@ -40,7 +40,7 @@ export function helpOne({ name, about, words, flags, examples }: Command): reado
 }
 
 export const flagText = (name: string, flag: Flags[string]): string =>
-  flag.type !== "boolean" ? `--${name} ${flag.value ?? "VALUE"}` : `--${name}`;
+  `${flag.short === undefined ? "" : `-${flag.short}, `}--${name}${flag.type === "boolean" ? "" : ` ${flag.value ?? "VALUE"}`}`;
 
 function flagLines(flags: Flags): readonly string[] {
   const shown = Object.entries(flags).map(([name, flag]) => ({ text: flagText(name, flag), about: flag.about }));

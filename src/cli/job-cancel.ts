@@ -1,4 +1,4 @@
-import { command, nodeFlags } from "#door/command.ts";
+import { command, serverFlags } from "#door/command.ts";
 import { jobIdOf } from "./job-id.ts";
 
 export const jobCancel = command({
@@ -7,17 +7,21 @@ export const jobCancel = command({
   words: "<job>",
   positionalsMax: 1,
   takesRest: false,
-  flags: { ...nodeFlags, reason: { type: "string", value: "TEXT", about: "shown to whoever submitted it" } },
+  flags: { ...serverFlags, reason: { type: "string", value: "TEXT", about: "shown to who looks at the job" } },
   examples: ["millrace job cancel j0-1 --reason 'wrong branch'"],
   async run({ positionals, values }, world) {
-    const jobId = jobIdOf("job cancel", positionals, world);
-    if (jobId === undefined) return 2;
-    await using remote = await world.connect(values);
-    const { view } = await remote.work.job(jobId, { tasksMax: 0 });
-    const hadEnded = view.endedAtMs !== undefined;
-    const phase = hadEnded ? view.phase : await remote.work.cancel(jobId, values.reason ?? "cancelled by hand");
-    if (values.json) world.out(JSON.stringify({ jobId, phase, cancelled: !hadEnded }));
-    else world.out(hadEnded ? `${jobId} had already ended: ${phase}` : `${jobId} ${phase}`);
+    const job = jobIdOf("job cancel", positionals, world);
+    if (job === undefined) return 2;
+    const { apiOf } = await import("./api.ts");
+    const { cancelJob, showJob } = await import("#api/jobs.ts");
+    const api = apiOf(values, world.env, "cancel job");
+    const before = await api(showJob, { params: { job } });
+    const hadEnded = before.endedAt !== undefined;
+    const { phase } = hadEnded
+      ? before
+      : await api(cancelJob, { params: { job }, body: { reason: values.reason ?? "" } });
+    if (values.json) world.out(JSON.stringify({ jobId: job, phase, cancelled: !hadEnded }));
+    else world.out(hadEnded ? `${job} had already ended: ${phase}` : `${job} ${phase}`);
     return hadEnded ? 1 : 0;
   },
 });

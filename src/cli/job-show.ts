@@ -1,4 +1,4 @@
-import { command, nodeFlags } from "#door/command.ts";
+import { command, serverFlags } from "#door/command.ts";
 import { jobIdOf } from "./job-id.ts";
 
 export const jobShow = command({
@@ -7,19 +7,16 @@ export const jobShow = command({
   words: "<job>",
   positionalsMax: 1,
   takesRest: false,
-  flags: nodeFlags,
+  flags: serverFlags,
   examples: ["millrace job show j0-1"],
   async run({ positionals, values }, world) {
-    const jobId = jobIdOf("job show", positionals, world);
-    if (jobId === undefined) return 2;
-    await using remote = await world.connect(values);
-    const job = await remote.work.job(jobId);
-    if (values.json) {
-      world.out(JSON.stringify({ jobId, live: job.live, ...job.view }));
-      return 0;
-    }
-    const { showJob } = await import("#app/job-view.ts");
-    for (const line of showJob(jobId, job.view, Date.now())) world.out(line);
+    const job = jobIdOf("job show", positionals, world);
+    if (job === undefined) return 2;
+    const { apiOf } = await import("./api.ts");
+    const { showJob } = await import("#api/jobs.ts");
+    const { shown, ...details } = await apiOf(values, world.env, "show job")(showJob, { params: { job } });
+    if (values.json) world.out(JSON.stringify({ jobId: job, ...details }));
+    else for (const line of shown) world.out(line);
     return 0;
   },
 });

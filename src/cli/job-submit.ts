@@ -1,4 +1,10 @@
-import { command, nodeFlags } from "#door/command.ts";
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { Fault } from "#base/fault.ts";
+import { command, serverFlags } from "#door/command.ts";
+
+/** A node that is just restarting is waited for: the key of the request makes it safe to send again. */
+const patienceMs = 5_000;
 
 export const jobSubmit = command({
   name: "job submit",
@@ -7,8 +13,8 @@ export const jobSubmit = command({
   positionalsMax: 1,
   takesRest: true,
   flags: {
-    ...nodeFlags,
-    name: { type: "string", value: "NAME", about: "what to call it" },
+    ...serverFlags,
+    name: { type: "string", value: "NAME", about: "what to call it; left out: the command line as typed" },
     key: {
       type: "string",
       value: "KEY",
@@ -21,10 +27,10 @@ export const jobSubmit = command({
     },
     priority: { type: "string", value: "NUMBER", about: "-100 to 100; higher runs first, within the tenant (0)" },
     tenant: { type: "string", value: "NAME", about: "on whose behalf (default)" },
-    follow: { type: "boolean", about: "watch it until it has ended" },
+    follow: { type: "boolean", about: "show what it prints until it has ended" },
   },
   examples: [
-    "millrace job submit -- echo hello",
+    "millrace job submit --follow -- echo hello",
     "millrace job submit --follow job.yaml",
     "millrace job submit --key nightly-2026-11-15 job.yaml",
   ],
@@ -38,25 +44,33 @@ export const jobSubmit = command({
       world.note(`job submit: --priority is a whole number from -100 to 100, not ${JSON.stringify(values.priority)}`);
       return 2;
     }
-    const { orderFromCommand, orderFromFile } = await import("#app/job-order.ts");
-    const { name, key, merge, tenant = "default" } = values;
-    const wishes = {
-      tenant,
-      priority,
-      ...(name === undefined ? {} : { name }),
-      ...(key === undefined ? {} : { key }),
-      ...(merge === undefined ? {} : { merge }),
-    };
-    const order = file === undefined ? orderFromCommand(rest ?? [], wishes) : await orderFromFile(file, wishes);
-    await using remote = await world.connect(values);
-    const { jobId, created, merged } = await remote.work.submit(order);
-    if (values.json) world.out(JSON.stringify({ kind: "submitted", jobId, created, merged }));
+    const { apiOf, withPatience } = await import("./api.ts");
+    const { submitJob } = await import("#api/jobs.ts");
+    const { name, key, merge, tenant } = values;
+    const what = file === undefined ? { command: [...(rest ?? [])] } : { document: await textOf(file) };
+    const body = { ...what, priority, name, key, merge };
+    const idempotencyKey = randomUUID();
+    const api = apiOf(values, world.env, "submit job");
+    const { job, created, merged } = await withPatience(patienceMs, () =>
+      api(submitJob, { body, idempotencyKey, ...(tenant !== undefined && { tenant }) }),
+    );
+    const how = created ? "submitted" : merged ? "joined a living job" : "was submitted before under this key";
+    if (values.json) world.out(JSON.stringify({ kind: "submitted", jobId: job, created, merged }));
+    else if (values.follow) world.note(`${job} ${how}`);
+    else if (world.isOutTerminal) world.out(`${job} ${how}; what it prints: millrace job logs -f ${job}`);
     else {
-      const how = created ? "submitted" : merged ? "joined a living job" : "was submitted before under this key";
-      world.out(values.follow ? `${jobId} ${how}` : `${jobId} ${how}; watch it with: millrace job watch ${jobId}`);
+      world.out(job);
+      if (!created) world.note(`${job} ${how}`);
     }
     if (!values.follow) return 0;
-    const { watchJob } = await import("./watching.ts");
-    return await watchJob(remote.work, jobId, values, world);
+    const { followToEnd } = await import("./job-follow.ts");
+    return await followToEnd(values, { jobId: job, json: values.json === true, output: true }, world);
   },
 });
+
+async function textOf(file: string): Promise<string> {
+  return await readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
+    const code = cause.code === "ENOENT" ? "not-found" : "unavailable";
+    throw new Fault(code, "read job file", { file, errno: cause.code }, cause);
+  });
+}

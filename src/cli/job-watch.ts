@@ -1,4 +1,4 @@
-import { command, nodeFlags } from "#door/command.ts";
+import { command, serverFlags } from "#door/command.ts";
 import { jobIdOf } from "./job-id.ts";
 
 export const jobWatch = command({
@@ -7,13 +7,12 @@ export const jobWatch = command({
   words: "<job>",
   positionalsMax: 1,
   takesRest: false,
-  flags: nodeFlags,
+  flags: serverFlags,
   examples: ["millrace job watch j0-1"],
   async run({ positionals, values }, world) {
     const jobId = jobIdOf("job watch", positionals, world);
     if (jobId === undefined) return 2;
-    const { watchJob } = await import("./watching.ts");
-    await using remote = await world.connect(values);
-    return await watchJob(remote.work, jobId, values, world);
+    const { followToEnd } = await import("./job-follow.ts");
+    return await followToEnd(values, { jobId, json: values.json === true, output: false }, world);
   },
 });

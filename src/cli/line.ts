@@ -5,11 +5,15 @@ import { tableFor } from "./table.ts";
 /** A world in which the way to a node over HTTP is not known yet. */
 export type Terminal = Omit<World, "http">;
 
-/** Runs one command line. The terminal is given, so that tests can look at what was said. */
-export async function runLine(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
+/** Runs one command line. The terminal is given, so that tests can look at what was said; so is the table. */
+export async function runLine(
+  args: readonly string[],
+  terminal: Terminal,
+  commands?: readonly Command[],
+): Promise<ExitCode> {
   const http: World["http"] = async (values) => (await import("./server.ts")).httpOf(values, terminal.env);
   const world: World = { ...terminal, http };
-  const table = await tableFor(args);
+  const table = commands ?? (await tableFor(args));
   const line = args[0] === "version" ? ["--version"] : args;
   const parsed = args[0] === "help" ? helpOn(args.slice(1), table) : parseLine(line, table);
   switch (parsed.kind) {
@@ -71,6 +75,6 @@ export function processTerminal(): Terminal {
     clear();
     process.stderr.write(`${line}\n`);
   };
-  const connect: World["connect"] = async (values) => (await import("./find-node.ts")).findNode(values, process.env);
-  return { env: process.env, isTerminal, out, note, progress, connect };
+  const isOutTerminal = process.stdout.isTTY;
+  return { env: process.env, isTerminal, isOutTerminal, out, note, progress };
 }

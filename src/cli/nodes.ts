@@ -1,5 +1,5 @@
 import { formatDuration } from "#base/units.ts";
-import { command, nodeFlags } from "#door/command.ts";
+import { command, serverFlags } from "#door/command.ts";
 
 export const nodes = command({
   name: "nodes",
@@ -7,20 +7,27 @@ export const nodes = command({
   words: "",
   positionalsMax: 0,
   takesRest: false,
-  flags: nodeFlags,
+  flags: serverFlags,
   examples: ["millrace nodes"],
   async run({ values }, world) {
-    await using remote = await world.connect(values);
-    for (const node of await remote.work.nodes()) {
-      if (values.json) world.out(JSON.stringify(node));
-      else {
-        const facts = Object.entries(node.facts).map(([name, value]) => `${name}=${value}`);
-        const state = node.alive ? node.state : "gone";
-        world.out(
-          `${node.node}  ${state}  ${node.address}  seen ${formatDuration(node.seenAgoMs)} ago  ${facts.join(" ")}`,
-        );
-      }
+    const { apiOf } = await import("./api.ts");
+    const { showCluster } = await import("#api/cluster.ts");
+    const { tableLines } = await import("./print-table.ts");
+    const cluster = await apiOf(values, world.env, "list nodes")(showCluster, {});
+    if (values.json) {
+      for (const node of cluster.nodes) world.out(JSON.stringify(node));
+      return 0;
     }
+    const rows = cluster.nodes.map(({ node, state, alive, address, seenAgoMs, facts }) => [
+      node,
+      alive ? state : "gone",
+      address,
+      `${formatDuration(seenAgoMs)} ago`,
+      Object.entries(facts)
+        .map(([name, value]) => `${name}=${value}`)
+        .join(" "),
+    ]);
+    for (const line of tableLines(["NODE", "STATE", "ADDRESS", "SEEN", "FACTS"], rows)) world.out(line);
     return 0;
   },
 });

@@ -33,7 +33,9 @@ function parseOwn(command: Command, own: readonly string[], rest: readonly strin
   });
   if (rest !== undefined && !command.takesRest) return wrong("takes nothing behind --");
   const kindOf = (type: Flags[string]["type"]) => (type === "boolean" ? "boolean" : "string");
-  const flags = Object.entries(command.flags).map(([name, { type }]) => [name, { type: kindOf(type) }] as const);
+  const flags = Object.entries(command.flags).map(
+    ([name, { type, short }]) => [name, { type: kindOf(type), ...(short !== undefined && { short }) }] as const,
+  );
   const options = Object.fromEntries(flags);
   const { tokens } = parseArgs({ args: [...own], options, allowPositionals: true, strict: false, tokens: true });
   const values: Record<string, string | readonly string[] | boolean> = {};

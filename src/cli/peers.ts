@@ -2,6 +2,7 @@ import type { PeersView } from "#app/compose/mesh.ts";
 import type { PeerView } from "#app/peers/mesh-tags.ts";
 import { formatDuration } from "#base/units.ts";
 import { command, serverFlags } from "#door/command.ts";
+import { tableLines } from "./print-table.ts";
 import { askServer, serverOf } from "./server.ts";
 
 export const peers = command({
@@ -16,32 +17,21 @@ export const peers = command({
     const answer = await askServer(serverOf(values, env), "/peers", "ask for peers");
     const view = (await answer.json()) as PeersView;
     if (values.json) for (const peer of view.peers) out(JSON.stringify(peer));
-    else for (const line of tableOf(view.peers)) out(line);
+    else for (const line of tableLines(headings, view.peers.map(rowOf))) out(line);
     return 0;
   },
 });
 
-/** Columns as wide as what is in them. */
-function tableOf(all: readonly PeerView[]): readonly string[] {
-  const rows = [
-    ["NAME", "STATE", "FOR", "ADDRESS", "LOAD", "TAGS"],
-    ...all.map(({ name, self, state, sinceMs, address, load, tags }) => [
-      self ? `${name} (asked)` : name,
-      state === "dead" ? "failed" : state,
-      formatDuration(sinceMs),
-      address,
-      load ? `${load.running}/${load.slots}` : "-",
-      Object.entries(tags)
-        .filter(([tag]) => tag !== "load")
-        .map(([tag, value]) => `${tag}=${value}`)
-        .join(" "),
-    ]),
-  ];
-  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
-}
+const headings = ["NAME", "STATE", "FOR", "ADDRESS", "LOAD", "TAGS"] as const;
+
+const rowOf = ({ name, self, state, sinceMs, address, load, tags }: PeerView): readonly string[] => [
+  self ? `${name} (asked)` : name,
+  state === "dead" ? "failed" : state,
+  formatDuration(sinceMs),
+  address,
+  load ? `${load.running}/${load.slots}` : "-",
+  Object.entries(tags)
+    .filter(([tag]) => tag !== "load")
+    .map(([tag, value]) => `${tag}=${value}`)
+    .join(" "),
+];

@@ -16,8 +16,8 @@ export const referencePages = (): readonly Page[] => [
   { path: "docs/reference/limits.md", content: limitsReference() },
 ];
 
-function cliPage(): string {
-  const table = tableOf(doors);
+export function cliPage(of = doors): string {
+  const table = tableOf(of);
   const commands = table.flatMap(({ name, about, words, flags, examples }) => [
     `## millrace ${name}`,
     "",

@@ -79,7 +79,8 @@ export async function askServer(
   const { title = "it does not say why" } = (await response.json().catch(() => ({}))) as { title?: string };
   const isUnknown = (response.status === 401 || response.status === 403) && !("authorization" in server.headers);
   const wants = isUnknown ? "$MILLRACE_TOKEN, or --data FOLDER for the token of a node of yours" : undefined;
-  throw new Fault(codes[response.status] ?? "internal", doing, { status: response.status, why: title, wants });
+  const code = codes[response.status] ?? (response.status < 500 ? "invalid" : "internal");
+  throw new Fault(code, doing, { status: response.status, why: title, wants });
 }
 
 /** The same as a door's commands are given it. */

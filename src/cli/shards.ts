@@ -1,6 +1,5 @@
 import { formatSize } from "#base/units.ts";
-import type { ShardStatus } from "#shard/node-status.ts";
-import { command, nodeFlags } from "#door/command.ts";
+import { command, serverFlags } from "#door/command.ts";
 
 export const shards = command({
   name: "shards",
@@ -8,31 +7,43 @@ export const shards = command({
   words: "",
   positionalsMax: 0,
   takesRest: false,
-  flags: nodeFlags,
+  flags: serverFlags,
   examples: ["millrace shards"],
   async run({ values }, world) {
-    await using remote = await world.connect(values);
-    const [ownerships, status] = await Promise.all([remote.work.shards(), remote.status()]);
-    for (const { shard, owner, epoch, remainingMs } of ownerships) {
-      const here = status.shards.find((each) => each.shard === shard);
-      if (values.json) world.out(JSON.stringify({ shard, owner, epoch, remainingMs, here }));
-      else {
-        world.out(`${String(shard).padStart(4)}  ${remainingMs > 0 ? owner : "no owner"}  epoch ${epoch}${held(here)}`);
-      }
+    const { apiOf } = await import("./api.ts");
+    const { showCluster, showNode } = await import("#api/cluster.ts");
+    const { tableLines } = await import("./print-table.ts");
+    const api = apiOf(values, world.env, "list shards");
+    const cluster = await api(showCluster, {});
+    const here = await api(showNode, {});
+    const all = cluster.shards.map((shard) => ({
+      ...shard,
+      here: here.shards.find((one) => one.shard === shard.shard),
+    }));
+    if (values.json) {
+      for (const { leaseMs, ...shard } of all) world.out(JSON.stringify({ ...shard, remainingMs: leaseMs }));
+      return 0;
     }
-    const { workBytes = 0, workBytesMax = 0 } = status.memory ?? {};
-    if (workBytesMax > 0 && !values.json)
+    const rows = all.map(({ shard, owner, epoch, here: held }) => [
+      shard,
+      owner ?? "no owner",
+      epoch,
+      held?.phase ?? "",
+      held?.jobs ?? "",
+      held?.claims ?? "",
+      [...(held?.ready ?? []).map(waiting), held?.trouble ?? ""].filter((text) => text !== "").join(", "),
+    ]);
+    for (const line of tableLines(["SHARD", "OWNER", "EPOCH", "HERE", "JOBS", "CLAIMS", "WAITING"], rows))
+      world.out(line);
+    const { workBytes = 0, workBytesMax = 0 } = here.memory ?? {};
+    if (workBytesMax > 0)
       world.out(
-        `work of ${status.node} takes ${formatSize(workBytes)} of memory, and may take ${formatSize(workBytesMax)}`,
+        `work of ${here.node} takes ${formatSize(workBytes)} of memory, and may take ${formatSize(workBytesMax)}`,
       );
     return 0;
   },
 });
 
-/** What a shard has to do, and what whoever does what waits there has to offer. */
-function held(here: ShardStatus | undefined): string {
-  if (!here) return "";
-  const { phase, jobs, claims, ready, trouble } = here;
-  const waiting = ready.map(({ requires, tasks }) => `, ${tasks} waiting for ${requires.join(" ") || "anybody"}`);
-  return `  ${phase}  ${jobs} jobs, ${claims} claims${waiting.join("")}${trouble ? `  ${trouble}` : ""}`;
-}
+/** Tasks that wait, and what an executor must offer to run them. */
+const waiting = ({ requires, tasks }: { readonly requires: readonly string[]; readonly tasks: number }): string =>
+  `${tasks} for ${requires.join(" ") || "any executor"}`;

@@ -4,6 +4,7 @@ import type { Door } from "#door/door.ts";
 import { drain } from "./drain.ts";
 import { historyRebuild } from "./history-rebuild.ts";
 import { jobCancel } from "./job-cancel.ts";
+import { jobLogs } from "./job-logs.ts";
 import { jobList } from "./job-list.ts";
 import { jobShow } from "./job-show.ts";
 import { jobSignal } from "./job-signal.ts";
@@ -19,7 +20,7 @@ import { up } from "./up.ts";
 import { why } from "./why.ts";
 
 /** Before the commands of doors, and behind them; `help` and `version` are about the whole table. */
-const first: readonly Command[] = [up, jobSubmit, jobList, jobShow, jobWatch, jobCancel, jobWhy, jobSignal];
+const first: readonly Command[] = [up, jobSubmit, jobList, jobShow, jobWatch, jobLogs, jobCancel, jobWhy, jobSignal];
 const last: readonly Command[] = [why, tenantSet, nodes, login, peers, shards, drain, historyRebuild, bench];
 
 /** Every command of a program with these doors. */

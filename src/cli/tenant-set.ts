@@ -1,4 +1,4 @@
-import { command, nodeFlags } from "#door/command.ts";
+import { command, serverFlags } from "#door/command.ts";
 
 export const tenantSet = command({
   name: "tenant set",
@@ -7,7 +7,7 @@ export const tenantSet = command({
   positionalsMax: 1,
   takesRest: false,
   flags: {
-    ...nodeFlags,
+    ...serverFlags,
     weight: { type: "string", value: "NUMBER", about: "its share next to other tenants' (1)" },
     running: { type: "string", value: "NUMBER", about: "tasks that may run at once, over all shards (0: no limit)" },
     queued: {
@@ -31,8 +31,9 @@ export const tenantSet = command({
       world.note("tenant set: --weight, --running and --queued take whole numbers");
       return 2;
     }
-    await using remote = await world.connect(values);
-    await remote.work.setTenant(tenant, standing);
+    const { apiOf } = await import("./api.ts");
+    const { setTenant } = await import("#api/tenants.ts");
+    await apiOf(values, world.env, "set tenant")(setTenant, { params: { name: tenant }, body: standing });
     if (values.json) world.out(JSON.stringify({ tenant, ...standing }));
     else
       world.out(

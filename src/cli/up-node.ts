@@ -103,7 +103,23 @@ function firstSignal({ note }: World, undo: AsyncDisposableStack): Promise<void>
     process.on(signal, signalled);
     undo.defer(() => void process.off(signal, signalled));
   }
+  undo.defer(whenStarterEnds(() => (note("the process that started this node has ended"), resolve())));
   return promise;
+}
+
+/**
+ * bin/millrace.js starts this process with a channel that breaks when it ends, also by kill -9: without that, the node
+ * that `npm start` started would go on with nothing to stop it by. Returns how to listen no more.
+ */
+function whenStarterEnds(ended: () => void): () => void {
+  if (!process.channel && process.connected !== false) return () => {};
+  if (!process.connected) {
+    ended();
+    return () => {};
+  }
+  process.once("disconnect", ended);
+  process.channel?.unref(); // by itself it keeps no process alive
+  return () => void process.off("disconnect", ended);
 }
 
 /** Until every shard has an owner; a while at most, for one that cannot be read must not hide the others. */

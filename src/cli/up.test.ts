@@ -1,6 +1,7 @@
 // The real program as a user starts it: recorded work outlives kill -9.
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -21,7 +22,7 @@ class Program {
     const env = {
       ...process.env,
       MILLRACE_DATA: data,
-      MILLRACE_NODE: "",
+      MILLRACE_SERVER: "",
       XDG_CACHE_HOME: join(tmpdir(), "millrace-test-cache"),
     };
     this.child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
@@ -83,7 +84,7 @@ test(
       const reborn = start("up");
       await reborn.says("Ctrl-C stops it");
       equal(await follow.ended, 0, follow.text);
-      match(follow.text, /last\/1: done: the end/);
+      match(follow.text, /last\/1 \| the end\n/);
       match(follow.text, /SUCCEEDED/);
 
       const again = start("job", "submit", "--key", "naps", file);
@@ -153,3 +154,50 @@ test("a node prints a link for a browser, which works once, and keeps its token"
     clearAway(folder);
   }
 });
+
+const starters = [
+  { name: "its starter with TERM", signal: "SIGTERM", below: [] },
+  { name: "its starter with -9", signal: "SIGKILL", below: [] },
+  // As npm starts it: below a shell of its own.
+  { name: "npm with -9", signal: "SIGKILL", below: ["sh", "-c", '"$@"; true', "sh"] },
+] as const;
+
+const isLinux = process.platform === "linux";
+
+for (const { name, signal, below } of starters)
+  test(`killing ${name} ends the node`, { skip: !isLinux && "needs linux: /proc", timeout: 60_000 }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), "millrace-up-"));
+    const data = join(folder, "data");
+    const light = ["--set", "journal.kind=memory", "--set", "blobs.kind=memory", "--set", "worker.enabled=false"];
+    const millrace = join(import.meta.dirname, "..", "..", "bin", "millrace.js");
+    const line = [...below, process.execPath, millrace, "up", "--set", "edge.listen=127.0.0.1:0", ...light];
+    // A process between the test and the shell, in npm's place.
+    const npm =
+      'const c = require("node:child_process").spawn(process.argv[1], process.argv.slice(2), { stdio: "inherit" });' +
+      'process.on("SIGTERM", () => c.kill());';
+    const [program = "", ...args] = below.length > 0 ? [process.execPath, "-e", npm, ...line] : line;
+    const env = { ...process.env, MILLRACE_DATA: data, npm_lifecycle_event: "start" };
+    const starter = spawn(program, args, { env, stdio: ["ignore", "pipe", "inherit"] });
+    let pid: number | undefined;
+    try {
+      await until("it is up", () => existsSync(join(data, "edge-address")), patience);
+      pid = Number((await readFile(join(data, "up.pid"), "utf8")).split(" ")[0]);
+      ok(isAlive(pid) && pid !== starter.pid);
+      starter.kill(signal);
+      await until("the node has ended", () => !isAlive(pid ?? 0), patience);
+      equal(existsSync(join(data, "up.pid")), false, "it ended in order, and left its folder");
+    } finally {
+      if (pid !== undefined && isAlive(pid)) process.kill(pid, "SIGKILL");
+      starter.kill("SIGKILL");
+      clearAway(folder);
+    }
+  });
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

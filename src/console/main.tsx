@@ -5,6 +5,7 @@ import { ClusterPage } from "./pages/cluster.tsx";
 import { JobPage } from "./pages/job.tsx";
 import { JobsPage } from "./pages/jobs.tsx";
 import { LoginPage } from "./pages/login.tsx";
+import { doorPages } from "millrace:door-pages";
 import { findSession, loginWanted, session } from "./server.ts";
 
 function Page() {
@@ -15,6 +16,10 @@ function Page() {
   if (job !== undefined) return <JobPage key={job} job={decodeURIComponent(job)} />;
   if (path === "/console/cluster") return <ClusterPage />;
   if (path === "/" || path === "/console/" || path === "/console/jobs") return <JobsPage />;
+  const ofDoor = doorPages.find(
+    (page) => path === `/console/${page.path}` || path.startsWith(`/console/${page.path}/`),
+  );
+  if (ofDoor) return <ofDoor.Page key={path} rest={path.slice(`/console/${ofDoor.path}/`.length)} />;
   return <p>There is no page at this address.</p>;
 }
 
@@ -24,6 +29,11 @@ const Shell = () => (
       <strong>Millrace</strong>
       <nav aria-label="pages">
         <a href="/console/jobs">Jobs</a>
+        {doorPages.map(({ path, title }) => (
+          <a key={path} href={`/console/${path}`}>
+            {title}
+          </a>
+        ))}
         <a href="/console/cluster">Cluster</a>
       </nav>
       <span class="state">{session.value && `${session.value.name}, ${session.value.roles.join(", ")}`}</span>

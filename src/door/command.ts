@@ -3,22 +3,14 @@
  * all come from the table of these values. What a command needs beyond its own words is imported when it runs, so
  * that every command starts quickly.
  */
-import type { WorkClient } from "#shard/client/client.ts";
-import type { NodeStatus } from "#shard/node-status.ts";
-
-/** A client of one node, which passes each request on to the owner of the shard. */
-export type RemoteClient = AsyncDisposable & {
-  readonly work: WorkClient;
-  /** What the node reports about itself. */
-  status(): Promise<NodeStatus>;
-};
-
 export type Flag = {
   /** "strings" may be given several times. */
   readonly type: "string" | "strings" | "boolean";
   readonly about: string;
   /** What stands for the value in help, such as DURATION. */
   readonly value?: string;
+  /** One letter that means the same: `-f` for `--follow`. */
+  readonly short?: string;
 };
 export type Flags = Readonly<Record<string, Flag>>;
 
@@ -35,9 +27,10 @@ export type World = {
   readonly note: (line: string) => void;
   /** Draws over its last line on a terminal; says nothing elsewhere. */
   readonly progress: (line: string) => void;
+  /** Whether a person sees notes and progress. */
   readonly isTerminal: boolean;
-  /** The node that the flags and the environment point to. */
-  readonly connect: (values: NodeFlagValues) => Promise<RemoteClient>;
+  /** Whether a person sees what was asked for; otherwise a program reads it. */
+  readonly isOutTerminal?: boolean;
   /** The HTTP API of the node that the flags and the environment point to. */
   readonly http: (values: ServerFlagValues) => Promise<NodeHttp>;
 };
@@ -48,8 +41,6 @@ export type NodeHttp = {
   /** A successful answer, or a Fault that says what the node said; its message begins with `doing`. */
   ask(path: string, doing: string, init?: RequestInit): Promise<Response>;
 };
-
-export type NodeFlagValues = { readonly node?: string; readonly data?: string };
 
 export type Invocation<F extends Flags> = {
   readonly positionals: readonly string[];
@@ -77,14 +68,7 @@ export const command = <const F extends Flags>(value: Command<F>): Command => va
 
 export const jsonFlag = { json: { type: "boolean", about: "one JSON object per line" } } as const satisfies Flags;
 
-/** For commands that talk to a running node. */
-export const nodeFlags = {
-  ...jsonFlag,
-  node: { type: "string", value: "ADDRESS", about: "the node to ask: unix:/path or tcp:host:port ($MILLRACE_NODE)" },
-  data: { type: "string", value: "FOLDER", about: "the data folder of the node to ask ($MILLRACE_DATA, ~/.millrace)" },
-} as const satisfies Flags;
-
-/** For commands that ask a node over HTTP. */
+/** For commands that ask a node. */
 export const serverFlags = {
   ...jsonFlag,
   server: { type: "string", value: "URL", about: "the node to ask, such as http://host:8980 ($MILLRACE_SERVER)" },

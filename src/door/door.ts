@@ -21,6 +21,7 @@ import type { JobView } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import type { DoorKinds } from "#shard/door-kinds.ts";
 import type { Publisher } from "#shard/outbox/outbox.ts";
+import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import type { FoundRun } from "#worker/sandbox/sandbox.ts";
 import type { Command } from "./command.ts";
@@ -65,6 +66,8 @@ export type Wishes = {
   readonly key?: string | undefined;
   /** Joins a live job with the same one. */
   readonly merge?: string | undefined;
+  /** Spreads jobs over shards where nothing ties them to others: a repeated request has the same. Left out: chosen. */
+  readonly unique?: string | undefined;
 };
 
 export type JobDocuments = {
@@ -84,12 +87,13 @@ export type ShownJobs = {
   readonly result?: ((payload: string) => string | undefined) | undefined;
 };
 
-/** A page of the console: an entry of its menu, and the file of src/console that draws it. */
+/** A page of the console: an entry of its menu, and the module that draws it. */
 export type ConsolePage = {
+  /** Below /console/, in plain letters; the page is shown for every address that begins with it. */
   readonly path: string;
   readonly title: string;
-  /** The policy action without which the entry is not shown. */
-  readonly action: Action;
+  /** Exports `Page`, a component that is given the rest of the address. A path below src/console, or a whole one. */
+  readonly module: string;
 };
 
 /** Metrics at /metrics; names begin with millrace_. */
@@ -111,6 +115,8 @@ export type OpenDoor = {
   readonly found?: readonly FoundRun[];
   /** By the name that the door's jobs carry. */
   readonly publishers?: Readonly<Record<string, Publisher>>;
+  /** Where what its tasks printed is when they have ended, by the name that the door's jobs carry. */
+  readonly printed?: Readonly<Record<string, PrintedByDoor>>;
   /** What this node answers to other nodes, by method: `DoorPorts.peers.call` asks for it. */
   readonly calls?: PeerCalls;
   /** Adds gRPC services; returns the policy action of each method, by path. */

@@ -8,6 +8,7 @@ import type { Upkeep } from "#blobs/upkeep.ts";
 import type { LogFields } from "#edge/log/log.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { AttemptWatch } from "#worker/attempt-watch.ts";
+import type { StreamKeeper } from "#worker/live-output.ts";
 import type { LiveSource } from "#worker/live-source.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import type { Sandbox } from "#worker/sandbox/sandbox.ts";
@@ -87,6 +88,8 @@ export type WorkPlace = {
   readonly env: Readonly<Record<string, string>>;
   /** A fresh folder for one attempt, gone with it. */
   readonly scratch: (name: string) => Promise<AsyncDisposable & { readonly path: string }>;
+  /** Where the output of tasks can be read while they run, and stays if they left no result. Needs a disk. */
+  readonly live?: { readonly streams: Streams; readonly keeper: StreamKeeper } | undefined;
   /** Left out where none can be had: the log says why. */
   readonly boxed?: Boxed | undefined;
 };

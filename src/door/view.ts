@@ -4,6 +4,7 @@ import { formatDuration } from "#base/units.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { JobView, StageView, TaskView, WhyReason } from "#kernel/read/query.ts";
 import type { Watched } from "#shard/router/router.ts";
+import { withoutOutput } from "#worker/failure-output.ts";
 
 /** A whole job, as `job show` prints it. */
 export function viewJob(jobId: string, view: JobView, nowMs: number): readonly string[] {
@@ -62,7 +63,7 @@ export function viewWhy(because: WhyReason): string {
       return `its tenant runs ${because.running} of at most ${because.runningMax} tasks`;
     case "no-executor":
       return because.nearest === undefined
-        ? "no worker is there"
+        ? "there is no worker"
         : `no worker can run it; the nearest, ${because.nearest}, lacks ${because.missing.join(", ")}`;
     case "drained":
       return `the workers that could run it are drained: ${because.executors.join(", ")}`;
@@ -96,11 +97,13 @@ export class JobFollower {
   #doneBefore = 0;
   #phase = "";
   #door = "";
+  readonly #isBesideOutput: boolean;
 
-  /** `resultWords` puts a result of a door into a few words. */
-  constructor(jobId: string, resultWords: ResultWords = () => undefined) {
+  /** Results are put into a few words; or left out, with what is plain, where tasks' output is shown as well. */
+  constructor(jobId: string, results: ResultWords | "beside-output" = () => undefined) {
     this.#jobId = jobId;
-    this.#resultWords = resultWords;
+    this.#isBesideOutput = results === "beside-output";
+    this.#resultWords = results === "beside-output" ? () => undefined : results;
   }
 
   /** As far as was heard. */
@@ -115,7 +118,13 @@ export class JobFollower {
 
   lines(message: Watched): readonly string[] {
     if (message.kind === "snapshot") return this.#snapshot(message.view);
-    return message.kind === "events" ? message.events.flatMap((event) => this.#event(event)) : [];
+    return message.kind === "events" ? message.events.flatMap((event) => this.#said(event)) : [];
+  }
+
+  #said(event: Event): readonly string[] {
+    const lines = this.#event(event);
+    const isPlain = event.kind === "claimed" || event.kind === "committed" || event.kind === "stage-ended";
+    return isPlain && this.#isBesideOutput && this.#total <= 1 ? [] : lines;
   }
 
   #snapshot(view: JobView): readonly string[] {
@@ -214,7 +223,7 @@ const inBrackets = (reason: string): string => (reason === "" ? "" : ` (${firstL
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
 const firstLine = (text: string): string => {
-  const [first = "", ...rest] = text.trim().split("\n");
+  const [first = "", ...rest] = withoutOutput(text.trim()).split("\n");
   return rest.length > 0 || first.length > 200 ? `${first.slice(0, 200)} ...` : first;
 };
 

@@ -1,4 +1,4 @@
-/** The edge, put together: ports, who calls, what they may, gRPC services, HTTP routes, metrics. */
+/** The edge, composed: ports, authentication, policy, gRPC services, HTTP routes, metrics. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import type { Clock } from "#base/clock.ts";
@@ -22,7 +22,7 @@ import { createLogin, type LoginLink } from "./identity/login.ts";
 import { processMetrics } from "./metrics/process.ts";
 import { MetricsRegistry } from "./metrics/registry.ts";
 import type { Action } from "#access/policy.ts";
-import { Places, placeLimitsDefault, type PlaceLimits } from "./port/places.ts";
+import { ConnectionSlots, slotLimitsDefault, type SlotLimits } from "./port/connection-slots.ts";
 import { countHttp1Call, http1CallsOn, openPort, peerOf, type Peer, type Port } from "./port/port.ts";
 import { principal } from "#access/principal.ts";
 import type { Refusal } from "#access/refusal.ts";
@@ -37,22 +37,22 @@ export type EdgeOptions = {
   readonly clock: Clock;
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   readonly identity: Identity;
-  /** Of the data folder: an operator's, on this machine. */
+  /** The data folder's token: its holder is an operator, on this machine only. */
   readonly owner?: OwnerToken | undefined;
-  /** Tells tasks of this node from other callers on this machine; left out: there are no tasks. */
+  /** Distinguishes tasks of this node from other callers on this machine; left out: there are no tasks. */
   readonly tasks?: TaskWatch | undefined;
   readonly tls?: Tls | undefined;
   readonly h2?: Partial<H2Limits>;
-  /** Who may hold a connection. */
-  readonly places?: Partial<PlaceLimits>;
+  /** Limits on who may hold a connection. */
+  readonly slots?: Partial<SlotLimits>;
   readonly messageBytesMax?: number;
-  /** Of all messages that are still coming in. */
+  /** For all incoming messages together. */
   readonly bodyBytesMax?: number;
-  /** Adds services; answers which action each of their methods is, by path. */
+  /** Adds services; returns the action of each of their methods, by path. */
   readonly services: (server: GrpcServer<Admitted>, admission: Admission) => ReadonlyMap<string, Action>;
   /** What is served over plain HTTP besides the edge's own routes. */
   readonly http?: (admission: Admission, registry: MetricsRegistry) => ServeElsewhere;
-  /** What keeps the node from taking work, in words for everybody; nothing: it is ready. */
+  /** Why the node does not take work, as text for everybody; empty: it is ready. */
   readonly notReady: () => readonly string[];
   readonly log: Log;
 };
@@ -60,7 +60,7 @@ export type EdgeOptions = {
 export type Edge = {
   readonly ports: readonly number[];
   readonly metrics: MetricsRegistry;
-  /** With TLS: tells the certificate that is shown, as PEM, at once and whenever there is a new one. */
+  /** With TLS: calls back with the served certificate as PEM, at once and whenever it changes. */
   onCertificate(told: (pem: string) => void): void;
   /** A link that signs a browser in as the owner of the data folder, once. */
   loginLink(): LoginLink;
@@ -74,12 +74,12 @@ const builtIn: readonly (readonly [string, Action])[] = [
   ...Object.values(ServerReflectionAlpha.methods).map(({ path }) => [path, "service.describe"] as const),
 ];
 
-/** The name of a service. Anybody may ask for its health. */
+/** A health request contains the name of a service. Everybody may send one. */
 const healthRequestBytesMax = 1024;
 const tooManyCalls = new GrpcError(grpcCode.resourceExhausted, "too many calls at once without credentials");
 
-/** An upload may take its time: whoever reads one gives up on a client that sends nothing. */
-const http1Limits = ({ firstCallMs }: PlaceLimits) => ({
+/** An upload may take its time: its reader gives up on a client that sends nothing. */
+const http1Limits = ({ firstCallMs }: SlotLimits) => ({
   requestTimeout: 3_600_000,
   headersTimeout: firstCallMs,
   keepAliveTimeout: 60_000,
@@ -95,11 +95,11 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const closing = new AbortController();
   const registry = new MetricsRegistry();
   undo.use(processMetrics(registry));
-  const places = new Places(
-    { ...placeLimitsDefault, ...options.places },
+  const slots = new ConnectionSlots(
+    { ...slotLimitsDefault, ...options.slots },
     { clock, closed: (reason) => metrics.closed(reason) },
   );
-  const metrics = edgeMetrics(registry, { connections: () => places.count() });
+  const metrics = edgeMetrics(registry, { connections: () => slots.count() });
   const byMethod = new Map<string, MethodMetrics>();
   const methodMetrics = (path: string): MethodMetrics => {
     let found = byMethod.get(path);
@@ -121,7 +121,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
       const from = peer as Peer;
       const action = actionOf.get(path) ?? "cluster.admin";
       const admitted = admission.admit(from, headers.get("authorization"), action);
-      if (admitted === undefined && from.place?.hasTooManyCalls) throw tooManyCalls;
+      if (admitted === undefined && from.slot?.hasTooManyCalls) throw tooManyCalls;
       return admitted;
     },
     ended: ({ path, code, tookMs, bytesIn, bytesOut }) => {
@@ -157,16 +157,17 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     countHttp1Call(request, response);
     void listener(request, response);
   };
-  const http1 = createServer(http1Limits(places.limits), called);
+  const http1 = createServer(http1Limits(slots.limits), called);
   http1.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     continueWhenRead(request, response);
     called(request, response);
   });
-  // Whoever does not read its answer, or is idle, is given up; whoever waits for an answer is not.
+  // A client that is idle or does not read its answer is disconnected; one that waits for an answer is not.
   http1.setTimeout(options.h2?.sendStallMs ?? h2LimitsDefault.sendStallMs, (socket) => {
     if (socket.writableLength > 0 || http1CallsOn(socket) === 0) socket.destroy();
   });
-  http1.emit("listening"); // from then on it holds connections to its time limits, although it is handed them
+  // from then on it applies its time limits to connections, although another server accepted them
+  http1.emit("listening");
   undo.defer(() => void http1.close());
 
   const reload = options.tls && undo.use(await startTls(options.tls, clock, log));
@@ -183,7 +184,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
         isGrpcType(headers.get("content-type"))
           ? server.open(stream, headers, ended, peer)
           : serveFetch(stream, headers, ended, (request) => routes.fetch(request, { peer }), failed),
-      places,
+      slots,
       accepted: (protocol) => metrics.connections(protocol).add(),
       report: (_doing, error) => failed(error),
     });

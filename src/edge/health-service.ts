@@ -1,4 +1,4 @@
-/** grpc.health.v1: whether this node, and each of its services, takes calls. */
+/** grpc.health.v1: whether this node, and each of its services, accepts calls. */
 import type { Clock } from "#base/clock.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Handlers } from "#grpc/service.ts";
@@ -14,7 +14,7 @@ export function healthHandlers<P>(
   healthOf: HealthOf,
   services: () => readonly string[],
   clock: Clock,
-  /** Aborted when the node stops: whoever watches is not waited for. */
+  /** Aborted when the node stops: watchers must not delay that. */
   closing: AbortSignal,
 ): Handlers<typeof Health, P> {
   const statusOf = (service: string): number => {

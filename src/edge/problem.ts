@@ -1,4 +1,4 @@
-/** Errors of the edge's own routes, by the one writer of problem+json. */
+/** Errors of the edge's own routes, as problem+json. */
 import type { Refusal } from "#access/refusal.ts";
 import { Problem, problemResponse, refusalProblem } from "#http/problem.ts";
 

@@ -1,4 +1,4 @@
-/** grpc.reflection: what is served here, for tools that were not told. v1 and its older twin are the same words. */
+/** grpc.reflection: what is served here, for tools without our .proto files. v1 and v1alpha have the same messages. */
 import { grpcCode } from "#grpc/status.ts";
 import type { DuplexHandler } from "#grpc/service.ts";
 import { describedFiles, findFile, findSymbol, withImports, type DescribedFile } from "#wire/descriptors.ts";

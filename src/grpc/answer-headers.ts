@@ -1,4 +1,4 @@
-/** What every answer begins and, if all went well, ends with. */
+/** The constant headers at the start of every answer and, after a success, at its end. */
 import { ConstantHeaders } from "#h2/hpack/hpack-encoder.ts";
 
 export const answerFields: readonly (readonly [string, string])[] = [

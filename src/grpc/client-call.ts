@@ -1,4 +1,4 @@
-/** One call as the client makes it: from the request's headers to the status at its end. */
+/** One call from the client's side: from the request's headers to the status at its end. */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { errorCode, errorCodeName } from "#h2/frames/error-codes.ts";
@@ -51,15 +51,15 @@ export class ClientCall implements StreamHandler {
   readonly #aborted = (): void =>
     this.#leave(new GrpcError(grpcCode.cancelled, "called off", [], [], this.#options.signal?.reason));
 
-  /** The next message; undefined when the call has ended well. */
+  /** The next message; undefined when the call has ended successfully. */
   async next(): Promise<Buffer | undefined> {
     const message = await this.inbox.next();
     if (!message?.compressed) return message?.bytes;
     if (this.#encoding === "gzip") return await unpack(message.bytes, this.#options.messageBytesMax);
-    throw new GrpcError(grpcCode.internal, `the server packs with ${this.#encoding ?? "it does not say what"}`);
+    throw new GrpcError(grpcCode.internal, `the server compresses with ${this.#encoding ?? "an unnamed encoding"}`);
   }
 
-  /** False: the call is over, and nobody reads what is sent. */
+  /** False: the call is over, and the server does not read what is sent. */
   async send(framed: Buffer): Promise<boolean> {
     if (this.#over || !this.#stream?.isOpen) return false;
     if (!this.#stream.write(framed)) {
@@ -73,7 +73,7 @@ export class ClientCall implements StreamHandler {
     if (!this.#over && this.#stream?.isOpen) this.#stream.write(Buffer.alloc(0), { end: true });
   }
 
-  /** Whoever reads has had enough. */
+  /** The reader stops early. */
   leave(): void {
     if (!this.#over) this.#leave(new GrpcError(grpcCode.cancelled, "called off"));
   }
@@ -144,7 +144,7 @@ const noStatus = (): GrpcError => new GrpcError(grpcCode.unknown, "the answer en
 const pairsOf = (list: HeaderList): readonly (readonly [string, string])[] =>
   list.fields.map(({ name, value }) => [name, value] as const);
 
-/** A stream that the server never looked at may be tried elsewhere; of any other nobody knows how far it came. */
+/** A stream that the server never handled may be tried elsewhere; for any other the progress is unknown. */
 function resetError(stream: Stream, code: number): GrpcError {
   const why = `the stream was reset: ${errorCodeName(code)}`;
   if (code === errorCode.refusedStream)
@@ -156,6 +156,6 @@ function resetError(stream: Stream, code: number): GrpcError {
   return new GrpcError(grpcCode.internal, why);
 }
 
-/** Whether the server surely did nothing: it refused the stream before it looked at it, or was not reached. */
+/** Whether the server surely did nothing: it refused the stream before handling it, or was not reached. */
 export const wasNotBegun = (error: unknown): boolean =>
   error instanceof GrpcError && error.cause instanceof Fault && error.cause.code === "unavailable";

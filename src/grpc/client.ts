@@ -1,6 +1,6 @@
 /**
- * Calls to one server over one connection, made when the first call needs it and made anew when it is lost. Calls that
- * were under way then end with UNAVAILABLE: whether to ask again is for the caller to know.
+ * Calls to one server over one connection, opened when the first call needs it and again when it is lost. Calls that
+ * were in progress then end with UNAVAILABLE: whether to retry is the caller's decision.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -16,7 +16,7 @@ import { formatTimeout } from "./timeout.ts";
 
 export type GrpcClientOptions = {
   readonly clock: Clock;
-  /** Makes a connection. */
+  /** Opens a connection. */
   readonly connect: () => Promise<H2Socket>;
   readonly authority: string;
   readonly scheme?: "http" | "https";
@@ -67,7 +67,7 @@ export class GrpcClient {
     yield* this.#answers(method, call);
   }
 
-  /** Ends the connection; calls under way are called off. */
+  /** Closes the connection; calls in progress are cancelled. */
   close(): void {
     this.#closed = true;
     this.#socket?.close();
@@ -180,7 +180,7 @@ export class GrpcClient {
       for await (const request of requests) if (!(await call.send(frame(method.request, request)))) return;
       call.sendLast();
     };
-    // Whoever makes the requests has failed: the call cannot go on, and its reader hears why.
+    // The caller's requests failed: the call cannot continue, and its reader gets the error.
     send().catch((error: unknown) => {
       call.inbox.fail(error instanceof Error ? error : new Error(String(error)));
       call.leave();

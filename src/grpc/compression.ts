@@ -1,13 +1,13 @@
-/** gzip, for peers that ask for it. Bounded: a small message may unpack to a large one. */
+/** gzip, for peers that ask for it. Bounded: a small message may decompress to a large one. */
 import { gunzip, gzip } from "node:zlib";
 import type { HeaderList } from "#h2/hpack/header-list.ts";
 import { grpcCode, GrpcError } from "./status.ts";
 
 export const encodingsTaken = "identity,gzip";
-/** Smaller ones only grow. */
+/** Smaller messages would only grow. */
 export const gzipBytesMin = 1_024;
 
-/** Whether answers to a request with these headers are packed: who packs what it sends is answered in kind. */
+/** Whether answers to a request with these headers are compressed: clients that compress get compressed answers. */
 export function packsFor(headers: HeaderList): boolean {
   return headers.get("grpc-encoding") === "gzip" && (headers.get("grpc-accept-encoding")?.includes("gzip") ?? false);
 }
@@ -19,7 +19,10 @@ export function unpack(bytes: Buffer, sizeMax: number): Promise<Buffer> {
       const tooLarge = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE";
       reject(
         tooLarge
-          ? new GrpcError(grpcCode.resourceExhausted, `a message unpacks to more than the ${sizeMax} bytes taken here`)
+          ? new GrpcError(
+              grpcCode.resourceExhausted,
+              `a message decompresses to more than the ${sizeMax} bytes accepted here`,
+            )
           : new GrpcError(grpcCode.internal, "a message that says it is gzip is not"),
       );
     });

@@ -15,7 +15,7 @@ const fieldsOf = (pairs: readonly (readonly [string, string])[]) => ({
 });
 
 describe("a status", () => {
-  test("survives the way through trailers, details and all", () => {
+  test("survives encoding as trailers, with its details", () => {
     const info = { reason: "token-stale", domain: "millrace", metadata: new Map([["task", "t0-1"]]) };
     const error = new GrpcError(grpcCode.failedPrecondition, "zu spät: 100 %", [detail(ErrorInfo, info)]);
     const fields = statusFields(error);
@@ -30,7 +30,7 @@ describe("a status", () => {
     deepEqual(read && detailsOf(read, RetryInfo), []);
   });
 
-  test("that is well is no error, one that is missing or odd is", () => {
+  test("of success is not an error, a missing or invalid one is", () => {
     equal(statusOf(fieldsOf([["grpc-status", "0"]]), []), undefined);
     equal(statusOf(fieldsOf([]), [])?.code, grpcCode.unknown);
     equal(statusOf(fieldsOf([["grpc-status", "soso"]]), [])?.code, grpcCode.unknown);
@@ -44,7 +44,7 @@ describe("a status", () => {
     deepEqual([odd?.code, odd?.details], [7, []]);
   });
 
-  test("of a fault is its own, of anything else it tells nothing", () => {
+  test("of a Fault has the Fault's code and message, of any other error it reveals nothing", () => {
     equal(errorOf(new Fault("not-found", "read blob", {})).code, grpcCode.notFound);
     const other = errorOf(new Error("the password is hunter2"));
     equal(other.code, grpcCode.internal);
@@ -95,7 +95,7 @@ test("a timeout is a number and a unit", () => {
 });
 
 describe("metadata", () => {
-  test("that is binary goes as base64, and comes back with and without padding", () => {
+  test("that is binary is sent as base64, and read with and without padding", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         deepEqual(decodeBinary(encodeBinary(bytes)), Buffer.from(bytes));
@@ -106,7 +106,7 @@ describe("metadata", () => {
     equal(decodeBinary("not base64!"), undefined);
   });
 
-  test("that is the protocol's own, or cannot be sent, is left out", () => {
+  test("that is reserved, or cannot be sent, is left out", () => {
     deepEqual(
       metadataFields([
         ["X-Trace", "a"],
@@ -137,7 +137,7 @@ describe("messages", () => {
       }),
     );
 
-  test("come out as they went in, however the bytes are cut", () => {
+  test("are read as they were written, however the bytes are split", () => {
     fc.assert(
       fc.property(
         fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 10 }),
@@ -164,7 +164,7 @@ describe("messages", () => {
     );
   });
 
-  test("that are too large are refused by their length alone; an odd flag too", () => {
+  test("that are too large are refused by their length alone; an invalid flag too", () => {
     const large = Buffer.from([0, 0, 0, 4, 0]);
     throws(() => new MessageReader(1_000).read(large, { take() {} }), { code: grpcCode.resourceExhausted });
     const odd = Buffer.from([2, 0, 0, 0, 0]);

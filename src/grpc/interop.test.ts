@@ -1,4 +1,4 @@
-/** Our server and our client with each other, and each with an implementation that others wrote. */
+/** Our server and our client with each other, and each with an independent implementation. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import * as grpc from "@grpc/grpc-js";
@@ -12,7 +12,7 @@ import { GrpcClient } from "./client.ts";
 import { GrpcServer, type EndedCall } from "./server.ts";
 import { detail, detailsOf, grpcCode, GrpcError } from "./status.ts";
 
-/** A service with one method of each kind, and some that go wrong. */
+/** A service with one method of each kind, and some that fail. */
 const Echo = {
   typeName: "millrace.test.Echo",
   methods: {
@@ -161,7 +161,7 @@ describe("our client and our server", () => {
     equal(bytes, bulkBytes);
   });
 
-  test("a refusal comes with its code, words and details", async () => {
+  test("a refusal arrives with its code, message and details", async () => {
     const error = await client.unary(Echo.methods.fail, text("x")).catch((thrown: unknown) => thrown);
     ok(error instanceof GrpcError);
     equal(error.code, grpcCode.failedPrecondition);
@@ -169,14 +169,14 @@ describe("our client and our server", () => {
     equal(detailsOf(error, ErrorInfo)[0]?.metadata.get("what"), "x");
   });
 
-  test("our own mistakes are not told", async () => {
+  test("internal errors are not revealed", async () => {
     await rejects(client.unary(Echo.methods.break, text("")), (error: GrpcError) => {
       equal(error.code, grpcCode.internal);
       return !error.message.includes("secret");
     });
   });
 
-  test("who may not call is told so, and a method that is not there", async () => {
+  test("a caller without permission gets a refusal, and so does an unknown method", async () => {
     const options = { metadata: [["authorization", "nobody"]] as const };
     await rejects(client.unary(Echo.methods.say, text(""), options), { code: grpcCode.unauthenticated });
     const unknown = { ...Echo.methods.say, path: "/millrace.test.Echo/Nothing" };
@@ -189,7 +189,7 @@ describe("our client and our server", () => {
     await until(() => seen.left > left);
   });
 
-  test("one who leaves is heard to leave", async () => {
+  test("the server notices a client that disconnects", async () => {
     const { left, hung } = seen;
     const leaving = new AbortController();
     const asked = client.unary(Echo.methods.hang, text(""), { signal: leaving.signal });
@@ -207,7 +207,7 @@ describe("our client and our server", () => {
     equal((await client.unary(Echo.methods.say, text("still here"))).value, "anonymous: still here");
   });
 
-  test("a server that comes back is found again", async () => {
+  test("a restarted server is found again", async () => {
     const first = await serve({ hung: 0, left: 0, ended: [] });
     const again = clientOf(first.port);
     equal((await again.unary(Echo.methods.say, text("1"))).value, "anonymous: 1");
@@ -227,7 +227,7 @@ const clientOf = (port: number): GrpcClient =>
     connect: () => connectH2({ host: "127.0.0.1", port, clock: systemClock }),
   });
 
-/** grpc-js's view of our service. */
+/** Our service as a grpc-js definition. */
 const definition = Object.fromEntries(
   Object.entries(Echo.methods).map(([name, { path, request, response, streams }]) => [
     name,
@@ -274,7 +274,7 @@ describe("grpc-js calls our server", () => {
     equal((await unary("sayLater", text("hi"), metadata, { deadline: Date.now() + 5_000 })).value, "slowly later: hi");
   });
 
-  test("packed with gzip, both ways", async () => {
+  test("compressed with gzip, both ways", async () => {
     const Client = grpc.makeGenericClientConstructor(definition, "Echo");
     const options = { "grpc.default_compression_algorithm": 2 };
     const packing = new Client(`127.0.0.1:${server.port}`, grpc.credentials.createInsecure(), options);
@@ -310,7 +310,7 @@ describe("grpc-js calls our server", () => {
     equal(bytes, 32 * 65_536);
   });
 
-  test("refusals, deadlines and leaving", async () => {
+  test("refusals, deadlines and disconnects", async () => {
     await rejects(unary("fail", text("x")), (error: grpc.ServiceError) => {
       equal(error.code, grpc.status.FAILED_PRECONDITION);
       equal(error.details, "nicht möglich: x");

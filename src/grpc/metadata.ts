@@ -1,12 +1,12 @@
-/** Values of `-bin` fields: base64, with or without padding, several of them divided by commas. */
+/** Values of `-bin` fields: base64, with or without padding, several of them separated by commas. */
 
 export const isBinaryName = (name: string): boolean => name.endsWith("-bin");
 
-/** Without padding, as most peers send it; everybody reads both. */
+/** Without padding, as most peers send it; all peers read both. */
 export const encodeBinary = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64").replace(/=+$/, "");
 
-/** The first value; undefined when it is no base64. */
+/** The first value; undefined if it is not base64. */
 export function decodeBinary(text: string): Buffer | undefined {
   const comma = text.indexOf(",");
   const one = comma === -1 ? text : text.slice(0, comma);
@@ -29,7 +29,7 @@ export function isReserved(name: string): boolean {
 
 export type Metadata = readonly (readonly [name: string, value: string | Uint8Array])[];
 
-/** As header fields. What may not be sent is left out: metadata is a courtesy, not worth a failed call. */
+/** As header fields. Fields that may not be sent are left out: metadata is optional, and not worth a failed call. */
 export function metadataFields(metadata: Metadata): [string, string][] {
   return metadata.flatMap(([given, value]): [string, string][] => {
     const name = given.toLowerCase();

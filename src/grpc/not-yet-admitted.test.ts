@@ -1,4 +1,4 @@
-/** Until it is known who calls, no more is held for them than the first windows. */
+/** Until the caller is authenticated, no more is held for it than the first windows. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { connectH2 } from "#h2/client.ts";
@@ -64,7 +64,7 @@ type World = {
 
 const large = "x".repeat(3 * 1024 * 1024);
 
-test("a large request waits in the caller, and is whole when it is let in", () =>
+test("a large request waits at the caller, and is complete once the caller is admitted", () =>
   rig(async ({ client, who, asked, receivedBytes }) => {
     const calls = ["a", "b", "c"].map((end) => client.unary(Health.methods.check, { service: large + end }));
     const small = client.unary(Health.methods.check, { service: "small" });
@@ -78,7 +78,7 @@ test("a large request waits in the caller, and is whole when it is let in", () =
     deepEqual(new Set(asked.map((service) => service.at(-1))), new Set(["a", "b", "c", "l"]));
   }));
 
-test("a stream of requests comes in order when it is let in", () =>
+test("a stream of requests arrives in order once the caller is admitted", () =>
   rig(async ({ client, who }) => {
     async function* hosts() {
       for (const host of ["one", "two", large, "four"]) yield { host };
@@ -94,7 +94,7 @@ test("a stream of requests comes in order when it is let in", () =>
     deepEqual(heard, [3, 3, large.length, 4]);
   }));
 
-test("whoever is refused hears so, however much was on its way", () =>
+test("a refused caller gets the refusal, however much it was sending", () =>
   rig(async ({ client, who, asked, receivedBytes }) => {
     const call = client.unary(Health.methods.check, { service: large });
     await until("some of it is there", () => receivedBytes() > 100_000);

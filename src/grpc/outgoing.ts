@@ -1,4 +1,4 @@
-/** A message as it is sent: with its prefix in front, in one piece of memory. */
+/** Messages as they are sent: with their prefix in front, in one piece of memory. */
 import { assert } from "#base/assert.ts";
 import { frameHeaderBytes } from "#h2/frames/frame.ts";
 import type { Message } from "#wire/message.ts";
@@ -11,7 +11,7 @@ const keptBytesMax = 1024 * 1024;
 let scratch = new Writer(Buffer.allocUnsafe(firstBytes));
 
 /**
- * The bytes are lent until the next call: for whoever copies them at once, as the fast path of a small answer does.
+ * The bytes are valid until the next call: for callers that copy them at once, such as the fast path of a small answer.
  */
 export function frameBriefly<T>(type: Message<T>, message: T): Buffer {
   if (scratch.bytes.length > keptBytesMax) scratch = new Writer(Buffer.allocUnsafe(firstBytes));
@@ -26,19 +26,19 @@ export const frame = <T>(type: Message<T>, message: T): Buffer => Buffer.from(fr
 
 const nothing: readonly Buffer[] = [];
 
-/** What goes before a message: its own prefix, and the header of the frame that it travels in. */
+/** What precedes a message: its prefix, and the header of its frame. */
 export const laidHeadBytes = prefixBytes + frameHeaderBytes;
 
 /**
- * A message whose handler has made its bytes itself: bulk data, which nobody wants copied. The `laidHeadBytes` bytes
- * before `bytes` in its memory are overwritten. What follows may lie in `more` pieces, each with room for a frame's
- * header before it: pieces of a frame's length that follow each other in memory, with just that room between them,
- * leave in one piece.
+ * A message that its handler has encoded itself: bulk data, which must not be copied. The `laidHeadBytes` bytes before
+ * `bytes` in its memory are overwritten. The rest may be in `more` pieces, each with space for a frame header before
+ * it: pieces of a frame's length that follow each other in memory, with just that space between them, are sent with one
+ * write.
  */
 export class LaidMessage {
   readonly bytes: Buffer;
   readonly more: readonly Buffer[];
-  /** Called when the memory is no longer needed here; until then nobody may change it. */
+  /** Called when the memory is no longer needed here; until then it must not be changed. */
   readonly release: Release | undefined;
 
   constructor(bytes: Buffer, release?: Release, more: readonly Buffer[] = nothing) {
@@ -58,15 +58,15 @@ export class LaidMessage {
     return framed;
   }
 
-  /** In one piece, for whoever packs it. */
+  /** In one piece, for compression. */
   whole(): Buffer {
     return Buffer.concat([this.framed(), ...this.more]);
   }
 }
 
 /**
- * A message of which `data` is the end and lies in memory that its owner wants back: it is sent from where it is, and
- * the handler is asked for its next message only when that has happened. `head` is what stands before it, such as
+ * A message that ends with `data`, in memory that its owner wants back: it is sent from where it is, and the handler is
+ * asked for its next message only after that. `head` is what precedes the data, such as
  * `readResponseHead.of(data.length)`.
  */
 export class LentMessage {
@@ -86,13 +86,13 @@ export class LentMessage {
     return bytes;
   }
 
-  /** In one piece, for whoever packs it. */
+  /** In one piece, for compression. */
   whole(): Buffer {
     return Buffer.concat([this.beginning(), this.data]);
   }
 }
 
-/** The answer of a handler of a stream that has one message to send, and has it now: sent as a unary call's is. */
+/** The answer of a streaming handler that has one message to send, and has it now: sent like a unary call's answer. */
 export class OnlyMessage<T> {
   readonly message: T;
 
@@ -101,7 +101,7 @@ export class OnlyMessage<T> {
   }
 }
 
-/** A message that is bytes already. */
+/** A message that is encoded already. */
 export function frameBytes(bytes: Uint8Array, compressed: boolean): Buffer {
   const framed = Buffer.allocUnsafe(prefixBytes + bytes.length);
   writePrefix(framed, 0, bytes.length, compressed);

@@ -1,4 +1,4 @@
-/** One call as its handler sees it. */
+/** One call from its handler's side. */
 import type { HeaderList } from "#h2/hpack/header-list.ts";
 import { decodeBinary, metadataFields, type Metadata } from "./metadata.ts";
 import { grpcCode, GrpcError } from "./status.ts";
@@ -23,14 +23,14 @@ export class ServerCall<P> {
     this.deadlineMono = deadlineMono;
   }
 
-  /** Aborted when the caller leaves, the deadline passes or the connection is lost. Made when it is first asked for. */
+  /** Aborted when the caller disconnects, the deadline passes or the connection is lost. Created on first use. */
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();
     if (this.#cancelled) this.#abort.abort(this.#cancelled);
     return this.#abort.signal;
   }
 
-  /** A field that the caller sent along; undefined for one that is binary and malformed. */
+  /** A field that the caller sent; undefined for a malformed binary one. */
   metadata(name: string): string | undefined {
     return this.headers.get(name);
   }
@@ -48,7 +48,7 @@ export class ServerCall<P> {
     this.trailerFields = [...(this.trailerFields ?? []), ...metadataFields(metadata)];
   }
 
-  /** For the server: nobody waits for the answer any more. */
+  /** For the server: the answer is no longer wanted. */
   cancel(why: GrpcError = new GrpcError(grpcCode.cancelled, "the caller has gone")): void {
     this.#cancelled ??= why;
     this.#abort?.abort(this.#cancelled);

@@ -14,10 +14,10 @@ import { EarlyBytes } from "./body/early-bytes.ts";
 import { frame, frameBriefly, frameBytes, LaidMessage, LentMessage, OnlyMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
 import { decodeRequest, readRequest, requestsOf } from "./server-requests.ts";
-import type { Bound } from "./service.ts";
+import type { BoundMethod } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 
-/** What a call asks of the server that it belongs to. */
+/** What a call needs from its server. */
 export type CallOwner = {
   readonly clock: Clock;
   readonly messageBytesMax: number;
@@ -29,22 +29,22 @@ export type CallOwner = {
 const none = Buffer.alloc(0);
 const headroom: WriteOptions = { headroom: true };
 
-/** Made once: nearly every upload ends with its inbox empty and nobody there to hear it. */
+/** Created once: nearly every upload ends with an empty inbox and no reader. */
 const callIsOver = new GrpcError(grpcCode.cancelled, "the call is over");
 
 export class Incoming<P> {
   readonly #server: CallOwner;
-  readonly #bound: Bound<P>;
+  readonly #bound: BoundMethod<P>;
   readonly #stream: Stream;
   readonly #headers: HeaderList;
   readonly #beganMono: number;
   readonly #deadlineMono: number;
   readonly #reader: MessageReader;
   #call: ServerCall<P> | undefined;
-  /** The one message of a call that has one; else those that have not been asked for yet. */
+  /** The one message of a unary call; for others, the messages that were not requested yet. */
   #only: Framed | undefined;
   #inbox: Inbox | PartInbox | undefined;
-  /** What came before it was known who calls. */
+  /** What arrived before the caller was authenticated. */
   #early: EarlyBytes | undefined;
   #inputEnded = false;
   #running = false;
@@ -52,7 +52,7 @@ export class Incoming<P> {
   #headersSent = false;
   #cancelTimer: (() => void) | undefined;
   #wake: (() => void) | undefined;
-  /** Whom the memory of messages that are still coming in is counted for; few calls have any. */
+  /** The connection that incomplete messages are counted for; few calls have any. */
   readonly #peer: object;
   #held: HeldBodies | undefined;
   #bytesIn = 0;
@@ -60,7 +60,7 @@ export class Incoming<P> {
 
   constructor(
     server: CallOwner,
-    bound: Bound<P>,
+    bound: BoundMethod<P>,
     stream: Stream,
     { headers, timeoutMs, peer }: { headers: HeaderList; timeoutMs: number; peer: object },
   ) {
@@ -79,7 +79,7 @@ export class Incoming<P> {
     else this.#inbox = new Inbox(consume);
   }
 
-  /** The caller is known: from here on there is a call. */
+  /** The caller is authenticated: from here on there is a call. */
   admitted(principal: P): void {
     if (this.#over) return;
     this.#call = new ServerCall(this.#bound.method.path, this.#headers, principal, this.#deadlineMono);
@@ -107,10 +107,10 @@ export class Incoming<P> {
     } catch (error) {
       return this.fail(error);
     }
-    // One message is bounded by its size; where many come, the window opens as they are asked for.
+    // A single message is limited by its size; for a stream of them the window opens as they are requested.
     if (this.#inbox) {
-      // What waits to be asked for is bounded by the window.
-      if (this.#held && this.#reader.isBetween) this.#letGo();
+      // Messages that wait to be requested are limited by the window.
+      if (this.#held && this.#reader.isBetween) this.#release();
       this.#inbox.came(bytes.length);
     } else this.#consume(bytes.length);
     if (ended) this.inputEnded();
@@ -134,12 +134,12 @@ export class Incoming<P> {
     if (!this.#inbox && this.#call) this.#begin();
   }
 
-  /** There is room to write again. */
+  /** The stream accepts more data again. */
   writable(): void {
     this.#wake?.();
   }
 
-  /** The caller or the connection has gone: nobody hears an answer. */
+  /** The caller or the connection is gone: an answer cannot be delivered. */
   cancelled(): void {
     if (this.#over) return;
     this.#end(grpcCode.cancelled);
@@ -158,12 +158,12 @@ export class Incoming<P> {
     this.#sayEnough();
   }
 
-  /** The handler has thrown, or what it answered with did. */
+  /** The handler, or the stream it returned, has thrown. */
   #refuse(thrown: unknown): void {
     if (!this.#over) this.fail(this.#bound.refusalOf ? this.#bound.refusalOf(thrown) : thrown);
   }
 
-  /** What the caller still sends is of no use to anyone. A reset would also drop what is still to be sent. */
+  /** The rest of the request is not needed. A reset would also drop what is still to be sent. */
   #sayEnough(): void {
     if (!this.#inputEnded && this.#stream.isOpen && this.#stream.unsentBytes === 0)
       this.#stream.reset(errorCode.noError);
@@ -179,20 +179,20 @@ export class Incoming<P> {
     this.#over = true;
     this.#early = undefined;
     this.#cancelTimer?.();
-    this.#letGo();
+    this.#release();
     this.#inbox?.fail(callIsOver);
     const tookMs = this.#server.clock.monotonicMs() - this.#beganMono;
     this.#server.ended(this.#bound.method.path, code, tookMs, this.#bytesIn, this.#bytesOut);
   }
 
-  /** From the reader: a message begins that comes in several pieces. */
+  /** From the reader: a message begins that arrives in several pieces. */
   hold(bytes: number): void {
     const { bodies, clock } = this.#server;
     this.#held ??= new HeldBodies(bodies, this.#peer, clock, (why) => this.fail(why));
     this.#held.take(bytes);
   }
 
-  #letGo(): void {
+  #release(): void {
     this.#held?.give();
     this.#held = undefined;
   }
@@ -204,13 +204,13 @@ export class Incoming<P> {
   #armDeadline(): void {
     if (this.#cancelTimer || this.#deadlineMono === Number.POSITIVE_INFINITY || this.#over) return;
     const leftMs = Math.max(0, this.#deadlineMono - this.#server.clock.monotonicMs());
-    // Awake time will do: a machine that slept has lost its callers anyway, and every call pays for this timer.
+    // Time awake is enough: a machine that slept has lost its callers anyway, and every call pays for this timer.
     this.#cancelTimer = afterAwake(this.#server.clock, leftMs, () =>
       this.fail(new GrpcError(grpcCode.deadlineExceeded, "the caller's deadline has passed")),
     );
   }
 
-  /** A call with one request, all of which is here. */
+  /** A call with one request, which has arrived completely. */
   #begin(): void {
     const message = this.#only;
     if (this.#running || !this.#call) return;
@@ -236,7 +236,7 @@ export class Incoming<P> {
     }
   }
 
-  /** The whole answer in one go, where it is small and nothing else has been said. */
+  /** The whole answer in one write, if it is small and nothing was sent before. */
   #answer(message: unknown): void {
     if (this.#over) return;
     const { response } = this.#bound.method;
@@ -272,7 +272,7 @@ export class Incoming<P> {
     }
   }
 
-  /** Everything that is not one message in and one out at once. */
+  /** Everything except one message in and one out at once. */
   #run(packed?: Framed): void {
     if (this.#running) return;
     this.#running = true;
@@ -338,16 +338,16 @@ export class Incoming<P> {
     const first = message.framed();
     this.#bytesOut += first.length;
     const options = release ? { headroom: true, release } : headroom;
-    let hasRoom = stream.write(first, more.length === 0 ? options : headroom);
+    let isWritable = stream.write(first, more.length === 0 ? options : headroom);
     for (let i = 0; i < more.length; i += 1) {
       const piece = more[i] as Buffer;
       this.#bytesOut += piece.length;
-      hasRoom = stream.write(piece, i === more.length - 1 ? options : headroom);
+      isWritable = stream.write(piece, i === more.length - 1 ? options : headroom);
     }
-    if (!hasRoom) await this.#room();
+    if (!isWritable) await this.#room();
   }
 
-  /** Waits until the memory is its owner's again. */
+  /** Waits until the memory belongs to its owner again. */
   async #lend(message: LentMessage): Promise<void> {
     if (this.#over) return;
     this.#sendHeaders();

@@ -1,4 +1,4 @@
-/** What a caller sends, as the handler gets it: one message after the other, unpacked and read. */
+/** What a caller sends, as the handler gets it: one message after the other, decompressed and decoded. */
 import { isFault } from "#base/fault.ts";
 import { decode, type Message } from "#wire/message.ts";
 import { encodingsTaken, unpack } from "./compression.ts";
@@ -8,7 +8,7 @@ import { PartInbox, type Item } from "./body/part-inbox.ts";
 import type { ServerCall } from "./server-call.ts";
 import { grpcCode, GrpcError } from "./status.ts";
 
-/** The requests of a call that has many, as they are asked for. */
+/** The requests of a call with many, as they are asked for. */
 export async function* requestsOf(
   type: Message<unknown>,
   inbox: Inbox | PartInbox,
@@ -24,11 +24,11 @@ export async function* requestsOf(
         yield message.compressed ? await readRequest(type, message, call, sizeMax) : decodeRequest(type, message.bytes);
     }
   } finally {
-    if (inbox instanceof PartInbox) inbox.letGo();
+    if (inbox instanceof PartInbox) inbox.release();
   }
 }
 
-/** One that may be packed. `sizeMax` bounds what it unpacks to. */
+/** One request, perhaps compressed. `sizeMax` limits its decompressed size. */
 export async function readRequest(
   type: Message<unknown>,
   { bytes, compressed }: Framed,
@@ -51,8 +51,8 @@ function unpacked(bytes: Buffer, call: ServerCall<unknown>, sizeMax: number): Pr
   const encoding = call.headers.get("grpc-encoding");
   if (encoding === "gzip") return unpack(bytes, sizeMax);
   if (encoding === undefined || encoding === "identity")
-    throw new GrpcError(grpcCode.internal, "a packed message without a word of how it was packed");
-  const error = new GrpcError(grpcCode.unimplemented, `messages packed with ${encoding} are not taken here`);
+    throw new GrpcError(grpcCode.internal, "a compressed message without grpc-encoding");
+  const error = new GrpcError(grpcCode.unimplemented, `messages compressed with ${encoding} are not supported`);
   call.trailerFields = [["grpc-accept-encoding", encodingsTaken]];
   throw error;
 }

@@ -1,12 +1,12 @@
 /**
- * The server's side of gRPC over HTTP/2 streams. It is told of streams by whoever owns the port (`open`), and handles
+ * The server's side of gRPC over HTTP/2 streams. The owner of the port passes streams to `open`, and the server handles
  * them to their end.
  *
- * A unary call whose handler answers at once, the way of nearly all small calls, is answered in the very turn in which
- * its last byte was read: no promise, no timer, no copy but one out of the socket's memory and one into the
- * connection's output.
+ * A unary call whose handler answers at once, as nearly all small calls do, is answered in the same turn of the event
+ * loop in which its last byte was read: no promise, no timer, no copy except one out of the socket's memory and one
+ * into the connection's output.
  *
- * Messages belong to their handler: it may keep them, and what is in them, for as long as it likes.
+ * Messages belong to their handler: it may keep them and their contents for as long as it likes.
  *
  * **Uploads.** A method whose request type has `inParts` (wire/write-request.ts: ByteStream.Write) is the exception:
  *
@@ -20,22 +20,22 @@
  *       },
  *     });
  *
- * A long request comes as several, while it arrives: each has the `resourceName` of the whole, a `writeOffset` that
- * goes on from the one before, at most 64 KiB of `data`, and only the last has `finishWrite`. `data` is a view of
- * memory that is used again. It stays as it is until the handler asks for the next request (the next turn of
- * `for await`), or until it ends; also when the call is called off meanwhile. Whoever needs it longer copies it. The
- * caller may send as much more as has been dealt with, so a handler that waits for its disk slows its caller down, and
- * no more than a window's worth of bytes lies here. From socket to handler every byte is copied once.
+ * A long request arrives as several, while it is received: each has the `resourceName` of the whole, a `writeOffset`
+ * that continues from the one before, at most 64 KiB of `data`, and only the last has `finishWrite`. `data` is a view
+ * of memory that is reused. It stays unchanged until the handler asks for the next request (the next turn of `for
+ * await`), or until it ends; also when the call is cancelled in the meantime. To keep it longer, copy it. The caller
+ * may send as much more as has been processed, so a handler that waits for its disk slows its caller down, and the
+ * server never holds more than a window of bytes. From socket to handler every byte is copied once.
  *
- * When the caller leaves, the deadline passes or the connection is lost, the iteration throws a GrpcError.
+ * When the caller disconnects, the deadline passes or the connection is lost, the iteration throws a GrpcError.
  *
  * **Downloads.** A handler that answers with a stream may yield, instead of messages,
- * - what `fileMessages` (file-messages.ts) makes of a range of a file: read into memory that is sent as it is;
- * - a `LentMessage` (outgoing.ts) around bytes that are somebody else's, such as those of a store that wants them back
- *   before it gives more: the handler goes on when they have left;
- * - a `LaidMessage` around memory of its own with room before it, and be told when it is free.
- * Where there is but one small message and it is at hand, it may answer with an `OnlyMessage` instead of a stream.
- * None of the bulk is copied. When the caller leaves, the handler's generator is ended where it is: its `finally` runs.
+ * - what `fileMessages` (file-messages.ts) makes of a range of a file: read into the memory that is sent;
+ * - a `LentMessage` (outgoing.ts) around bytes that belong to another owner, such as a store that wants them back
+ * before it gives more: the handler continues when they have been sent;
+ * - a `LaidMessage` around memory of its own with space before it, and a callback when it is free.
+ * A handler with only one small message at hand may return an `OnlyMessage` instead of a stream. None of the bulk data
+ * is copied. When the caller disconnects, the handler's generator is ended where it is: its `finally` runs.
  */
 import type { Clock } from "#base/clock.ts";
 import type { HeaderList } from "#h2/hpack/header-list.ts";
@@ -45,30 +45,30 @@ import { answerFields } from "./answer-headers.ts";
 import { BodyMemory } from "./body/body-memory.ts";
 import { isGrpcType } from "./content-type.ts";
 import { Incoming, type CallOwner } from "./server-incoming.ts";
-import { bind, type AnyHandler, type Bound, type Handlers, type RefusalOf } from "./service.ts";
+import { bind, type AnyHandler, type BoundMethod, type Handlers, type RefusalOf } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 import { parseTimeoutMs } from "./timeout.ts";
 
 export type GrpcServerOptions<P> = {
   readonly clock: Clock;
   /**
-   * Who calls, and whether they may call this: throws a GrpcError for those who may not. `peer` is what the owner of
-   * the port knows of the connection.
+   * Authenticates the caller and checks whether it may call this: throws a GrpcError if not. `peer` is what the owner
+   * of the port knows of the connection.
    */
   readonly admit: (path: string, headers: HeaderList, peer: unknown) => P | Promise<P>;
-  /** Of one message, packed or not. */
+  /** For one message, compressed or not. */
   readonly messageBytesMax?: number;
-  /** Of all messages that are still coming in. */
+  /** For all incomplete messages together. */
   readonly bodyBytesMax?: number;
-  /** Hears of every call when it has ended; for metrics. */
+  /** Called when a call has ended; for metrics. */
   readonly ended?: (call: EndedCall) => void;
-  /** Hears of what went wrong in our own code; for the log. */
+  /** Called with errors in our own code; for the log. */
   readonly report?: (doing: string, error: unknown) => void;
 };
 
-/** Reused for every call: whoever hears of it keeps nothing of it. */
+/** Reused for every call: callbacks must not keep it. */
 export type EndedCall = {
-  /** "unknown" for a method that is not served: a caller cannot make up labels for our metrics. */
+  /** "unknown" for a method that is not served: a caller must not be able to invent labels for our metrics. */
   path: string;
   code: number;
   tookMs: number;
@@ -84,7 +84,7 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
   readonly messageBytesMax: number;
   readonly bodies: BodyMemory;
   readonly #options: GrpcServerOptions<P>;
-  readonly #methods = new Map<string, Bound<P>>();
+  readonly #methods = new Map<string, BoundMethod<P>>();
   readonly #endedCall: EndedCall = { path: "", code: 0, tookMs: 0, bytesIn: 0, bytesOut: 0 };
 
   constructor(options: GrpcServerOptions<P>) {
@@ -94,14 +94,14 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
     this.bodies = new BodyMemory(options.bodyBytesMax ?? bodyBytesMaxDefault);
   }
 
-  /** `messageBytesMax`: of this service's requests, where they are small. */
+  /** `messageBytesMax`: for this service's requests, if they are small. */
   add<S extends Service>(service: S, handlers: Handlers<S, P>, messageBytesMax?: number): this {
     for (const bound of bind<S, P>(service, handlers))
       this.#methods.set(bound.method.path, messageBytesMax === undefined ? bound : { ...bound, messageBytesMax });
     return this;
   }
 
-  /** One method by itself, its handler's types unchecked: for services that are tables. */
+  /** Adds one method, without checking its handler's types: for services that are tables. */
   addMethod(method: Method<unknown, unknown>, handler: AnyHandler<P>, refusalOf?: RefusalOf): this {
     this.#methods.set(method.path, { method, handler, refusalOf });
     return this;
@@ -111,7 +111,7 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
     return [...this.#methods.keys()];
   }
 
-  /** A stream whose request headers have come. `ended`: there is nothing after them. Handles it from here on. */
+  /** Handles a stream whose request headers have arrived. `ended`: nothing follows them. */
   open(stream: Stream, headers: HeaderList, ended: boolean, peer?: unknown): StreamHandler {
     this.#open(stream, headers, ended, peer);
     return this;
@@ -181,7 +181,7 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
     this.ended(path, error.code, 0, 0, 0);
   }
 
-  /** No gRPC at all: said in HTTP's own words. */
+  /** Not gRPC at all: answered with an HTTP status. */
   #refuseHttp(stream: Stream, status: string): void {
     stream.sendHeaders([[":status", status]], true);
     this.ended("unknown", grpcCode.unknown, 0, 0, 0);

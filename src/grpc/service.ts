@@ -28,21 +28,21 @@ export type Handlers<S extends Service, P> = {
   readonly [K in keyof S["methods"]]?: HandlerOf<S["methods"][K], P>;
 };
 
-/** One method as the server keeps it. The types have been checked where it was bound. */
-export type Bound<P> = {
+/** One method as the server keeps it. The types were checked when it was bound. */
+export type BoundMethod<P> = {
   readonly method: Method<unknown, unknown>;
   readonly handler: AnyHandler<P>;
   readonly refusalOf?: RefusalOf | undefined;
-  /** Of one message; left out: as the server has it. */
+  /** For one message; left out: the server's default. */
   readonly messageBytesMax?: number | undefined;
 };
 
-/** What whatever a handler threw, now, later or while streaming, is told as. */
+/** Converts whatever a handler threw, now, later or while streaming, into the error that the caller gets. */
 export type RefusalOf = (thrown: unknown) => unknown;
 
 export type AnyHandler<P> = (request: unknown, call: ServerCall<P>) => unknown;
 
-export function bind<S extends Service, P>(service: S, handlers: Handlers<S, P>): readonly Bound<P>[] {
+export function bind<S extends Service, P>(service: S, handlers: Handlers<S, P>): readonly BoundMethod<P>[] {
   return Object.entries(service.methods).flatMap(([name, method]) => {
     const handler = (handlers as Readonly<Record<string, AnyHandler<P> | undefined>>)[name];
     return handler ? [{ method, handler }] : [];

@@ -1,4 +1,4 @@
-/** How a call ended: a code, words for developers, and details that programs can read. */
+/** How a call ended: a code, a message for developers, and details for programs. */
 import { isFault, type FaultCode } from "#base/fault.ts";
 import { decode, encode, type Message } from "#wire/message.ts";
 import type { Any } from "#wire/generated/google/protobuf/any.ts";
@@ -27,11 +27,11 @@ export const grpcCode = {
 
 export type GrpcCode = (typeof grpcCode)[keyof typeof grpcCode];
 
-/** Thrown by handlers to end their call so, and by the client for a call that ended so. */
+/** Thrown by handlers to end their call this way, and by the client for a call that ended this way. */
 export class GrpcError extends Error {
   readonly code: number;
   readonly details: readonly Any[];
-  /** What came with the end of the call besides. */
+  /** Other trailers that came with the end of the call. */
   readonly trailers: readonly (readonly [string, string])[];
 
   constructor(
@@ -52,13 +52,13 @@ export class GrpcError extends Error {
 export const isGrpcError = (error: unknown, code?: GrpcCode): error is GrpcError =>
   error instanceof GrpcError && (code === undefined || error.code === code);
 
-/** A detail as it travels: the type's name in a URL that nobody looks up, and its bytes. */
+/** A detail on the wire: the type's name in a URL that is never fetched, and its bytes. */
 export const detail = <T>(type: Message<T>, message: T): Any => ({
   typeUrl: `type.googleapis.com/${type.typeName}`,
   value: encode(type, message),
 });
 
-/** The details of one type, as far as they can be read. */
+/** The details of one type, as far as they can be decoded. */
 export function detailsOf<T>({ details }: GrpcError, type: Message<T>): readonly T[] {
   return details.flatMap(({ typeUrl, value }) => {
     if (typeUrl.slice(typeUrl.lastIndexOf("/") + 1) !== type.typeName) return [];
@@ -70,7 +70,7 @@ export function detailsOf<T>({ details }: GrpcError, type: Message<T>): readonly
   });
 }
 
-/** The one table of what each Fault is in gRPC. */
+/** The one table that maps each Fault to gRPC. */
 export const codeOfFault = {
   "not-found": grpcCode.notFound,
   stale: grpcCode.failedPrecondition,
@@ -82,14 +82,14 @@ export const codeOfFault = {
   internal: grpcCode.internal,
 } as const satisfies Record<FaultCode, GrpcCode>;
 
-/** What is told of whatever a handler threw. Nobody outside hears the words of an error that is none of ours. */
+/** What the caller gets for whatever a handler threw. The message of a foreign error is never sent. */
 export function errorOf(thrown: unknown): GrpcError {
   if (thrown instanceof GrpcError) return thrown;
   if (isFault(thrown)) return new GrpcError(codeOfFault[thrown.code], thrown.message, [], [], thrown);
-  return new GrpcError(grpcCode.internal, "something went wrong here; the server's log says what", [], [], thrown);
+  return new GrpcError(grpcCode.internal, "internal error; see the server's log", [], [], thrown);
 }
 
-/** The fields that end a call. The details repeat code and message, as the protocol wants it. */
+/** The fields that end a call. The details repeat code and message, as the protocol requires. */
 export function statusFields({ code, message, details, trailers }: GrpcError): [string, string][] {
   const fields: [string, string][] = [["grpc-status", String(code)]];
   if (message !== "") fields.push(["grpc-message", percentEncode(message)]);
@@ -101,13 +101,13 @@ export function statusFields({ code, message, details, trailers }: GrpcError): [
   return fields;
 }
 
-/** A peer's limit for all fields together is often 8 KiB: the words must leave room for the rest. */
+/** Peers often limit all fields together to 8 KiB: the message must leave space for the rest. */
 const messageLengthMax = 2_000;
 const shortened = (message: string): string => message.slice(0, messageLengthMax);
 
 /**
- * Printable ASCII but "%" stays; the rest goes as %XX of its UTF-8 bytes. So does a blank at either end: no field may
- * begin or end with one.
+ * Printable ASCII except "%" stays; the rest becomes %XX of its UTF-8 bytes. So does a blank at either end: no field
+ * may begin or end with one.
  */
 export function percentEncode(message: string): string {
   const short = shortened(message);
@@ -120,7 +120,7 @@ export function percentEncode(message: string): string {
   ).join("");
 }
 
-/** Never fails: what is no proper escape stays as it is, what is no UTF-8 becomes U+FFFD. */
+/** Never fails: an invalid escape stays as it is, invalid UTF-8 becomes U+FFFD. */
 export function percentDecode(text: string): string {
   if (!text.includes("%")) return text;
   const bytes: number[] = [];
@@ -136,7 +136,7 @@ export function percentDecode(text: string): string {
 
 type Fields = { get(name: string): string | undefined };
 
-/** How the call ended by these trailers; undefined when it went well. */
+/** How the call ended by these trailers; undefined for success. */
 export function statusOf(trailers: Fields, all: readonly (readonly [string, string])[]): GrpcError | undefined {
   const text = trailers.get("grpc-status");
   if (text === undefined) return new GrpcError(grpcCode.unknown, "the server ended the call without a status", [], all);
@@ -156,7 +156,7 @@ function readDetails(packed: string): readonly Any[] {
   }
 }
 
-/** For an answer that is no gRPC at all: what a proxy's HTTP status means to a call. */
+/** For an answer that is not gRPC: what a proxy's HTTP status means for a call. */
 export function codeOfHttp(status: number): GrpcCode {
   switch (status) {
     case 400:

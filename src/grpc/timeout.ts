@@ -1,10 +1,10 @@
 /** `grpc-timeout`: up to eight digits and a unit. */
 
 const unitMs = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 0.001, n: 0.000_001 } as const;
-/** A day: who asks for more gets no deadline, for no call lasts that long. */
+/** A day: a longer timeout counts as no deadline, because no call lasts that long. */
 const timeoutMsMax = 86_400_000;
 
-/** Undefined when it is none; Infinity for one so far away that it need not be watched. */
+/** Undefined if it is invalid; Infinity for one so far away that it needs no timer. */
 export function parseTimeoutMs(text: string): number | undefined {
   const { length } = text;
   if (length < 2 || length > 9) return undefined;

@@ -1,4 +1,4 @@
-/** Connects to an HTTP/2 server: in clear with prior knowledge, or over TLS with ALPN. */
+/** Connects to an HTTP/2 server: without TLS by prior knowledge, or over TLS with ALPN. */
 import { connect, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions as TlsConnectOptions, type TLSSocket } from "node:tls";
 import type { Clock } from "#base/clock.ts";
@@ -11,15 +11,15 @@ export type H2ClientOptions = {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
-  /** Trust and identity; without it the client speaks in clear. */
+  /** Trust and identity; without it the client does not use TLS. */
   readonly tls?: TlsConnectOptions;
   readonly limits?: Partial<H2Limits>;
   readonly handler?: Pick<ConnectionHandler, "onGoaway" | "onHandlerFailed">;
-  /** From the start to an open socket, handshake included. */
+  /** From the start to an open socket, including the handshake. */
   readonly connectMs?: number;
 };
 
-/** Resolves when the socket is open; requests may be made at once, the peer's settings are heard on the way. */
+/** Resolves when the socket is open; requests may be made at once, before the peer's settings arrive. */
 export async function connectH2(options: H2ClientOptions): Promise<H2Socket> {
   const { host, port, clock, tls, limits, handler = {}, connectMs = 10_000 } = options;
   const socket: Socket | TLSSocket = tls

@@ -1,4 +1,4 @@
-// Over real sockets on this machine: Node's own HTTP/2, nghttp2's tools and curl, against ours, in both directions.
+// Over real sockets on this machine: Node's own HTTP/2, nghttp2's tools and curl, with ours, in both directions.
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { once } from "node:events";
 import * as http2 from "node:http2";
@@ -103,7 +103,7 @@ describe("a node:http2 client and our server", bounded, () => {
     ok(answers.every(({ body }, at) => body.equals(bodies[at] ?? Buffer.alloc(0))));
   });
 
-  test("a cancelled stream is heard of", async () => {
+  test("a cancelled stream is reported", async () => {
     const stream = session.request({ ":method": "POST", ":path": "/silent" });
     stream.on("error", () => {});
     await until("the request is here", () => server.requests.includes("POST /silent"));
@@ -138,7 +138,7 @@ describe("a node:http2 client and our server", bounded, () => {
     client.destroy();
   });
 
-  test("TLS with ALPN; a client that offers only HTTP/1.1 is shown the door", { skip: needsOpenssl }, async () => {
+  test("TLS with ALPN; a client that offers only HTTP/1.1 is disconnected", { skip: needsOpenssl }, async () => {
     const secure = await echoServer(realClock, { tls: { ...certificate } });
     const client = http2.connect(`https://localhost:${secure.port}`, { ca: certificate?.cert });
     const body = Buffer.alloc(3_000_000, "tls");
@@ -190,7 +190,7 @@ describe("our client and a node:http2 server", bounded, () => {
     ok(answers.every(({ body }, at) => body.equals(bodies[at] ?? Buffer.alloc(0))));
   });
 
-  test("a cancelled request is heard of, a refused one says so", async () => {
+  test("a cancelled request is reported, a refused one says so", async () => {
     const stream = client.request(post("/silent"), { onData() {}, onReset() {} });
     await until("it has an id", () => stream.id !== 0);
     stream.reset();
@@ -242,7 +242,7 @@ describe("our client and our server", bounded, () => {
     await Promise.all(adopted.map(({ closed }) => closed));
   });
 
-  test("a reader that stops stops the writer: what waits is bounded at both ends, and nothing is lost", async () => {
+  test("a reader that stops also stops the writer: buffers stay bounded, and nothing is lost", async () => {
     let unsentMax = 0;
     let sent = 0;
     const total = 32 * 1024 * 1024;
@@ -290,11 +290,11 @@ describe("our client and our server", bounded, () => {
     await server.close();
   });
 
-  test("a port where nobody listens is a fault", async () => {
+  test("a port without a listener is a fault", async () => {
     await rejects(connectH2({ host, port: 1, clock: realClock }), (error) => isFault(error, "unavailable"));
   });
 
-  test("a peer that speaks something else is told so, and hung up on", async () => {
+  test("a peer that speaks another protocol gets an error, and is disconnected", async () => {
     const server = await echoServer(realClock);
     const socket = connectSocket(server.port, host);
     socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -307,7 +307,7 @@ describe("our client and our server", bounded, () => {
   });
 });
 
-describe("tools of others against our server", bounded, () => {
+describe("independent tools against our server", bounded, () => {
   let server: EchoServer;
   before(async () => {
     server = await echoServer(realClock);
@@ -344,8 +344,8 @@ describe("tools of others against our server", bounded, () => {
     await secure.close();
   });
 
-  test("h2spec, all of it and strictly", { skip: notInstalled("h2spec") }, async () => {
-    // It wants an answer with content, sent when the request is complete.
+  test("passes all of h2spec in strict mode", { skip: notInstalled("h2spec") }, async () => {
+    // It expects an answer with content, sent when the request is complete.
     const answering = await echoServer(realClock, {
       onRequest(stream, _headers, ended) {
         const answer = (): void => stream.sendUnary([[":status", "200"]], Buffer.alloc(200), [["x", "1"]]);

@@ -1,4 +1,4 @@
-// Attacks over real sockets, and what others on the same server notice of them: nothing.
+// Attacks over real sockets do not affect other connections of the same server.
 import { equal, ok } from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -27,7 +27,7 @@ describe("while one connection attacks", { timeout: 60_000 }, () => {
   after(async () => await server.close());
 
   for (const [name, next] of Object.entries(attacks))
-    test(`${name}: the attacker is sent away, and a neighbour's calls are answered`, async () => {
+    test(`${name}: the attacker is disconnected, and another connection's calls are answered`, async () => {
       const client = await connectH2({ host, port: server.port, clock: realClock });
       const body = Buffer.alloc(1_000, "innocent");
       let attacking = true;

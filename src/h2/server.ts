@@ -1,4 +1,4 @@
-/** Listens for HTTP/2: in clear with prior knowledge, or over TLS with ALPN. */
+/** Listens for HTTP/2: without TLS by prior knowledge, or over TLS with ALPN. */
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from "node:tls";
 import type { Clock } from "#base/clock.ts";
@@ -14,10 +14,10 @@ export type H2ServerOptions = {
   readonly clock: Clock;
   readonly onRequest: (stream: Stream, headers: HeaderList, ended: boolean) => StreamHandler;
   readonly onHandlerFailed?: (error: unknown, stream: Stream) => void;
-  /** Certificate and key; without them the server speaks in clear. */
+  /** Certificate and key; without them the server does not use TLS. */
   readonly tls?: TlsOptions;
   readonly limits?: Partial<H2Limits>;
-  /** Connections at once; more are closed as they come. */
+  /** Concurrent connections; more are closed as they come. */
   readonly connectionsMax?: number;
 };
 

@@ -1,4 +1,4 @@
-// Sockets are read into one piece of memory, whoever opened them, and behave as ever otherwise.
+// All sockets are read into one piece of memory, and otherwise behave as usual.
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
@@ -27,7 +27,7 @@ describe("shared reads", () => {
     return [near, accepted.pop() as Socket];
   }
 
-  test("lend the same memory to every socket, accepted or connected", limited, async () => {
+  test("give the same memory to every socket, accepted or connected", limited, async () => {
     const [near, far] = await pair();
     const [other, otherFar] = await pair();
     const memories = new Set<ArrayBufferLike>();
@@ -47,7 +47,7 @@ describe("shared reads", () => {
     for (const socket of [near, other]) socket.destroy();
   });
 
-  test("carry what is longer than the memory, can be paused, and end", limited, async () => {
+  test("deliver data longer than the memory, can be paused, and end", limited, async () => {
     const [near, far] = await pair();
     const sent = Buffer.alloc(5_000_000, "0123456789");
     const got: Buffer[] = [];
@@ -69,7 +69,7 @@ describe("shared reads", () => {
     await until("both are closed", () => near.closed && far.closed);
   });
 
-  test("leave TLS and what is no socket alone", limited, async (t) => {
+  test("do not affect TLS or other streams", limited, async (t) => {
     equal(
       readShared(new PassThrough(), () => {}),
       false,

@@ -1,18 +1,18 @@
 /**
  * All sockets are read into one piece of memory, one after the other. Node would allocate 64 KiB for every read: memory
- * outside of V8's heap, to which V8 answers with collections of the whole heap, and which no cache of the processor
- * has seen before. Together that took as much CPU as reading, checking and hashing an upload.
+ * outside V8's heap, which makes V8 collect the whole heap often, and which is not in the processor's cache. Together
+ * that took as much CPU as reading, checking and hashing an upload.
  *
- * Node offers this to sockets that it connects (`onread`), and keeps it from those that a server accepted. What that
- * option sets is therefore set here: its properties are found by setting the option on a socket that is never used.
- * Where they are not found the socket is read as ever.
+ * Node offers this for sockets that it connects (`onread`), but not for those that a server accepted. So what that
+ * option sets is set here: its properties are found by setting the option on a socket that is never used. If they are
+ * not found, the socket is read as usual.
  */
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { assert } from "#base/assert.ts";
 
-/** About what a socket holds, and what fits into a processor's cache beside everything else. */
+/** Roughly what a socket holds, and what fits into a processor's cache beside everything else. */
 const readBytes = 256 * 1024;
 
 type Properties = Record<symbol, unknown>;
@@ -23,11 +23,11 @@ let isRead = false;
 let keys: { readonly buffer: symbol; readonly callback: symbol } | undefined;
 
 /**
- * From now on `take` is called with all that comes. The bytes are lent: they are gone when it returns. Answers false,
- * with nothing changed, where that is not possible.
+ * From now on `take` is called with everything that arrives. The bytes are borrowed: they are overwritten after it
+ * returns. Returns false, with nothing changed, if that is not possible.
  */
 export function readShared(socket: Duplex, take: (bytes: Buffer) => void): boolean {
-  // TLS hands on what it has decrypted in the middle of other things, so its reads may not share.
+  // TLS delivers decrypted data in the middle of other work, so its reads cannot share the memory.
   if (!(socket instanceof Socket) || socket instanceof TLSSocket) return false;
   const handle = (socket as unknown as { readonly _handle?: Handle | null })._handle;
   keys ??= findKeys();

@@ -1,6 +1,6 @@
 /**
- * The rim: one HTTP/2 connection on one socket, plain or TLS. Bytes go from the socket to the machine and back, one
- * batch at a time: while a batch is being written, everything new gathers for the next one.
+ * Runs one HTTP/2 connection on one socket, plain or TLS. Bytes go from the socket to the machine and back, one batch
+ * at a time: while a batch is being written, new output collects for the next one.
  */
 import type { Duplex } from "node:stream";
 import type { Clock } from "#base/clock.ts";
@@ -18,12 +18,12 @@ export type H2SocketOptions = {
   readonly clock: Clock;
   readonly handler: ConnectionHandler;
   readonly limits?: Partial<H2Limits>;
-  /** What was already read from the socket, as when its first bytes told which protocol it speaks. */
+  /** What was already read from the socket, such as the first bytes, which identified the protocol. */
   readonly firstBytes?: Uint8Array;
 };
 
 const tickMs = 1_000;
-/** After our last word the peer has this long to hang up. */
+/** After our last frame the peer has this long to close the connection. */
 const lingerMs = 1_000;
 
 export class H2Socket {
@@ -37,7 +37,7 @@ export class H2Socket {
   #ending = false;
   #stopTicking: () => void = () => {};
 
-  /** Takes the socket over: nobody else may read from it or write to it. */
+  /** Takes the socket over: no other code may read from it or write to it. */
   constructor(socket: Duplex, { role, clock, handler, limits, firstBytes }: H2SocketOptions) {
     this.#socket = socket;
     this.#clock = clock;
@@ -64,10 +64,10 @@ export class H2Socket {
     this.#tickLater();
     for (const bytes of [firstBytes, inside]) if (bytes && bytes.length > 0) this.#read(bytes);
     this.#flush();
-    if (!this.#paused) socket.resume(); // whoever looked at the first bytes may have paused it
+    if (!this.#paused) socket.resume(); // the code that read the first bytes may have paused it
   }
 
-  /** When the connection is over, however it ended. */
+  /** Resolves when the connection is over, however it ended. */
   get closed(): Promise<ClosedWhy> {
     return this.#closed.promise;
   }
@@ -77,7 +77,7 @@ export class H2Socket {
     return this.connection.request(headers, handler, end);
   }
 
-  /** Lets the open streams end, takes no new ones, then closes. */
+  /** Lets the open streams end, accepts no new ones, then closes. */
   async drain(): Promise<void> {
     this.connection.drain();
     await this.closed;
@@ -96,7 +96,7 @@ export class H2Socket {
     }
   }
 
-  /** For what is written outside of a read: replies that come together leave together. */
+  /** For output outside of a read: replies that are made together are sent together. */
   #flushSoon(): void {
     if (this.#flushDue) return;
     this.#flushDue = true;
@@ -133,7 +133,7 @@ export class H2Socket {
     this.#flush();
   };
 
-  /** Reads on without looking: closing with unread bytes would reset the connection and our last words with it. */
+  /** Reads and discards: closing with unread bytes would reset the connection and lose our last frames. */
   #endIfClosed(): void {
     if (!this.connection.closed || this.#ending) return;
     this.#ending = true;
@@ -148,7 +148,7 @@ export class H2Socket {
     this.#stopTicking();
     this.connection.socketClosed(why);
     this.#socket.destroy();
-    this.#written(); // a batch that will never be written is let go of
+    this.#written(); // a batch that will never be written is released
   }
 
   #tickLater(): void {
@@ -160,7 +160,7 @@ export class H2Socket {
   }
 }
 
-/** What was read before the socket was taken over, and has not been looked at. */
+/** What was read before the socket was taken over, and is not processed yet. */
 function takeReadable(socket: Duplex): Buffer | null {
   return socket.readableLength > 0 ? (socket.read() as Buffer | null) : null;
 }

@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import { batch, faults, only } from "./testing/support.ts";
 import { grouped, type Append } from "./grouped.ts";
 
-/** An append that waits until it is let go, and keeps what it was given. */
+/** An append that waits until the test releases it, and records its arguments. */
 function held(judge: Append): { append: Append; groups: number[][]; letGo: () => void } {
   const groups: number[][] = [];
   let letGo = (): void => undefined;
@@ -21,7 +21,7 @@ const settle = async (): Promise<void> => {
   for (let i = 0; i < 20; i += 1) await Promise.resolve();
 };
 
-test("appends that arrive meanwhile go together, one batch a shard, in order", async () => {
+test("appends that arrive during another one go together, one batch per shard, in order", async () => {
   const { append, groups, letGo } = held(accept);
   const together = grouped(append);
   const results = [1, 2, 3, 2].map((shard, i) => together([batch(shard, 1, i + 1)]));
@@ -33,7 +33,7 @@ test("appends that arrive meanwhile go together, one batch a shard, in order", a
   deepEqual(groups, [[1], [2, 3], [2]]);
 });
 
-test("a call that is wrong fails alone", async () => {
+test("an invalid call fails alone", async () => {
   const refusing: Append = async (batches) => {
     if (batches.some(({ shard }) => shard === 3)) throw new Fault("invalid", "append", {});
     return await accept(batches);
@@ -45,7 +45,7 @@ test("a call that is wrong fails alone", async () => {
   await faults(bad ?? together([]), "invalid");
 });
 
-test("when the store fails, everyone in the group is told", async () => {
+test("when the store fails, every caller in the group gets the failure", async () => {
   const failing: Append = async () => {
     throw new Fault("unknown-outcome", "append", {});
   };

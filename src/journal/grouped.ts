@@ -1,6 +1,6 @@
 /**
- * Appends that arrive while one is under way go together in the next: one commit pays for all of them. Each call
- * still gets its own answer, and a call that is wrong fails alone.
+ * Appends that arrive during another append go together in the next one: one commit pays for all of them. Each call
+ * still gets its own answer, and an invalid call fails alone.
  */
 import { isFault } from "#base/fault.ts";
 import { checkBatches } from "./engine/guards.ts";
@@ -22,7 +22,7 @@ export function grouped(append: Append): Append {
 
   async function run(): Promise<void> {
     running = true;
-    // A promise that settled lets its caller append again before the next group is formed.
+    // Let callers whose promise just settled append again before the next group is formed.
     for (; waiting.length > 0; await Promise.resolve()) {
       const { group, rest } = nextGroup(waiting);
       waiting = rest;
@@ -55,7 +55,7 @@ export function grouped(append: Append): Append {
   };
 }
 
-/** In order of arrival, until a shard would occur twice or it gets too big. */
+/** In order of arrival, until a shard would occur twice or the group gets too big. */
 function nextGroup(waiting: readonly Waiting[]): { group: readonly Waiting[]; rest: Waiting[] } {
   const shards = new Set<number>();
   let sizeBytes = 0;

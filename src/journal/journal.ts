@@ -1,16 +1,16 @@
 /**
- * The journal: where a shard's word becomes durable, and where it is decided whose word counts.
+ * The journal: it makes a shard's events durable, and decides which node owns a shard.
  *
  * J1 An append is accepted only under the shard's current epoch (K8), at exactly the next seq.
  * J2 What append acknowledged is there after any crash, and after a fail-over to a standby that commits wait for (K7);
- *    what it refused never appears. What `tail`, `confirm` and `cluster` answer has the same durability.
- * J3 A reader sees the records of a shard in order, without gaps, each with its checksum and its link to the one
- *    before verified; anything else is a Fault "corrupt", never a shorter answer.
+ * what it refused never appears. What `tail`, `confirm` and `cluster` answer has the same durability.
+ * J3 A reader sees the records of a shard in order, without gaps, each with its checksum and its link to the one before
+ * verified; anything else is a Fault "corrupt", never a shorter answer.
  * J4 Leases are judged by the store's own clock. An epoch only grows, also through release and a new store clock.
- * J5 Log records are trimmed only behind a snapshot, an archived segment and the history cursor.
+ * J5 Log records are trimmed only up to where a snapshot, an archived segment and the history cursor have all passed.
  *
- * Faults: "unavailable" = certainly not done; "unknown-outcome" = it may have been done, ask `tail`;
- * "corrupt" = what was read is not what was written; "stale" = the epoch is no longer current.
+ * Faults: "unavailable" = certainly not done; "unknown-outcome" = it may have been done, ask `tail`; "corrupt" = what
+ * was read is not what was written; "stale" = the epoch is no longer current.
  */
 import type { AttemptRow, HistoryRows, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -20,12 +20,12 @@ export type Epoch = number;
 /** Numbers the batches of a shard from 1, without gaps. */
 export type Seq = number;
 
-/** One shard's part of an append: what it decided since the last one. */
+/** One shard's part of an append: the events decided since the last one. */
 export type Batch = {
   readonly shard: ShardId;
   readonly epoch: Epoch;
   readonly seq: Seq;
-  /** The encoded events. The journal does not look inside. */
+  /** The encoded events. Opaque to the journal. */
   readonly payload: Uint8Array;
   /** Request keys that this batch binds (K1), durable with it. */
   readonly keys: readonly RequestKey[];
@@ -36,7 +36,7 @@ export type RequestKey = {
   readonly key: string;
   readonly job: number;
   readonly payloadHash: string;
-  /** On the store's clock; found until then at least. */
+  /** On the store's clock; the key is found at least until then. */
   readonly retainedUntilMs: number;
 };
 
@@ -46,7 +46,7 @@ export type LogRecord = { readonly seq: Seq; readonly epoch: Epoch; readonly pay
 export type Tail = { readonly epoch: Epoch; readonly seq: Seq; readonly hash: number };
 
 export type AppendResult = {
-  /** One entry a batch, in the order given; a fenced batch left no trace, the others are durable. */
+  /** One entry per batch, in the order given; a fenced batch left no trace, the others are durable. */
   readonly outcomes: readonly ("appended" | "fenced")[];
   readonly storeNowMs: number;
 };
@@ -62,17 +62,17 @@ export type Acquired =
       readonly remainingMs: number;
       readonly storeNowMs: number;
     }
-  /** The node is older than the cluster's feature level (or the lease is reserved for a named successor). */
+  /** The node is older than the cluster's feature level (or the shard is reserved for a named successor). */
   | { readonly kind: "refused"; readonly why: string; readonly storeNowMs: number };
 
 export type Ownership = {
   readonly shard: ShardId;
-  /** Grows with every change of owner; 0 when nobody has ever owned the shard. */
+  /** Grows with every change of owner; 0 if the shard never had an owner. */
   readonly epoch: Epoch;
   readonly owner: NodeId | undefined;
   /** Where the owner listens, as it announced itself. */
   readonly address: string | undefined;
-  /** Negative when the lease has run out. */
+  /** Negative when the lease has expired. */
   readonly remainingMs: number;
 };
 
@@ -92,7 +92,7 @@ export type Cluster = {
   readonly clusterId: string;
   /** The fixed number of virtual shards, set when the store was created. */
   readonly shards: number;
-  /** New kinds of event may be written up to this level: the least that every live member can read. Never falls. */
+  /** New kinds of event may be written up to this level: the lowest that all live members can read. Never falls. */
   readonly featureLevel: number;
 };
 
@@ -105,26 +105,28 @@ export type Segment = {
 };
 
 export type Journal = {
-  /** Creates the store's tables and the cluster's fixed facts when they are not there; otherwise reads them. */
+  /** Creates the store's tables and the cluster's fixed facts if they do not exist; otherwise reads them. */
   open(wanted: { readonly shards: number; readonly clusterId: string }): Promise<Cluster>;
   cluster(): Promise<Cluster>;
 
   /**
-   * At most one batch a shard. A batch whose epoch has passed is fenced alone. A batch under the current epoch that
-   * is not the next one is a Fault "invalid", and nothing of the call is done. Calls made at the same time may
-   * share a commit.
+   * At most one batch per shard. A batch with an outdated epoch is fenced alone. A batch under the current epoch that
+   * is not the next one is a Fault "invalid", and nothing of the call is done. Concurrent calls may share a commit.
    */
   append(batches: readonly Batch[]): Promise<AppendResult>;
   /** Whether each (shard, epoch) is still current; one round trip for all. */
   confirm(owned: readonly { readonly shard: ShardId; readonly epoch: Epoch }[]): Promise<readonly boolean[]>;
-  /** All 0 for an empty log. After an append of unknown outcome the answer is final: nothing lands later. */
+  /**
+   * All 0 for an empty log. After an append of unknown outcome the answer is final: that append cannot take effect
+   * later.
+   */
   tail(shard: ShardId): Promise<Tail>;
-  /** Nothing when `fromSeq` is right after the tail, "corrupt" beyond that, "not-found" where it has been trimmed. */
+  /** Nothing if `fromSeq` is right after the tail, "corrupt" beyond that, "not-found" where it has been trimmed. */
   read(shard: ShardId, fromSeq: Seq): AsyncIterable<LogRecord>;
 
   /**
-   * The snapshot holds the effect of every batch up to `seq`. It replaces the older one when all of it is durable.
-   * Chunks come back as they were given; a few hundred KiB each keeps appends from waiting. Fenced by `epoch`.
+   * The snapshot contains the effect of every batch up to `seq`. It replaces the older one when all of it is durable.
+   * Chunks are read back as they were given; a few hundred KiB each keeps appends from waiting. Fenced by `epoch`.
    */
   saveSnapshot(
     shard: ShardId,
@@ -140,29 +142,31 @@ export type Journal = {
   trim(shard: ShardId, epoch: Epoch, throughSeq: Seq): Promise<void>;
 
   /**
-   * Those that are bound and still retained at the instant. It is the shard's own: the store's clock may leap, and a
-   * key must not be free here while its owner holds it for bound (K1, K11).
+   * The keys that are bound and still retained at `atMs`. That is the shard's own time: the store's clock may jump, and
+   * a key must not be free here while the shard's owner counts it as bound (K1, K11).
    */
   findKeys(shard: ShardId, keys: readonly string[], atMs: number): Promise<readonly RequestKey[]>;
-  /** Forgets keys whose retention had run out by the shard's instant; at most `limit` a call; how many went. */
+  /**
+   * Deletes keys whose retention had expired at `atMs`, the shard's time; at most `limit` per call; returns how many.
+   */
   trimKeys(shard: ShardId, atMs: number, limit: number): Promise<number>;
 
-  /** A node that already has the shard gets a new epoch: its earlier self is fenced. */
+  /** A node that already has the shard gets a new epoch: its earlier process is fenced. */
   acquire(
     shard: ShardId,
     node: NodeId,
     wanted: { readonly leaseMs: number; readonly features: number },
   ): Promise<Acquired>;
-  /** Extends the leases that are still this node's, also those that ran out and nobody took; answers with those. */
+  /** Extends the leases that this node still holds, including expired ones that no other node took; returns those. */
   renew(
     node: NodeId,
     held: readonly { readonly shard: ShardId; readonly epoch: Epoch }[],
     leaseMs: number,
   ): Promise<{ readonly held: readonly ShardId[]; readonly storeNowMs: number }>;
   /**
-   * Ends the lease at once, and the epoch with it: it grows, so an append still under way is fenced. A named
-   * successor alone may take the shard for `reservedMs`, so that a polite hand-over is not a race. Releasing an
-   * epoch that has passed changes nothing.
+   * Ends the lease at once and increments the epoch, so that an append still in flight is fenced. For `reservedMs` only
+   * the named successor may take the shard, so that a hand-over is not a race. Releasing an outdated epoch changes
+   * nothing.
    */
   release(
     shard: ShardId,
@@ -173,10 +177,10 @@ export type Journal = {
 
   announce(row: NodeRow, ttlMs: number): Promise<void>;
   nodes(): Promise<readonly NodeSeen[]>;
-  /** Raises the cluster's level to the least level of its live members, never lowers it; answers the level now. */
+  /** Raises the cluster's level to the lowest level of its live members, never lowers it; returns the level now. */
   raiseFeatureLevel(): Promise<number>;
 
-  /** What this store promises, said aloud at start: engine, durability, replication. */
+  /** What this store promises, printed at start: engine, durability, replication. */
   describe(): Promise<{ readonly kind: string; readonly durable: boolean; readonly notes: readonly string[] }>;
 
   readonly history: History;
@@ -184,25 +188,25 @@ export type Journal = {
 };
 
 /**
- * What has ended, for people to look through: tables written behind the log and never read by a decision.
- * Rows are upserts by their key, so writing a batch again changes nothing.
+ * What has ended, for people to look through: tables written after the log and never read by a decision. Rows are
+ * upserts by their key, so writing a batch again changes nothing.
  */
 export type History = {
   /**
-   * Writes the rows and moves the cursor to `throughSeq`, in one transaction, durable when it resolves: what has
-   * ended may then be forgotten elsewhere. Fenced like an append. Rows behind
-   * the cursor are there already and are not written again; those at the cursor are.
+   * Writes the rows and moves the cursor to `throughSeq`, in one transaction, durable when it resolves: then the rows'
+   * jobs may be forgotten in memory. Fenced like an append. Rows before the cursor exist already and are not written
+   * again; those at the cursor are.
    */
   record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: HistoryRows): Promise<void>;
   /** The last batch whose rows are all written; 0 at first. */
   cursor(shard: ShardId): Promise<Seq>;
   /**
-   * Moves the cursor back to 0, so that all rows can be written anew; those that are there stay until they are
-   * written over. Fenced like an append.
+   * Moves the cursor back to 0, so that all rows can be written again; existing rows stay until they are overwritten.
+   * Fenced like an append.
    */
   reset(shard: ShardId, epoch: Epoch): Promise<void>;
   job(shard: ShardId, job: number): Promise<JobHistory | undefined>;
-  /** Newest first, by when they were submitted; at most 1,000 a page. `cursor` is what the last page gave back. */
+  /** Newest first, by time of submission; at most 1,000 per page. `cursor` is the one that the last page returned. */
   jobs(query: {
     readonly tenant?: string | undefined;
     readonly door?: string | undefined;
@@ -210,7 +214,7 @@ export type History = {
     readonly limit: number;
     readonly cursor?: string | undefined;
   }): Promise<{ readonly jobs: readonly JobRow[]; readonly cursor: string | undefined }>;
-  /** Forgets jobs that ended before the time, at most `limit`, those submitted first; how many went. */
+  /** Deletes jobs that ended before the time, at most `limit`, earliest submitted first; returns how many. */
   trim(shard: ShardId, endedBeforeMs: number, limit: number): Promise<number>;
 };
 

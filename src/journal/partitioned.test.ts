@@ -41,7 +41,7 @@ async function halfDown(): Promise<{ journal: Journal; fail: (code: "unavailable
   return { journal, fail: (code) => void (failing = code) };
 }
 
-test("with one of two databases down an append over both has an unknown outcome, and the tails tell", async () => {
+test("with one of two databases down an append to both has an unknown outcome, and the tails settle it", async () => {
   const { journal, fail } = await halfDown();
   const [one, five] = [await own(journal, 1), await own(journal, 5)];
   fail("unavailable");
@@ -65,7 +65,7 @@ test("with one of two databases down only its own leases are not renewed", async
   deepEqual((await journal.renew("ada", both, 1000)).held, [1, 5]);
 });
 
-test("databases of different clusters are not taken for one", async () => {
+test("databases of different clusters are refused", async () => {
   const [left, right] = [memoryStore(() => 1).connect(), memoryStore(() => 1).connect()];
   await right.open({ shards: 8, clusterId: "other" });
   const journal = partitionedJournal({ databases: [left, right], databaseOf });

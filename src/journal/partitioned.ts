@@ -1,15 +1,15 @@
 /**
- * One journal over several databases, by a fixed map from shard to database. A shard's log, lease and epoch lie in
- * one database, so fencing stays a matter of one transaction. Nodes announce themselves in every database, since
- * each of them refuses nodes that are too old.
+ * One journal over several databases, by a fixed map from shard to database. A shard's log, lease and epoch are in one
+ * database, so fencing needs only one transaction. Nodes announce themselves in every database, because each of them
+ * refuses nodes that are too old.
  *
- * An append over several databases is not one transaction: where one part was done and another was not, the whole
- * has an unknown outcome, and the tails tell. Hosts that keep appends within a database never see this.
+ * An append to several databases is not one transaction: if one part was done and another was not, the whole has an
+ * unknown outcome, and the tails settle it. Hosts that keep each append within one database never see this.
  */
 import { must } from "#base/assert.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { encodeCursor, jobsPlace, newestFirst } from "./history/cursor.ts";
+import { encodeCursor, jobsStart, newestFirst } from "./history/cursor.ts";
 import type { JobRow } from "#base/history-rows.ts";
 import type { AppendResult, Batch, Cluster, History, Journal } from "./journal.ts";
 
@@ -67,7 +67,7 @@ export function partitionedJournal({ databases, databaseOf }: PartitionedOptions
     async renew(node, held, leaseMs) {
       if (held.length === 0) return await first.renew(node, held, leaseMs);
       const renewals = await Promise.all(
-        // A database that cannot be reached costs its own shards their lease, not those of the others.
+        // A database that cannot be reached costs its own shards their leases, not those of the others.
         [...split(held)].map(([journal, part]) => journal.renew(node, part, leaseMs).catch((error: unknown) => error)),
       );
       const done = renewals.filter((renewal) => !(renewal instanceof Error)) as Awaited<ReturnType<Journal["renew"]>>[];
@@ -127,7 +127,7 @@ function historyOver(databases: readonly Journal[], at: (shard: ShardId) => Jour
     reset: (shard, epoch) => at(shard).history.reset(shard, epoch),
     job: (shard, job) => at(shard).history.job(shard, job),
     async jobs(query) {
-      jobsPlace(query);
+      jobsStart(query);
       const pages = await Promise.all(databases.map(({ history }) => history.jobs(query)));
       const merged: JobRow[] = pages.flatMap(({ jobs }) => jobs).toSorted(newestFirst);
       const jobs = merged.slice(0, query.limit);

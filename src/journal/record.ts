@@ -1,12 +1,12 @@
 /**
- * A log record as bytes, the same in every store. A record is checked by itself (crc) and against its place
- * (shard, seq, and the hash of the record before it), so that a torn, flipped, lost or misplaced one is noticed
- * when it is read (J3).
+ * A log record as bytes, the same in every store. A record is checked by itself (crc) and against its position (shard,
+ * seq, and the hash of the record before it), so that a torn, flipped, lost or misplaced record is detected when it is
+ * read (J3).
  *
  * Little-endian: 0 magic u32 | 4 crc u32 | 8 link u32 | 12 kind u32
- *                16 shard u32 | 20 length u32 | 24 epoch u64 | 32 seq u64 | 40 payload
- * The hash covers 16 to the end; the crc goes on from the hash over magic, link and kind, so the payload is
- * summed once.
+ * 16 shard u32 | 20 length u32 | 24 epoch u64 | 32 seq u64 | 40 payload
+ * The hash covers 16 to the end; the crc continues from the hash over magic, link and kind, so the payload is summed
+ * once.
  */
 import { crc32 } from "node:zlib";
 import { assert } from "#base/assert.ts";
@@ -21,7 +21,7 @@ export const headerBytes = 40;
 
 export type RecordKind = keyof typeof kinds;
 
-/** What a record says, without its place in the chain. */
+/** The contents of a record, without its link. */
 export type RecordBody = {
   readonly shard: ShardId;
   readonly epoch: Epoch;
@@ -29,12 +29,12 @@ export type RecordBody = {
   readonly payload: Uint8Array;
 };
 
-/** Where the record ought to be: the reader's expectation. */
-export type RecordPlace = {
+/** Where the record must be: the reader's expectation. */
+export type RecordPosition = {
   readonly kind: RecordKind;
   readonly shard: ShardId;
   readonly seq: Seq;
-  /** Hash of the record before; undefined when the reader starts here and cannot know. */
+  /** Hash of the record before; undefined if the reader starts here and cannot know it. */
   readonly link: number | undefined;
 };
 
@@ -44,13 +44,13 @@ export const recordSize = (payload: Uint8Array): number => headerBytes + payload
 
 export function encodeRecord(body: RecordBody, link: number, kind: RecordKind = "batch"): Uint8Array {
   const record = new Uint8Array(recordSize(body.payload));
-  layRecord(record, body, kind);
+  encodeUnlinked(record, body, kind);
   sealRecord(record, link);
   return record;
 }
 
-/** Writes everything but link and crc: a sender need not know the chain, nor pay for the sum. */
-export function layRecord(target: Uint8Array, body: RecordBody, kind: RecordKind = "batch"): void {
+/** Writes everything but link and crc: a sender need not know the chain, nor compute the checksum. */
+export function encodeUnlinked(target: Uint8Array, body: RecordBody, kind: RecordKind = "batch"): void {
   const { shard, epoch, seq, payload } = body;
   assert(target.length === recordSize(payload), "a record's target has the record's size");
   assert(Number.isInteger(shard) && shard >= 0 && shard <= 0xffffffff, "shard is a u32");
@@ -66,7 +66,7 @@ export function layRecord(target: Uint8Array, body: RecordBody, kind: RecordKind
   target.set(payload, headerBytes);
 }
 
-/** Closes a laid record onto the chain; answers its hash, the next record's link. */
+/** Completes the record with link and crc; returns its hash, which is the next record's link. */
 export function sealRecord(record: Uint8Array, link: number): number {
   const view = viewOf(record);
   view.setUint32(8, link, true);
@@ -75,13 +75,13 @@ export function sealRecord(record: Uint8Array, link: number): number {
   return hash;
 }
 
-/** Shard, epoch and seq of a laid record, unverified. */
+/** Shard, epoch and seq of an encoded record, unverified. */
 export function peekRecord(record: Uint8Array): { shard: ShardId; epoch: Epoch; seq: Seq } {
   const view = viewOf(record);
   return { shard: view.getUint32(16, true), epoch: getU64(view, 24), seq: getU64(view, 32) };
 }
 
-/** Known from the batch alone, so that whoever wrote it can recognise it at the tail. */
+/** Computed from the batch alone, so that its writer can recognise it at the tail. */
 export function recordHash({ shard, epoch, seq, payload }: RecordBody): number {
   const head = new Uint8Array(headerBytes);
   const view = viewOf(head);
@@ -92,8 +92,8 @@ export function recordHash({ shard, epoch, seq, payload }: RecordBody): number {
   return crc32(payload, bodyHash(head));
 }
 
-/** The record, or a Fault "corrupt" that says in which way it is not what was written there. */
-export function decodeRecord(record: Uint8Array, place: RecordPlace): Decoded {
+/** The record, or a Fault "corrupt" that says how it differs from what was written there. */
+export function decodeRecord(record: Uint8Array, place: RecordPosition): Decoded {
   const corrupt = (why: string): Fault =>
     new Fault("corrupt", "decode record", { why, shard: place.shard, seq: place.seq, sizeBytes: record.length });
   if (record.length < headerBytes) throw corrupt("shorter than a header");

@@ -2,7 +2,7 @@ import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
 import { steadyClock } from "./steady-clock.ts";
 
-test("J4 the store's clock never goes back and never stands still", () => {
+test("J4 the store's clock never goes back and never stops", () => {
   let wallMs = 1000;
   let monoMs = 0;
   const clock = steadyClock(

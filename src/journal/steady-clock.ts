@@ -1,11 +1,11 @@
 /**
- * A store's clock where the store has none of its own: follows the wall clock forward, never goes back, and goes
- * on at the monotonic rate while the wall clock is behind; else one jump into the future would stop all leases
- * from running out until the world had caught up.
+ * A clock for stores without one: follows the wall clock forward, never goes back, and runs at the monotonic rate while
+ * the wall clock is behind. Otherwise one jump into the future would stop all leases from expiring until the wall clock
+ * had caught up.
  */
 export type SteadyClock = {
   nowMs(): number;
-  /** The clock has been here before, in another life of the store. */
+  /** The clock had reached this before the store was opened. */
   atLeast(ms: number): void;
 };
 

@@ -1,6 +1,7 @@
 /**
- * Logs that were written once are read for ever: each golden log is replayed and asked what it was asked when it was
- * new. A log is never changed; `UPDATE_GOLDEN=1 npm test` writes the answers anew, to be reviewed like code.
+ * Logs that were written once must be readable for ever: each golden log is replayed, and the queries must give the
+ * answers that they gave when the log was new. A log is never changed; `UPDATE_GOLDEN=1 npm test` rewrites the answers,
+ * and the diff is reviewed like code.
  */
 import { deepEqual, equal } from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -27,13 +28,13 @@ const eventsOf = (log: string): Event[] =>
     .split("\n")
     .map((line) => JSON.parse(line) as Event);
 
-/** Everything that can be asked of the state, and the history that it left behind. */
+/** The answers to every query about the state, and the history rows that were written. */
 function answers(state: State, rows: unknown): unknown {
   const ask = (query: Query): unknown => {
     const answered = answer(state, query, state.nowMs);
     return answered.ok ? answered.answer : answered.rejection;
   };
-  // What things weigh in memory is an estimate, and may be made again.
+  // Memory sizes are estimates, and may be estimated differently later.
   const stats = { ...(ask({ kind: "stats" }) as object), stateBytes: undefined };
   const numbers = [...state.jobs.keys()].toSorted((a, b) => a - b);
   return {
@@ -49,7 +50,7 @@ function answers(state: State, rows: unknown): unknown {
 
 describe("golden logs", () => {
   for (const log of logs)
-    test(`${log} leads where it always led`, () => {
+    test(`${log} replays to the answers it gave when it was written`, () => {
       const state = createState(0, defaultLimits);
       const rows = noRows();
       for (const event of eventsOf(log)) {
@@ -69,7 +70,7 @@ describe("golden logs", () => {
       deepEqual(factsOf(restorer.finish()), factsOf(state));
     });
 
-  test("between them they have every kind of event, each of a feature level", () => {
+  test("together they contain every kind of event, and each kind has a feature level", () => {
     const seen = new Set(logs.flatMap((log) => eventsOf(log).map((event) => event.kind)));
     deepEqual([...seen].toSorted(), Object.keys(featureOf).toSorted());
     for (const kind of seen) equal(featureOf[kind] >= 1, true, kind);

@@ -1,9 +1,9 @@
 /**
- * One command: decide, apply, then let what follows by itself follow. The events come back to be made durable before
- * anyone is told anything.
+ * Runs one command: decide, apply, then the follow-up steps (settle.ts). The host makes the returned events durable
+ * before it answers anyone.
  *
- * Deciding only looks, so a command that makes it throw is refused alone and the state is as it was (K12). When
- * applying throws, our own code is wrong: the error goes up, and the state must be dropped and read back.
+ * Deciding changes nothing, so a command that makes it throw is refused alone and the state is unchanged (K12). When
+ * applying throws, our own code is wrong: the error propagates, and the state must be dropped and read back.
  */
 import { apply } from "./apply/apply.ts";
 import { applySoft } from "./apply/soft.ts";
@@ -23,18 +23,18 @@ import type { Reply } from "./model/reply.ts";
 import type { State } from "./model/state.ts";
 import { bytesOfKey } from "./memory/weigh.ts";
 
-/** What came of a command. `changes` is how many events there were; they are listed only where nobody observed them. */
+/** The outcome of a command. `changes` is the number of events; they are listed only if no observer received them. */
 export type Outcome =
   | { readonly ok: true; readonly changes: number; readonly events: readonly Event[]; readonly reply: Reply }
   | { readonly ok: false; readonly changes: number; readonly events: readonly Event[]; readonly rejection: Rejection };
 
-/** Hears of each event just after it has been applied: for history and watchers, who need the state just then. */
+/** Called with each event right after it was applied, for history and watchers, which need the state of that moment. */
 export type Observer = { applied(event: Event): void };
 
 export function step(state: State, given: Command, nowMs: number, observer?: Observer): Outcome {
   let command: Command;
   try {
-    // Even to ask what is wanted may throw (K12): everything is read once, before anything is done.
+    // Even reading a command's fields may throw (K12): read all of them once, before anything is done.
     command = { ...given };
   } catch (error) {
     return broken(error);
@@ -65,7 +65,7 @@ function single(work: Work, command: SingleCommand): Outcome {
 
 const none: readonly never[] = [];
 
-/** What only looks has thrown: that is the answer, and nothing was done (K12). */
+/** Deciding threw, so nothing was done: that is the answer (K12). */
 const broken = (error: unknown): Outcome => ({
   ok: false,
   changes: 0,
@@ -76,13 +76,13 @@ const broken = (error: unknown): Outcome => ({
 const whyOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * K11: time never goes back; and when more of it has passed than a shard that is awake ever lets pass between two
- * looks, it was asleep (a stopped process, a leaping clock): then nobody's lease ran out meanwhile.
+ * K11: time never goes back. If more time passed between two commands than can pass while a shard is awake, the shard
+ * was asleep (a stopped process, a clock jump), and no lease expired meanwhile.
  */
 function passTime(state: State, kind: Command["kind"], nowMs: number): number {
   const passedMs = nowMs - state.nowMs;
   if (!(passedMs > 0 && Number.isFinite(passedMs))) return state.nowMs;
-  // How long nobody watched is for the event to say: whoever replays it must come to the same.
+  // The event records how long the shard had no owner, so that every replay computes the same.
   if (kind === "take-over") return nowMs;
   if (passedMs > state.limits.sleepMs && state.nowMs > 0)
     applySoft(state, { kind: "slept", at: nowMs, forMs: passedMs });
@@ -154,9 +154,9 @@ function tick(work: Work): Outcome {
   return work.answer({ more, nextDueInMs });
 }
 
-/** Which request keys leave memory now. */
+/** The request keys that leave memory now. */
 function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
-  // A snapshot that is being written still has to write them: they wait for it (K1).
+  // A snapshot in progress still has to write them: they stay until it is done (K1).
   if (state.capture) return [];
   const { keysInMemoryMax, keyBytesInMemoryMax, tickStepsMax } = state.limits;
   let bytes = state.keyBytes;
@@ -177,7 +177,7 @@ class Work {
   readonly state: State;
   readonly nowMs: number;
   #changes = 0;
-  /** Made when it is needed: a list for each of a hundred thousand commands a second that nobody looks at. */
+  /** Created on demand: at a hundred thousand commands a second, most lists would stay unread. */
   #events: Event[] | undefined;
   readonly #observer: Observer | undefined;
 
@@ -208,7 +208,7 @@ class Work {
     if (faults.length > 100) faults.shift();
   }
 
-  /** Follows up until nothing is left to follow, or enough has been done: the next command or tick goes on. */
+  /** Runs follow-up steps until none is left or the limit is reached; then the next command or tick continues. */
   settle(): void {
     const { unsettled, locks, limits } = this.state;
     for (let left = limits.settleStepsMax; left > 0; left -= 1) {

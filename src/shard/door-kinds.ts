@@ -1,35 +1,38 @@
 /**
- * The part of a door that says which work is the door's.
+ * The part of a door that says which kinds of work belong to it.
  *
- * DK1 Work of a door's kinds is in jobs of that door only. Whoever asks for it, by a submission, a recorded plan or a
- *     signal, is judged by the door itself: nobody gets around a door's limits by naming another door.
- * DK2 Kinds and doors with the name of no door, present or to come, are free for workers in any language; all other
- *     kinds that no door has are refused.
+ * DK1 Work of a door's kinds is only in jobs of that door. Every request for it, by a submission, a recorded plan or a
+ * signal, is checked by that door: a caller cannot avoid a door's limits by naming another door.
+ * DK2 Kinds and doors that do not have the name of a door, present or reserved, are free for workers in any language;
+ * every other kind that no door has is refused.
  */
 import type { PlanSpec, Signal, StageSpec, TaskSet } from "#kernel/model/model.ts";
 
-/** Who asks, as the node authenticated it. */
+/** The caller, as the node authenticated it. */
 export type Submitter = { readonly name: string; readonly isOperator: boolean };
 
 /** Tasks to run, or a stage to plan. */
-export type AskedWork = { readonly tasks: TaskSet } | { readonly plan: PlanSpec };
+export type RequestedWork = { readonly tasks: TaskSet } | { readonly plan: PlanSpec };
 
-/** Why it is refused, for people; undefined: it is not. */
+/** Why the request is refused, for people; undefined if it is allowed. */
 export type Refusal = string | undefined;
 
 export type DoorKinds = {
-  /** As jobs name it. */
+  /** The door's name in jobs. */
   readonly door: string;
-  /** Labels that only nodes offer: work that asks for them runs with the node's own rights, or is believed like it. */
+  /**
+   * Labels that only nodes offer: work that requires them runs with the node's own rights, or its results are trusted
+   * like the node's.
+   */
   readonly nodeLabels: readonly string[];
-  /** Checks whoever submits a job of the door's or joins one, whatever is in it. */
+  /** Checks a caller that submits or joins a job of this door, whatever the job contains. */
   readonly job: (by: Submitter) => Refusal;
-  /** Each kind of task and of plan, with the check of whoever asks for one. */
-  readonly kinds: Readonly<Record<string, (work: AskedWork, by: Submitter) => Refusal>>;
+  /** For each kind of task and of plan, the check of a caller that requests it. */
+  readonly kinds: Readonly<Record<string, (work: RequestedWork, by: Submitter) => Refusal>>;
   readonly signal: (signal: Signal, by: Submitter) => Refusal;
 };
 
-/** `family.name`: the family is the first word. */
+/** `family.name`: the family is the part before the first dot. */
 const shape = /^([a-z][a-z0-9_-]*)(\.[A-Za-z0-9_-]+)+$/;
 
 export class KindTable {
@@ -38,7 +41,7 @@ export class KindTable {
   readonly #reserved: ReadonlySet<string>;
   readonly #nodeLabels: ReadonlySet<string>;
 
-  /** `reserved` are names of doors to come: neither they nor kinds that begin with them are free. */
+  /** `reserved`: names of future doors. Neither they nor kinds that begin with them are free. */
   constructor(doors: readonly DoorKinds[], reserved: readonly string[]) {
     this.#doors = new Map(doors.map((one) => [one.door, one]));
     this.#doorOf = new Map(doors.flatMap((one) => Object.keys(one.kinds).map((kind) => [kind, one])));
@@ -50,7 +53,7 @@ export class KindTable {
     return this.#doorOf.get(kind)?.door;
   }
 
-  /** Whether a name is for whoever writes workers to use, as a door or as the first word of a kind. */
+  /** Whether authors of workers may use the name, as a door or as the family of a kind. */
   isFree(name: string): boolean {
     return !this.#reserved.has(name);
   }
@@ -59,18 +62,21 @@ export class KindTable {
     return this.#nodeLabels.has(label);
   }
 
-  /** A job of a door has work of that door's kinds only, and a job of no door here has work of free kinds only. */
+  /**
+   * A job of a door contains only work of that door's kinds; a job without a door here contains only work of free
+   * kinds.
+   */
   refuseJob(
     { door, stages }: { readonly door: string; readonly stages: readonly StageSpec[] },
     by: Submitter,
   ): Refusal {
     const own = this.#doors.get(door);
-    if (!own && this.#reserved.has(door)) return `the door name ${door} is kept for later; ${free}`;
+    if (!own && this.#reserved.has(door)) return `the door name ${door} is reserved; ${free}`;
     const refusedJob = own?.job(by);
     if (refusedJob !== undefined) return refusedJob;
     for (const { tasks, plan } of stages) {
       const kind = tasks?.template.kind ?? plan?.kind;
-      if (kind === undefined) continue; // for the kernel to refuse
+      if (kind === undefined) continue; // the kernel refuses it
       const owner = this.doorOf(kind);
       if (owner !== undefined && owner !== door)
         return `${kind} belongs to the door ${owner}: a job of the door ${door} cannot have it`;
@@ -81,15 +87,15 @@ export class KindTable {
     return undefined;
   }
 
-  /** What a stage's planner says its tasks are. */
+  /** Checks the tasks that a stage's planner recorded. */
   refusePlanned(tasks: TaskSet, by: Submitter): Refusal {
     return this.refuseWork(tasks.template.kind, { tasks }, by);
   }
 
-  refuseWork(kind: string, work: AskedWork, by: Submitter): Refusal {
+  refuseWork(kind: string, work: RequestedWork, by: Submitter): Refusal {
     const owner = this.#doorOf.get(kind);
     if (owner) return owner.kinds[kind]?.(work, by);
-    if (!shape.test(kind)) return `${JSON.stringify(kind.slice(0, 100))} is no kind of work; ${free}`;
+    if (!shape.test(kind)) return `${JSON.stringify(kind.slice(0, 100))} is not a kind of work; ${free}`;
     return this.#reserved.has(familyOf(kind)) ? `there is no kind ${kind}; ${free}` : undefined;
   }
 

@@ -1,7 +1,7 @@
 /**
- * Feature levels. A node announces what it can read and write; the journal raises the cluster's level when every live
- * member can, never lowers it, and refuses a shard to a node that is behind. So a log may hold what is new only from
- * its level on, and an older program never meets it.
+ * Feature levels. A node announces what it can read and write. The journal raises the cluster's level when every live
+ * member supports it, never lowers it, and refuses a shard to a node that is behind. So a log contains a new feature
+ * only from its level on, and an older program never meets it.
  */
 
 /** What this program can read and write. */

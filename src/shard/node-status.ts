@@ -1,4 +1,4 @@
-/** What a node can say of itself, for `millrace nodes` and `millrace shards`. */
+/** A node's status, for `millrace nodes` and `millrace shards`. */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Epoch, NodeId, Seq } from "#journal/journal.ts";
@@ -11,7 +11,7 @@ export type NodeStatus = {
   readonly node: NodeId;
   readonly address: string;
   readonly state: "new" | "up" | "leaving" | "ended";
-  /** What the work of all its shards takes, estimated, and may take before new work is refused. */
+  /** Estimated memory of the work in all its shards, and the limit above which new work is refused. */
   readonly memory?: { readonly workBytes: number; readonly workBytesMax: number };
   readonly shards: readonly ShardStatus[];
 };
@@ -26,10 +26,10 @@ export type ShardStatus = {
   readonly trouble: string | undefined;
   readonly jobs: number;
   readonly claims: number;
-  /** Tasks that wait, by what they require of whoever runs them. */
+  /** Waiting tasks, by the labels that they require. */
   readonly ready: readonly ReadyDepth[];
   readonly stateBytes: number;
-  /** Requests taken in and not answered yet, executors that wait for work, and watchers. */
+  /** Requests that are not answered yet, executors that wait for work, and watchers. */
   readonly requests: number;
   readonly waiters: number;
   readonly watchers: number;
@@ -38,7 +38,7 @@ export type ShardStatus = {
   readonly snapshotSeq: Seq;
 };
 
-/** Who has more of them asks the metrics. */
+/** The metrics show the others. */
 const classesShown = 100;
 
 export type ReadyDepth = { readonly requires: readonly string[]; readonly tasks: number };

@@ -5,7 +5,7 @@ import type { JobView } from "#kernel/read/query.ts";
 import { commit, reserve, Rig, submit } from "./testing/host.ts";
 
 describe("a node", () => {
-  test("owns a shard, takes a job in, grants it, commits it, and finds it again after a restart", async () => {
+  test("owns a shard, accepts a job, grants it, commits it, and finds it again after a restart", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     const { job } = await a.reply<{ job: number }>(submit());
@@ -23,7 +23,7 @@ describe("a node", () => {
     b.node.kill();
   });
 
-  test("stopped, it has handed everything back and leaves nothing running", async () => {
+  test("after stop it has handed everything back and nothing of it is running", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     await a.reply(submit());
@@ -36,7 +36,7 @@ describe("a node", () => {
     equal((await rig.store.connect().ownerships())[0]?.owner, undefined);
   });
 
-  test("killed, it says and does nothing more, whatever was under way", async () => {
+  test("after kill it answers and does nothing more, whatever was in progress", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     a.journal.fail("append", "late");

@@ -1,4 +1,4 @@
-/** One node of the owner's side, put together: what the program and the simulator both run. */
+/** One node of the owner's side, composed: the program and the simulator both run it. */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -34,18 +34,18 @@ export type NodeOptions = {
   readonly clock: Clock;
   readonly journal: Journal;
   readonly blobs: BlobStore;
-  /** Where what results name is looked for and pinned, by tenant. Left out: in `blobs`, whosever it is. */
+  /** Where to look for and pin blobs that results name, by tenant. Left out: in `blobs`, for every tenant. */
   readonly pins?: PinsOf;
   readonly random: Random;
-  /** Served by `start` and used to reach other nodes; left out where there is only one. */
+  /** Served by `start` and used to reach other nodes; left out for a single node. */
   readonly transport?: Transport;
-  /** What the journal's store is created with when it is new. */
+  /** Settings for a new journal store. */
   readonly cluster?: { readonly shards: number; readonly clusterId: string };
-  /** Of each shard, once it is known how many there are. */
+  /** The limits of each shard, given the cluster's number of shards. */
   readonly limits?: (cluster: Cluster) => Limits;
   readonly keeper?: Partial<KeeperSettings>;
   readonly host?: Partial<HostSettings>;
-  /** What the work of all shards here may take; left out, each has a limit of its own. */
+  /** Memory limit shared by all shards of the node; left out, each shard has its own. */
   readonly memory?: Memory;
   /** Longer specs and signals are kept in the store. */
   readonly inlineLengthMax?: number;
@@ -55,14 +55,14 @@ export type NodeOptions = {
   readonly archiver?: Partial<ArchiverSettings>;
   readonly broker?: Partial<BrokerSettings>;
   readonly outbox?: Partial<OutboxSettings>;
-  /** Makes known outside what results ask for; left out, nobody wants to know. */
+  /** Publishes results that ask for it; left out, nothing is published. */
   readonly publisher?: Publisher;
-  /** Others who follow what the shards here do, such as metrics. */
+  /** More observers of the shards here, such as metrics. */
   readonly observers?: readonly ShardObserver[];
   /** The newest feature level that this program can read and write. */
   readonly features?: number;
   readonly facts?: () => Readonly<Record<string, string | number>>;
-  /** Hears of every failure that is dealt with: for the log. */
+  /** Called with every failure that was handled: for the log. */
   readonly report?: (doing: string, error: unknown) => void;
 };
 
@@ -71,7 +71,7 @@ const inlineLengthMaxDefault = 8 * 1024;
 
 const isShard = (shard: ShardId, shards: number): boolean => Number.isInteger(shard) && shard >= 0 && shard < shards;
 
-/** No owner will ever say otherwise. */
+/** No owner will ever answer differently. */
 const noSuchShard: ShardResponse = {
   kind: "rejected",
   stamp: { epoch: 0, seq: 0 },
@@ -84,7 +84,7 @@ export class Node implements ShardService {
   readonly id: NodeId;
   readonly host: ShardHost;
   readonly keeper: Keeper;
-  /** Where workers of any node hear of work in this one's shards. */
+  /** Where workers of any node hear of work in this node's shards. */
   readonly ready: ReadyDesk;
   readonly #options: NodeOptions;
   readonly #texts: LargeTexts;
@@ -135,7 +135,7 @@ export class Node implements ShardService {
     });
   }
 
-  /** Where others reach this node; empty before it listens. */
+  /** Where other nodes reach this one; empty before it listens. */
   get address(): Address {
     return this.#listening?.address ?? "";
   }
@@ -161,7 +161,7 @@ export class Node implements ShardService {
     this.keeper.start();
   }
 
-  /** Hands over what it owns, politely. The journal, the store and the transport stay open: they are the caller's. */
+  /** Hands over its shards in order. The journal, the store and the transport stay open: they belong to the caller. */
   async stop(): Promise<void> {
     if (this.#state !== "up" && this.#state !== "leaving") return;
     this.#state = "leaving";
@@ -170,7 +170,9 @@ export class Node implements ShardService {
     await this.#listening?.close();
   }
 
-  /** Hands over what others can have and takes nothing, until `resume` or `stop`. It answers for all as before. */
+  /**
+   * Hands over what other nodes can take and takes nothing, until `resume` or `stop`. It answers requests as before.
+   */
   async leave(): Promise<void> {
     if (this.#state !== "up") return;
     this.#state = "leaving";
@@ -183,7 +185,7 @@ export class Node implements ShardService {
     await this.keeper.resume();
   }
 
-  /** Ends everything at once without a word, as a crash would. */
+  /** Stops everything at once without an answer, as a crash would. */
   kill(): void {
     this.#state = "ended";
     this.keeper.kill();
@@ -197,7 +199,7 @@ export class Node implements ShardService {
     this.ready.stop();
   }
 
-  /** Not `async`: nearly every request goes straight to the host, and a promise around its promise costs it twice. */
+  /** Not `async`: nearly every request goes straight to the host, and a second promise would double its cost. */
   request(request: ShardRequest, signal?: AbortSignal): Promise<ShardResponse> {
     const { shard } = request;
     if (this.#cluster && !isShard(shard, this.#cluster.shards)) return Promise.resolve(noSuchShard);
@@ -325,7 +327,7 @@ export class Node implements ShardService {
     });
   }
 
-  /** One try, where the shard is believed to be: for what is asked again and again anyway. */
+  /** One try, at the believed owner: for requests that are repeated anyway. */
   async #ask(request: ShardRequest): Promise<ShardResponse> {
     const { transport } = this.#options;
     const to = this.host.shards.has(request.shard) ? undefined : this.keeper.hintOf(request.shard);

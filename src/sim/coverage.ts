@@ -1,6 +1,6 @@
 /**
- * Which branches of the kernel the seeds have reached, by V8's own block coverage. A branch that no seed reaches is
- * one that no simulation has judged.
+ * Which branches of the kernel the seeds have reached, by V8's block coverage. No simulation checks a branch that no
+ * seed reaches.
  */
 import { readFileSync } from "node:fs";
 import { Session } from "node:inspector/promises";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 /** Half-open ranges of characters that never ran, by file. */
 export type Unreached = Readonly<Record<string, readonly (readonly [number, number])[]>>;
 
-/** Every file whose branches decide, apply or answer. Nothing else is measured, nothing of these is left out. */
+/** Every file whose branches decide, apply or answer. Nothing else is measured, and none of these is left out. */
 const measured = /\/src\/kernel\/(decide[^/]*|step|settle[^/]*|apply[^/]*|moves|locks|validate|answer|why)\.ts$/;
 
 export class Coverage {
@@ -70,7 +70,7 @@ export function unreachedByAll(all: readonly Unreached[]): Unreached {
   return common;
 }
 
-/** A stretch of code that never ran: where, and what it says. */
+/** A block of code that never ran: its location and text. */
 export type Block = { readonly file: string; readonly line: number; readonly code: string };
 
 export function blocksOf(unreached: Unreached): readonly Block[] {

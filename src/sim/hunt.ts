@@ -1,4 +1,4 @@
-/** Seed after seed: counts what happened in them, and stops at the first that breaks a promise. */
+/** Runs seed after seed: counts what happened in them, and stops at the first that breaks a promise. */
 import { count, newTally, type Tally } from "./check/court.ts";
 import { Coverage, type Unreached } from "./coverage.ts";
 import type { Focus } from "./profile.ts";
@@ -31,7 +31,7 @@ export type Failure = {
   readonly lastLines: readonly string[];
 };
 
-/** `beginning` hears of every seed before it is played: one that ends the process would otherwise keep its name. */
+/** `beginning` is called with every seed before it runs: otherwise a seed that ends the process would stay unknown. */
 export async function hunt(plan: HuntPlan, wallMs: () => number, beginning: (seed: number) => void): Promise<Totals> {
   const coverage = plan.coverage ? await Coverage.begin() : undefined;
   const tally = newTally();
@@ -63,7 +63,7 @@ export function failureOf({ seed, violation, lastLines }: SeedResult): Failure |
   return violation && { seed, what: `${violation.message} (at ${violation.atMs.toFixed(0)}ms)`, lastLines };
 }
 
-/** The second run of a seed must be the first run again, line by line. */
+/** The second run of a seed must repeat the first one, line by line. */
 export async function differs(first: SeedResult, focus: Focus = []): Promise<Failure | undefined> {
   const second = await runSeed(first.seed, { focus });
   if (second.hash === first.hash) return undefined;

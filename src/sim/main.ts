@@ -2,7 +2,7 @@
  * `npm run sim`       one seed (SIM_SEED, or any), run twice.
  * `npm run sim:hunt`  seed after seed until one fails:
  *                     --seeds N --from N --minutes M --jobs N --double-check every|N|off
- * `--focus a,b` draws more of the named faults, whims, misbehaviours and shapes. `--trace FILE` keeps every line.
+ * `--focus a,b` draws more of the named faults, client actions, misbehaviours and shapes. `--trace FILE` keeps all.
  * A failing seed exits with 1 and says how to play it again.
  */
 import { execFileSync, fork } from "node:child_process";
@@ -90,7 +90,7 @@ async function huntAll(): Promise<void> {
     isOver = true;
     for (const child of running) child.stop();
   };
-  // Whoever grows tired of it is told what has been seen so far.
+  // After an interrupt, print what has been seen so far.
   process.on("SIGINT", stop);
   await Promise.all(
     Array.from({ length: jobs }, async (_, lane) => {
@@ -105,7 +105,7 @@ async function huntAll(): Promise<void> {
         left -= seeds;
         all.push(totals);
         if (!values.quiet) printProgress(all, (wallMs() - startedMs) / 1_000);
-        // One failure is enough: the others stop where they are, and tell what they have seen.
+        // One failure is enough: the others stop where they are, and report what they have seen.
         if (totals.failure !== undefined) stop();
       }
     }),
@@ -115,13 +115,13 @@ async function huntAll(): Promise<void> {
   if (failure) report(failure);
 }
 
-/** A process that has hunted for long is slow: what worlds leave behind adds up. */
+/** A process that has hunted for long becomes slow: garbage of old worlds accumulates. */
 const seedsAChild = 400;
 
 type Child = { readonly totals: Promise<Totals>; stop(): void };
 
-/** What a child says: the seed that it begins, then what it has seen in all of them. */
-type Told = { readonly seed: number } | { readonly totals: Totals };
+/** Messages of a child: the seed that it begins, then its totals. */
+type ChildMessage = { readonly seed: number } | { readonly totals: Totals };
 
 function startChild(plan: HuntPlan): Child {
   // JSON has no infinity.
@@ -130,11 +130,11 @@ function startChild(plan: HuntPlan): Child {
   let seed = plan.from;
   const totals = new Promise<Totals>((resolve) => {
     child.on("message", (message) => {
-      const told = message as Told;
+      const told = message as ChildMessage;
       if ("totals" in told) resolve(told.totals);
       else seed = told.seed;
     });
-    // Not its exit: that is told at once, while its last message may still be on the way.
+    // Not its exit: that is reported at once, while its last message may still be on the way.
     child.on("disconnect", () => resolve(diedIn(seed)));
   });
   // It may just have ended by itself.
@@ -145,7 +145,7 @@ function startChild(plan: HuntPlan): Child {
 async function asChild(plan: HuntPlan): Promise<void> {
   let untilMs = plan.untilMs;
   process.on("message", () => (untilMs = 0));
-  // The parent hears it too, and says when to stop.
+  // The parent gets it too, and tells the children when to stop.
   process.on("SIGINT", () => {});
   const live: HuntPlan = {
     ...plan,
@@ -153,12 +153,12 @@ async function asChild(plan: HuntPlan): Promise<void> {
       return untilMs;
     },
   };
-  const tell = (told: Told, then = (): void => {}): void => void process.send?.(told, then);
+  const tell = (told: ChildMessage, then = (): void => {}): void => void process.send?.(told, then);
   const totals = await hunt(live, wallMs, (seed) => tell({ seed }));
   tell({ totals }, () => process.connected && process.disconnect?.());
 }
 
-/** Out of memory, or killed: what it had seen before is lost with it. */
+/** Out of memory, or killed: its results so far are lost. */
 function diedIn(seed: number): Totals {
   const failure = { seed, what: "the process that played this seed died; why stands above", lastLines: [] };
   return { ...merge([]), unreached: undefined, failure };
@@ -171,7 +171,7 @@ function printProgress(all: readonly Totals[], tookS: number): void {
 
 const hours = (ms: number): string => (ms / 3_600_000).toFixed(2);
 
-/** So many seeds hit every branch of `decide`: one that they leave out is judged by nobody any more. */
+/** This many seeds reach every branch of `decide`: a branch that they miss is no longer checked. */
 const longHunt = 5_000;
 
 function printTotals(all: readonly Totals[], tookS: number): void {

@@ -1,4 +1,4 @@
-/** The checkers bite: with any one guard taken out, a hunt finds the promise broken. See mutants.ts. */
+/** The checkers work: with any single guard removed, a hunt finds the broken promise. See mutants.ts. */
 import { ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,9 +17,9 @@ const slice: ReadonlySet<string> = new Set([
 
 const root = join(import.meta.dirname, "..", "..");
 
-describe("a hunt notices when a guard is missing", () => {
+describe("a hunt notices a missing guard", () => {
   for (const mutant of mutants) {
-    test(`${mutant.name}: the guard is where the mutant looks for it`, () => {
+    test(`${mutant.name}: the guard is at the place that the mutant changes`, () => {
       const text = readFileSync(join(root, "src", mutant.file), "utf8");
       ok(text.split(mutant.find).length === 2, `the text occurs ${text.split(mutant.find).length - 1} times`);
     });

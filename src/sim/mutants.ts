@@ -1,6 +1,6 @@
 /**
- * The checkers bite: each guard that keeps a promise is taken out of a copy of the source, and the hunt over the copy
- * must find that the promise is broken. A guard that can be taken out unnoticed is not watched by anybody.
+ * Proves that the checkers work: each guard that keeps a promise is removed from a copy of the source, and the hunt
+ * over the copy must find the broken promise. A guard that can be removed unnoticed is not tested.
  *
  * `node bin/node.js src/sim/mutants.ts [--focused] [name...]` hunts them one after the other.
  */
@@ -15,7 +15,7 @@ export type Mutant = {
   /** Must occur exactly once. */
   readonly find: string;
   readonly replace: string;
-  /** What brings it to light soonest; a hunt without a focus finds it too, later. */
+  /** The focus that finds it soonest; a hunt without a focus finds it too, later. */
   readonly focus: readonly string[];
 };
 
@@ -76,7 +76,7 @@ export const mutants: readonly Mutant[] = [
     file: "kernel/decide/plan.ts",
     find: `  if (!found.claim) {
     const { task } = found;
-    // The first recorded plan wins; whoever comes later is told which it was.
+    // The first recorded plan wins; later planners get that plan as their answer.
     if (task && task === task.stage.planning && task.phase === "SUCCEEDED")`,
     replace: `  if (!found.claim) {
     const { task } = found;
@@ -259,7 +259,7 @@ export type Hunted = { readonly found: boolean; readonly what: string };
 
 const huntMsMax = 10 * 60_000;
 
-/** Takes the guard out of a copy of the source and hunts there. */
+/** Removes the guard from a copy of the source and hunts there. */
 export async function huntMutant(mutant: Mutant, root: string, seeds: number, focused: boolean): Promise<Hunted> {
   const copy = mkdtempSync(join(tmpdir(), "millrace-mutant-"));
   try {
@@ -292,7 +292,7 @@ async function hunt(copy: string, seeds: number, focus: readonly string[]): Prom
   let text = "";
   child.stdout.on("data", (part: Buffer) => (text += part.toString()));
   child.stderr.on("data", (part: Buffer) => (text += part.toString()));
-  // A mutant may also make the code go round in circles for ever.
+  // A mutant may also cause an endless loop.
   const limit = setTimeout(() => child.kill("SIGKILL"), huntMsMax);
   const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
   clearTimeout(limit);

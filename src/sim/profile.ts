@@ -1,11 +1,11 @@
 /**
- * What kind of world a seed makes: its size, what is asked of it and what goes wrong in it. Swarm style: each seed
- * takes only some of everything, so that rare combinations come up and common faults do not drown the others.
+ * The kind of world that a seed makes: its size, its workload and its faults. Swarm style: each seed takes only some of
+ * everything, so that rare combinations happen and common faults do not hide the others.
  */
 import type { Random } from "#base/random.ts";
 import type { Limits } from "#kernel/model/limits.ts";
-import type { Whim } from "./actors/client.ts";
-import { whimKinds } from "./actors/client.ts";
+import type { ClientAction } from "./actors/client.ts";
+import { clientActionKinds } from "./actors/client.ts";
 import { faultKinds, type FaultKind } from "./faults/fault-kinds.ts";
 import { misbehaviours, type Misbehaviour } from "./actors/misbehaviour.ts";
 import { drawTightLimits } from "./faults/tight-limits.ts";
@@ -20,7 +20,7 @@ export type Profile = {
   readonly slots: number;
   readonly clients: number;
   readonly tenants: readonly TenantProfile[];
-  /** All clients together. */
+  /** Of all clients together. */
   readonly jobs: number;
   /** How long faults go on. */
   readonly stormMs: number;
@@ -30,25 +30,25 @@ export type Profile = {
   readonly ownerLeaseMs: number;
   readonly reserveWaitMs: number;
   readonly shapes: readonly ShapeName[];
-  /** Faults with how hard they strike, from 0 to 1. */
+  /** Faults with their intensity, from 0 to 1. */
   readonly faults: ReadonlyMap<FaultKind, number>;
-  readonly whims: ReadonlyMap<Whim, number>;
+  readonly clientActions: ReadonlyMap<ClientAction, number>;
   readonly misbehaviour: ReadonlyMap<Misbehaviour, number>;
-  /** Where they are not the usual ones: so low that they are met. */
+  /** Limits that differ from the defaults: so low that they are reached. */
   readonly limits: Partial<Limits>;
-  /** How long an executor that is not heard of is remembered. */
+  /** How long a silent executor is remembered. */
   readonly executorFadeMs: number;
   readonly latencyMs: number;
   readonly clockDrift: number;
-  /** The keys that a shard keeps in memory; beyond that the journal is asked. */
+  /** The number of keys that a shard keeps in memory; beyond that it asks the journal. */
   readonly keysInMemoryMax: number;
-  /** Of log after which a snapshot is taken. */
+  /** Bytes of log after which a snapshot is taken. */
   readonly snapshotBytes: number;
   /** How long the blobs that a commit names are pinned. */
   readonly pinMs: number;
   /** How long a job stays in memory when it has ended and its history is written. */
   readonly endedKeepMs: number;
-  /** How long after its job's end a result is still tried to be published. */
+  /** How long after its job's end the shard tries to publish a result. */
   readonly publishMsMax: number;
 };
 
@@ -68,14 +68,14 @@ const sizes = {
   large: { shards: [8, 64], nodes: [3, 20], executors: [4, 12], jobs: [15, 40], stormMs: [10_000, 30_000] },
 } as const satisfies Record<Size, Record<string, readonly [number, number]>>;
 
-/** Mostly small ones: many worlds find more than large ones do in the same time. */
+/** Mostly small ones: many small worlds find more than a few large ones in the same time. */
 function drawSize(random: Random): Size {
   if (random.chance(0.005)) return "large";
   if (random.chance(0.12)) return "small";
   return random.chance(0.4) ? "tiny" : "speck";
 }
 
-/** Names of faults, whims, misbehaviours and shapes that a hunt wants to see more of; or "quota". */
+/** Names of faults, client actions, misbehaviours and shapes that a hunt should see more of; or "quota". */
 export type Focus = readonly string[];
 
 export function drawProfile(random: Random, focus: Focus = []): Profile {
@@ -104,9 +104,9 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     reserveWaitMs: shards > 4 ? 0 : random.pick([0, 1_000, 5_000]),
     shapes: wanted([...some(random, common, 0.4), ...rare.filter(() => random.chance(0.06))], shapeNames, focus),
     faults: forced(intensities(random, faultKinds, random.pick([0, 0.15, 0.15, 0.35])), faultKinds, focus, 1),
-    whims: forced(
-      new Map(some(random, whimKinds, 0.5).map((whim) => [whim, 0.1 + random.fraction() * 0.4])),
-      whimKinds,
+    clientActions: forced(
+      new Map(some(random, clientActionKinds, 0.5).map((whim) => [whim, 0.1 + random.fraction() * 0.4])),
+      clientActionKinds,
       focus,
       0.8,
     ),
@@ -123,7 +123,7 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     keysInMemoryMax: random.chance(0.2) ? 2 : 1_000_000,
     snapshotBytes: random.pick([2_000, 20_000, 8_000_000]),
     pinMs: random.pick([1_000, 60_000, 3_600_000]),
-    // Where much is left to follow up, a job may be forgotten before all that follows from its end is done.
+    // Where many follow-up steps are left, a job may be forgotten before all of them are done.
     endedKeepMs: random.chance(limits.settleStepsMax === undefined ? 0.1 : 0.6) ? 0 : 3_000,
     publishMsMax: random.pick([500, 3_000, 70_000, 3_600_000]),
   };
@@ -152,7 +152,7 @@ function wanted<K extends string>(drawn: readonly K[], kinds: readonly K[], focu
 const drawTenant = (random: Random, index: number, quotaChance: number): TenantProfile => ({
   name: `tenant-${index}`,
   weight: random.pick([1, 1, 3]),
-  // One slot for many shards is too little to end in the time that a run has.
+  // One slot for many shards is too little to finish within a run.
   runningMax: random.chance(quotaChance) ? random.between(1, 4) : 0,
   queuedMax: random.chance(0.2) ? random.between(3, 20) : 0,
 });

@@ -1,4 +1,4 @@
-/** Memory against log: a state read back from snapshot and tail must answer as the owner's own does. */
+/** Memory against log: a state restored from snapshot and log must answer like the owner's own state. */
 import { apply } from "#kernel/apply/apply.ts";
 import { answer } from "#kernel/read/answer.ts";
 import { Restorer } from "#kernel/snapshot/restore.ts";
@@ -40,7 +40,7 @@ async function readBack(cluster: Cluster, shard: number): Promise<State> {
   return state;
 }
 
-/** What others can see of a state, without what the log does without (renewals). */
+/** What can be observed of a state, without what the log does not record (renewals). */
 function canonical(state: State): string {
   const jobs = [...state.jobs.keys()].toSorted((a, b) => a - b);
   const soft = new Set(["expiresInMs", "nowMs", "executors", "stateBytes", "retryInMs"]);

@@ -1,4 +1,4 @@
-/** One seed: a world drawn from it, a storm, then calm, and the verdict. */
+/** One seed: a world drawn from it, a storm of faults, then calm, and the verdict. */
 import { Random } from "#base/random.ts";
 import { Cluster } from "./world/cluster.ts";
 import type { Tally } from "./check/court.ts";
@@ -27,7 +27,7 @@ export type RunOptions = {
   readonly focus?: Focus;
 };
 
-/** After the storm: how long nothing may come to its end while there is something to do. */
+/** After the storm: the longest time without any job ending while there is something to do. */
 const standstillMsMax = 30 * 60_000;
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedResult> {
@@ -67,13 +67,13 @@ async function live(cluster: Cluster): Promise<void> {
     cluster.clients.every(({ done }) => done) &&
     court.models.every(({ liveJobs, unpublished }) => liveJobs === 0 && unpublished === 0);
   const ended = (): number => endings.reduce((sum, kind) => sum + (cluster.tally.events.get(kind) ?? 0), 0);
-  // One executor alone may need hours for all that the storm has left.
+  // A single executor may need hours for everything that the storm has left.
   for (let before = -1; before < ended() && !isDone() && !world.violation;) {
     before = ended();
     await world.run(world.nowMs + standstillMsMax, isDone);
   }
   court.close();
-  // What is under way settles, and then memory and log must tell the same.
+  // Let work in progress settle; then memory and log must agree.
   if (!world.violation) await world.run(world.nowMs + 2_000);
   if (!world.violation) {
     const differs = await replayDiffers(cluster);
@@ -84,7 +84,7 @@ async function live(cluster: Cluster): Promise<void> {
   if (world.violation) throw world.violation;
 }
 
-/** Of these each task and each job has so many, and no more. */
+/** Each task and each job has exactly one of these. */
 const endings = ["committed", "task-failed", "job-ended"];
 
 const describeProfile = (profile: Profile): string =>

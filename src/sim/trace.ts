@@ -1,6 +1,6 @@
 /**
- * Everything that happened in a run, as lines: folded into one hash, so that two runs of a seed can be compared, with
- * the last lines kept, so that a failure shows how it came about.
+ * Everything that happened in a run, as lines: hashed, so that two runs of a seed can be compared, with the last lines
+ * kept, so that a failure shows how it came about.
  */
 export class Trace {
   #high = 0xdeadbeef;

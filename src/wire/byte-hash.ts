@@ -1,6 +1,6 @@
 /**
- * A number for some bytes, for tables that keep what was read before. Whoever sends bytes can make them fall together:
- * fit only for tables in which that costs no more than finding nothing.
+ * A hash of some bytes, for caches. Senders can produce collisions: use it only for tables in which a collision costs
+ * no more than a miss.
  */
 export function byteHash(bytes: Uint8Array, start: number, end: number): number {
   let hash = end - start;

@@ -5,7 +5,7 @@ import { FileDescriptorSet } from "./generated/google/protobuf/descriptor.ts";
 import { decode } from "./message.ts";
 
 describe("descriptors", () => {
-  test("come each after those that it imports", () => {
+  test("come after those that they import", () => {
     const seen = new Set<string>();
     for (const { path, imports } of describedFiles()) {
       for (const imported of imports) ok(seen.has(imported), `${path} comes before ${imported}`);
@@ -13,7 +13,7 @@ describe("descriptors", () => {
     }
   });
 
-  test("are found by whatever the files declare", () => {
+  test("are found by any name that the files declare", () => {
     const work = "millrace/work/v1/";
     for (const [symbol, path] of [
       ["millrace.work.v1.Work", `${work}work.proto`],
@@ -30,7 +30,7 @@ describe("descriptors", () => {
     equal(findFile("nothing.proto"), undefined);
   });
 
-  test("bring along what they import", () => {
+  test("include what they import", () => {
     const file = findFile("google/rpc/status.proto");
     ok(file);
     deepEqual(

@@ -1,4 +1,6 @@
-/** What the .proto files declare, for servers that tell their callers: reflection, and FileDescriptorSets for tools. */
+/**
+ * What the .proto files declare, for servers that describe themselves: reflection, and FileDescriptorSets for tools.
+ */
 import { descriptors } from "./generated/descriptors.ts";
 import {
   FileDescriptorProto,
@@ -8,7 +10,7 @@ import {
 import { decode, encode } from "./message.ts";
 
 export type DescribedFile = {
-  /** As imports name it. */
+  /** The path by which imports name it. */
   readonly path: string;
   /** A google.protobuf.FileDescriptorProto. */
   readonly bytes: Uint8Array;
@@ -25,14 +27,14 @@ type Index = {
 
 let index: Index | undefined;
 
-/** Each after those that it imports. Built when first asked for: few ever ask. */
+/** Each file after those that it imports. Built on first use: few programs need it. */
 export const describedFiles = (): readonly DescribedFile[] => [...indexed().files.values()];
 
 export const findFile = (path: string): DescribedFile | undefined => indexed().files.get(path);
 
 export const findSymbol = (fullName: string): DescribedFile | undefined => indexed().bySymbol.get(fullName);
 
-/** The file and everything that it imports, each after those that it imports itself. */
+/** The file and everything that it imports, each after its own imports. */
 export function withImports(file: DescribedFile): readonly DescribedFile[] {
   const found = new Set<DescribedFile>();
   const add = (one: DescribedFile): void => {

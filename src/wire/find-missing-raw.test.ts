@@ -16,7 +16,7 @@ const hash = (length = 64) =>
     .map((digits) => digits.join(""));
 const empty = "e".repeat(64);
 
-/** Knows those in the set, by hash and size. */
+/** Knows the blobs in the set, by hash and size. */
 const knowing = (there: ReadonlySet<string>, hexLength = 64): RawLookup => ({
   hexLength,
   find({ hashes, sizes, count }, found) {
@@ -117,7 +117,7 @@ describe("FindMissingBlobs without messages", () => {
       const place = (code * 7) % 64;
       const blobDigests = [{ hash: `${"0".repeat(place)}${character}${"f".repeat(63 - place)}`, sizeBytes: 5 }];
       const request = encode(FindMissingBlobsRequest, { instanceName: "", blobDigests, digestFunction: 0 });
-      throws(() => ask(request, new Set()), /small hex digits/, `${code}`);
+      throws(() => ask(request, new Set()), /lower-case hex digits/, `${code}`);
     }
   });
 
@@ -129,7 +129,7 @@ describe("FindMissingBlobs without messages", () => {
     );
   });
 
-  test("whatever the bytes: an answer, or a Fault", () => {
+  test("for any bytes: an answer, or a Fault", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         try {

@@ -1,10 +1,9 @@
 /**
- * FindMissingBlobs without a message or a text for any digest: the request is walked where it lies, hashes become words
- * one behind the other, all are looked up together, and what is missing is copied to the answer as it came. For stores
- * that say at once whether a
- * blob is there.
+ * FindMissingBlobs without creating a message or a string for any digest: the request is read in place, hashes are
+ * converted to 32-bit words one after the other, all are looked up together, and missing digests are copied to the
+ * answer as they came. For stores that know synchronously whether a blob exists.
  *
- * The functions stand in for the generated messages: `{ ...method, request: rawFindMissingRequest, ... }`.
+ * The functions replace the generated messages: `{ ...method, request: rawFindMissingRequest, ... }`.
  */
 import { randomInt } from "node:crypto";
 import { Fault } from "#base/fault.ts";
@@ -33,7 +32,7 @@ export const rawFindMissingRequest: Message<RawFindMissing> = {
   typeName: FindMissingBlobsRequest.typeName,
   isBrief: true,
   write: (message, to) => rawBytes(to, message.bytes.subarray(message.start, message.end)),
-  /** Digests are passed over: they are read by whoever looks them up. */
+  /** Digests are skipped: the lookup reads them. */
   read(from, end) {
     const start = from.pos;
     const { bytes } = from;
@@ -55,7 +54,7 @@ export const rawFindMissingRequest: Message<RawFindMissing> = {
   },
 };
 
-/** An answer that has been laid out already. */
+/** An answer that is encoded already. */
 export const rawFindMissingResponse: Message<Uint8Array> = {
   typeName: FindMissingBlobsResponse.typeName,
   write: (message, to) => rawBytes(to, message),
@@ -67,12 +66,12 @@ export const rawFindMissingResponse: Message<Uint8Array> = {
 };
 
 function rawBytes(to: Writer, bytes: Uint8Array): void {
-  to.room(bytes.length);
+  to.reserve(bytes.length);
   to.bytes.set(bytes, to.pos);
   to.pos += bytes.length;
 }
 
-/** Digests asked for: the raw bytes of their hashes one behind the other, at the start of whole words. */
+/** The requested digests: the raw bytes of their hashes one after the other, aligned to words. */
 export type RawDigests = {
   readonly hashes: Uint8Array<ArrayBuffer>;
   readonly sizes: Float64Array;
@@ -82,15 +81,15 @@ export type RawDigests = {
 export type RawLookup = {
   /** How many digits a hash has. */
   readonly hexLength: number;
-  /** Sets `found[i]` to 1 for each blob that is there, and leaves it for the others. */
+  /** Sets `found[i]` to 1 for each blob that exists, and leaves the others. */
   find(digests: RawDigests, found: Uint8Array): void;
-  /** Called for a digest of no bytes, with its hash in hex: throws unless that is the hash of nothing. */
+  /** Called for a digest of size 0, with its hash in hex: throws unless that is the hash of the empty blob. */
   readonly checkEmpty: (hash: string) => void;
 };
 
 /**
- * The answer as bytes, valid until the next call. Throws a Fault "invalid" for anything that is no digest of the
- * function, whatever else is asked for: half an answer helps nobody.
+ * The answer as bytes, valid until the next call. Throws a Fault "invalid" for anything that is not a digest of the
+ * function, whatever else is requested: half an answer is useless.
  */
 export function answerRaw(request: RawFindMissing, lookup: RawLookup): Uint8Array {
   const { bytes, start, end } = request;
@@ -107,19 +106,19 @@ export function answerRaw(request: RawFindMissing, lookup: RawLookup): Uint8Arra
   return answer.whole;
 }
 
-/** Nothing is in it that was not in the request, and nothing twice, so that is as long as it gets. */
+/** It contains only digests of the request, each once, so its length is bounded by the request's. */
 class Answer {
   #view = new DataView(new ArrayBuffer(64 * 1024));
   #length = 0;
 
   begin(bytesMax: number): void {
     this.#length = 0;
-    const room = this.#view.byteLength;
-    if (room < bytesMax || room > Math.max(bytesMax, answerKeptBytesMax))
+    const capacity = this.#view.byteLength;
+    if (capacity < bytesMax || capacity > Math.max(bytesMax, answerKeptBytesMax))
       this.#view = new DataView(new ArrayBuffer(Math.max(64 * 1024, bytesMax)));
   }
 
-  /** Eight bytes at a time, the last eight perhaps over some that are there: a call for each would take longer. */
+  /** Copies eight bytes at a time, the last eight perhaps overlapping: a call for each digest would take longer. */
   add(from: DataView, start: number, end: number): void {
     const to = this.#view;
     const ahead = this.#length - start;
@@ -137,12 +136,12 @@ class Answer {
 const answerKeptBytesMax = 4 * 1024 * 1024;
 const answer = new Answer();
 
-/** What a request asks for, laid out for looking it up; the memory is kept from one call to the next. */
-class AskedDigests implements RawDigests {
+/** The requested digests, laid out for the lookup; the memory is reused for the next call. */
+class RequestedDigests implements RawDigests {
   hashes = new Uint8Array(0);
   words = new Uint32Array(0);
   sizes = new Float64Array(0);
-  /** Where each lies in the request, with its tag; and where its hash does. */
+  /** Where each digest begins in the request, with its tag; and where its hash does. */
   starts = new Int32Array(0);
   ends = new Int32Array(0);
   places = new Int32Array(0);
@@ -153,8 +152,12 @@ class AskedDigests implements RawDigests {
   begin(countMax: number, hexLength: number): void {
     this.count = 0;
     this.hexLength = hexLength;
-    const room = this.sizes.length;
-    if (room < countMax || this.hashes.length < (countMax * hexLength) / 2 || room > Math.max(countMax, countKeptMax))
+    const capacity = this.sizes.length;
+    if (
+      capacity < countMax ||
+      this.hashes.length < (countMax * hexLength) / 2 ||
+      capacity > Math.max(countMax, countKeptMax)
+    )
       this.#allot(Math.max(1_024, countMax), hexLength);
   }
 
@@ -171,9 +174,9 @@ class AskedDigests implements RawDigests {
 
 /** Memory for more digests than this is not kept for the next call. */
 const countKeptMax = 64 * 1024;
-const asked = new AskedDigests();
+const asked = new RequestedDigests();
 
-/** Leaves what is asked for in `asked`; digests of nothing are left out, for they are always there. */
+/** Puts the requested digests into `asked`; the empty blob is left out, because it always exists. */
 function readDigests({ bytes, start, end }: RawFindMissing, view: DataView, lookup: RawLookup): void {
   const from = new Reader(end === bytes.length ? bytes : bytes.subarray(0, end));
   const { hexLength } = lookup;
@@ -181,7 +184,7 @@ function readDigests({ bytes, start, end }: RawFindMissing, view: DataView, look
   while (from.pos < end) {
     const at = from.pos;
     const sizeAt = at + 4 + hexLength;
-    // Nearly all are laid out like this, with a size of up to three bytes.
+    // Nearly all have this layout, with a size of up to three bytes.
     const isUsual = sizeAt + 4 < end && bytes[at] === tags.digest && bytes[at + 2] === tags.hash;
     if (isUsual && bytes[at + 3] === hexLength && bytes[sizeAt] === tags.sizeBytes) {
       let sizeBytes = bytes[sizeAt + 1] as number;
@@ -200,7 +203,7 @@ function readDigests({ bytes, start, end }: RawFindMissing, view: DataView, look
   }
 }
 
-/** In any order, with fields that nobody knows, of any size. */
+/** In any order, with unknown fields, of any size. */
 function readUnusual(from: Reader, view: DataView, at: number, lookup: RawLookup): void {
   const { bytes } = from;
   const { hexLength } = lookup;
@@ -226,7 +229,7 @@ function readUnusual(from: Reader, view: DataView, at: number, lookup: RawLookup
   lookup.checkEmpty(bytes.toString("latin1", hashAt, hashAt + hexLength));
 }
 
-/** Eight digits at a time become a word; whether all of them are some is looked at in the end. */
+/** Eight digits at a time become a word; at the end one check tells whether all of them were digits. */
 function take(view: DataView, start: number, end: number, hashAt: number, sizeBytes: number): void {
   const { words, hexLength } = asked;
   const i = asked.count;
@@ -240,7 +243,7 @@ function take(view: DataView, start: number, end: number, hashAt: number, sizeBy
     all |= a | b | c | d;
     words[word] = a | (b << 8) | (c << 16) | (d << 24);
   }
-  if (all > 0xff) throw notADigest("a hash that is not in small hex digits");
+  if (all > 0xff) throw notADigest("a hash that is not in lower-case hex digits");
   asked.sizes[i] = sizeBytes;
   asked.starts[i] = start;
   asked.ends[i] = end;
@@ -251,13 +254,13 @@ function take(view: DataView, start: number, end: number, hashAt: number, sizeBy
 
 const notADigest = (why: string): Fault => new Fault("invalid", "read digest", { why });
 
-/** Which digests are in the answer already: each is told once, however often it was asked for. */
-class ToldDigests {
-  /** One more than the number of a digest; 0 where there is none. */
+/** The digests that are in the answer already: each is listed once, however often it was requested. */
+class AnsweredDigests {
+  /** The number of a digest plus one; 0 for an empty slot. */
   #slots = new Int32Array(1024);
   #mask = 0;
 
-  /** For a request of so many digests at most. */
+  /** For a request of at most this many digests. */
   begin(countMax: number): void {
     let slots = 64;
     while (slots < countMax * 2) slots *= 2;
@@ -267,7 +270,7 @@ class ToldDigests {
     else this.#slots = new Int32Array(slots);
   }
 
-  /** Whether the digest of this number was told; it is from now on. Compared where they lie in the request. */
+  /** Whether the digest with this number is in the answer; from now on it is. Compared in the request's bytes. */
   before(bytes: Uint8Array, number: number): boolean {
     const { sizes, places, hexLength } = asked;
     const place = places[number] as number;
@@ -283,14 +286,14 @@ class ToldDigests {
 
 /** More than this is not kept for the next call. */
 const slotsKeptMax = 256 * 1024;
-const told = new ToldDigests();
+const told = new AnsweredDigests();
 
 function areEqual(bytes: Uint8Array, one: number, other: number, length: number): boolean {
   for (let i = 0; i < length; i += 1) if (bytes[one + i] !== bytes[other + i]) return false;
   return true;
 }
 
-/** Clients choose the hashes, so where they fall must be none of their business. */
+/** Clients choose the hashes, so a secret must decide into which slot they fall. */
 const secret = randomInt(1, 0x7fff_ffff);
 
 function keyOf(number: number, count: number): number {

@@ -22,7 +22,7 @@ const request = fc.record({
 const textOf = ({ hash, sizeBytes }: { readonly hash: string; readonly sizeBytes: number }): string =>
   `${hash}/${sizeBytes}`;
 
-/** Either what it makes of the bytes, or that it refuses them. */
+/** The decoded request, or "refused". */
 const attempt = <T>(read: () => T): T | "refused" => {
   try {
     return read();
@@ -66,7 +66,8 @@ describe("FindMissingBlobs by hand", () => {
           bytes = Buffer.concat([bytes.subarray(0, place), Buffer.of(to), bytes.subarray(place + (insert ? 0 : 1))]);
         }
         const [hand, other] = [byHand(bytes), generated(bytes)];
-        // What is not ASCII it takes for Latin-1, and that for UTF-8 if it does not refuse it: neither is a digest.
+        // It reads bytes that are not ASCII as Latin-1, the generated code as UTF-8 unless it refuses them: neither is
+        // a digest.
         if (hand === "refused" || !hand.digests.some(isNotAscii)) deepEqual(hand, other);
         else equal(other === "refused" || other.digests.some(isNotAscii), true);
       }),

@@ -1,9 +1,9 @@
 /**
- * FindMissingBlobs by hand: the call that builds make most often. Digests go straight from the wire into the form that
- * the store knows (`<hash>/<size>`) and back, without a message for each. Takes about half the time of the generated
- * code and of what would have to follow it (`npm run bench protobuf`); find-missing.test.ts holds the two together.
+ * FindMissingBlobs, hand-written: the most frequent call of builds. Digests are converted directly between the wire and
+ * the store's form (`<hash>/<size>`), without a message for each. Takes about half the time of the generated code and
+ * the conversion after it (`npm run bench protobuf`); find-missing.test.ts compares the two.
  *
- * The functions stand in for the generated messages: `{ ...method, request: findMissingRequest, ... }`.
+ * The functions replace the generated messages: `{ ...method, request: findMissingRequest, ... }`.
  */
 import type { Digest } from "#base/digest.ts";
 import {
@@ -16,7 +16,7 @@ import type { Writer } from "./writer.ts";
 
 export type FindMissing = {
   readonly instanceName: string;
-  /** As they came, which need not be digests: whoever looks them up must check. */
+  /** As they came, and not necessarily digests: the lookup must check. */
   readonly digests: readonly Digest[];
   /** A number of `DigestFunction_Value`. */
   readonly digestFunction: number;
@@ -28,7 +28,7 @@ const tags = { instanceName: 10, digest: 18, digestFunction: 24, hash: 10, sizeB
 const hashLength = 64;
 const slash = 0x2f;
 
-/** What `toString` and `write` with "latin1" come to in the end; to go through those takes half as long again. */
+/** What `toString` and `write` with "latin1" call internally; going through those takes half as long again. */
 type Latin1 = Buffer & {
   latin1Slice(start: number, end: number): string;
   latin1Write(text: string, at: number, length: number): number;
@@ -73,8 +73,8 @@ export const findMissingResponse: Message<FoundMissing> = {
 };
 
 /**
- * Nearly every client writes a hash of 64 characters and then the size; whatever else may come is read step by step.
- * Bytes of a hash that are not ASCII come out as some text or other, none of which is a digest.
+ * Nearly every client writes a hash of 64 characters and then the size; anything else is read step by step. Hash bytes
+ * that are not ASCII become some text that is not a digest.
  */
 function readDigest(from: Reader): Digest {
   const end = from.enter();
@@ -100,7 +100,7 @@ function writeDigest(digest: Digest, to: Writer): void {
   if (digest.charCodeAt(hashLength) !== slash) return writeOther(digest, to);
   const sizeBytes = Number(digest.slice(hashLength + 1));
   const start = to.open(tags.digest);
-  to.room(2 + hashLength);
+  to.reserve(2 + hashLength);
   const { bytes, pos } = to;
   bytes[pos] = tags.hash;
   bytes[pos + 1] = hashLength;

@@ -1,4 +1,4 @@
-/** Everything that is generated, against protobufjs, which knows nothing of our generator. */
+/** Compares all generated code with protobufjs, which is independent of our generator. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { globSync } from "node:fs";
 import { join, sep } from "node:path";
@@ -72,7 +72,7 @@ const isService = (value: unknown): value is Service =>
 const messages = Object.values(modules).flatMap((module) => Object.values(module).filter(isMessage));
 const services = Object.values(modules).flatMap((module) => Object.values(module).filter(isService));
 
-// Messages at random, in both shapes: ours, and that of protobufjs with the defaults left out.
+// Random messages, in both forms: ours, and that of protobufjs with the defaults left out.
 
 type Both = { readonly ours: unknown; readonly theirs: unknown };
 type Plain = Record<string, unknown>;
@@ -115,7 +115,7 @@ function fieldOf(field: protobuf.Field, depth: number): Arbitrary<Both> {
   const isDeep = field.resolvedType instanceof protobuf.Type && depth <= 0;
   if (field instanceof protobuf.MapField) {
     if (isDeep) return fc.constant({ ours: new Map(), theirs: {} });
-    // Not a number, for those come first in an object, whatever the order.
+    // Not a number: objects list numeric keys first, whatever the order of insertion.
     const key = text.map((some) => `k${some}`);
     return fc.array(fc.tuple(key, valueOf(field, depth)), { maxLength: 3 }).map((entries) => {
       const ours = new Map(entries.map(([key, value]) => [key, value.ours]));
@@ -166,7 +166,7 @@ function messageOf(type: protobuf.Type, depth = 3): Arbitrary<Both> {
 
 describe("every generated message", () => {
   for (const type of messages)
-    test(`${type.typeName} has the bytes that protobufjs gives it, and comes back from them (PB2)`, () => {
+    test(`${type.typeName} has the bytes that protobufjs writes, and is decoded from them (PB2)`, () => {
       const reference = root.lookupType(type.typeName);
       fc.assert(
         fc.property(messageOf(reference), ({ ours, theirs }) => {
@@ -178,7 +178,7 @@ describe("every generated message", () => {
       );
     });
 
-  test("survives bytes that are not its own: a message or a Fault, nothing else (PB1)", () => {
+  test("survives bytes of other messages: a message or a Fault, nothing else (PB1)", () => {
     const change = fc.record({ at: fc.nat(), to: fc.nat({ max: 255 }), how: fc.constantFrom("set", "cut", "insert") });
     const hostile = fc.constantFrom(...messages).chain((type) =>
       fc.tuple(
@@ -210,8 +210,8 @@ describe("every generated message", () => {
   });
 });
 
-describe("what is generated", () => {
-  test("is all that lies in its folder", () => {
+describe("the generated code", () => {
+  test("is everything in its folder", () => {
     const files = globSync("**/*.ts", { cwd: join(import.meta.dirname, "generated") }).map((path) =>
       path.split(sep).join("/"),
     );
@@ -219,7 +219,7 @@ describe("what is generated", () => {
     deepEqual(files.toSorted(), [...wanted, "descriptors.ts"].toSorted());
   });
 
-  test("is all of proto/, and its descriptors are what protobufjs reads in the files", () => {
+  test("covers all of proto/, and its descriptors are what protobufjs reads in the files", () => {
     for (const path of Object.keys(modules)) {
       if (path === "google/protobuf/descriptor.proto") continue;
       const described = decode(descriptor.FileDescriptorProto, Buffer.from(descriptors[path] ?? "", "base64"));

@@ -31,7 +31,7 @@ const plain = (message: GetActionResultRequest): GetActionResultRequest => ({
   digestFunction: message.digestFunction,
 });
 
-/** What the generated code makes of it, or that it refuses. */
+/** What the generated code decodes, or that it refuses. */
 function read(type: typeof GetActionResultRequest, bytes: Uint8Array): GetActionResultRequest | "refused" {
   try {
     return plain(decode(type, bytes));
@@ -41,8 +41,8 @@ function read(type: typeof GetActionResultRequest, bytes: Uint8Array): GetAction
   }
 }
 
-describe("GetActionResult by hand", () => {
-  test("says what the generated code says", () => {
+describe("GetActionResult, hand-written", () => {
+  test("decodes what the generated code decodes", () => {
     fc.assert(
       fc.property(request, (message) => {
         const bytes = encode(GetActionResultRequest, message);
@@ -51,7 +51,7 @@ describe("GetActionResult by hand", () => {
     );
   });
 
-  test("and so with bytes that were changed or cut off", () => {
+  test("also for bytes that were changed or cut off", () => {
     const change = fc.record({ at: fc.nat(90), to: fc.nat(255), length: fc.nat(90) });
     fc.assert(
       fc.property(request, change, (message, { at, to, length }) => {
@@ -63,7 +63,7 @@ describe("GetActionResult by hand", () => {
     );
   });
 
-  test("refuses a hash that is no text, as the generated code does", () => {
+  test("refuses a hash that is not UTF-8, as the generated code does", () => {
     const digest = { hash: "0".repeat(64), sizeBytes: 142 };
     const rest = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [], digestFunction: 0 };
     const bytes = Buffer.from(encode(GetActionResultRequest, { instanceName: "", actionDigest: digest, ...rest }));
@@ -72,7 +72,7 @@ describe("GetActionResult by hand", () => {
     equal(read(getActionResultRequest, bytes), "refused");
   });
 
-  test("gives the hash as words where it is one", () => {
+  test("returns the hash as 32-bit words if it is one", () => {
     const words = new Uint32Array(8);
     const asked = (hex: string): UsualGetActionResult => {
       const bytes = encode(GetActionResultRequest, {

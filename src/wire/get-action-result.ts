@@ -1,7 +1,7 @@
 /**
- * GetActionResult as nearly every client asks for it: by a digest of SHA-256, with nothing to be put inline. The hash
- * is left where it lies, for who looks it up by its words; whoever wants it as a text has one made. Any other request
- * is the generated message. Stands in for that: `{ ...method, request: getActionResultRequest }`.
+ * GetActionResult as nearly every client sends it: with a SHA-256 digest, and nothing to inline. The hash is left in
+ * place for a lookup by its 32-bit words; a string is made only on request. Any other request is decoded as the
+ * generated message. Replaces that: `{ ...method, request: getActionResultRequest }`.
  */
 import {
   DigestFunction_Value,
@@ -39,7 +39,7 @@ export class UsualGetActionResult implements GetActionResultRequest {
     return { hash, sizeBytes: this.sizeBytes };
   }
 
-  /** The hash, as eight words. False: it is none. */
+  /** Writes the hash as eight 32-bit words. False if it is not a hash. */
   wordsInto(words: Uint32Array): boolean {
     return wordsOfDigits(words, this.#bytes, this.#hashAt);
   }
@@ -66,7 +66,7 @@ function usualAt(bytes: Buffer, at: number, end: number, instanceName: string): 
   const sizeBytes = sizeOf(bytes, sizeAt + 1, digestEnd);
   if (sizeBytes <= 0 || digestEnd > end) return undefined;
   const hashAt = at + 4;
-  // Whether it is a text at all is for the generated code to say.
+  // The generated code decides whether it is valid UTF-8.
   if (!isAscii(bytes, hashAt, sizeAt)) return undefined;
   if (digestEnd === end) return new UsualGetActionResult(instanceName, 0, bytes, hashAt, sizeBytes);
   const sha256: number = DigestFunction_Value.SHA256;
@@ -81,7 +81,7 @@ function isAscii(bytes: Buffer, start: number, end: number): boolean {
   return all < 0x80;
 }
 
-/** A number that takes all the bytes from `at` to `end`; -1 where it does not, or takes more than three. */
+/** A varint that takes exactly the bytes from `at` to `end`; -1 if it does not, or takes more than three. */
 function sizeOf(bytes: Buffer, at: number, end: number): number {
   const count = end - at;
   if (count < 1 || count > 3) return -1;

@@ -1,8 +1,8 @@
-/** Hashes as they travel, in hex, and as they are looked up, in words. No text is made of them on the way. */
+/** Converts hashes from hex on the wire to the 32-bit words used for lookups, without creating a string. */
 
 /**
- * The byte that two digits stand for, by both characters at once; more than a byte where they are no digits. It is
- * large, but those that are digits lie in 2 KB of it, so it is quicker than calculating.
+ * The byte for two hex digits, indexed by both characters at once; more than a byte if they are not digits. The table
+ * is large, but the entries for digits are within 2 KB of it, so it is faster than calculating.
  */
 export const byteOfDigits = new Uint16Array(0x10000).fill(0x100);
 for (let byte = 0; byte < 0x100; byte += 1) {
@@ -10,7 +10,7 @@ for (let byte = 0; byte < 0x100; byte += 1) {
   byteOfDigits[digits.charCodeAt(0) | (digits.charCodeAt(1) << 8)] = byte;
 }
 
-/** Fills `words` from the digits at `at`, eight for each. False for what is not all small hex digits. */
+/** Fills `words` from the digits at `at`, eight for each. False unless all are lower-case hex digits. */
 export function wordsOfDigits(words: Uint32Array, bytes: Uint8Array, at: number): boolean {
   if (at + 8 * words.length > bytes.length) return false;
   let all = 0;

@@ -6,7 +6,7 @@ import { KnownTexts } from "./known-texts.ts";
 import { Reader } from "./reader.ts";
 import { Writer } from "./writer.ts";
 
-/** The text as a field of a message, where the text begins. */
+/** The text as a field of a message, with the reader at its start. */
 function readerOf(text: string): Reader {
   const to = new Writer();
   to.string(10, text);
@@ -16,7 +16,7 @@ function readerOf(text: string): Reader {
 }
 
 describe("known texts", () => {
-  test("are read as they would be without, whatever was read before", () => {
+  test("are read as they would be without the cache, whatever was read before", () => {
     const known = new KnownTexts();
     const text = fc.oneof(
       fc.string({ unit: "grapheme", maxLength: 80 }),
@@ -33,7 +33,7 @@ describe("known texts", () => {
     );
   });
 
-  test("fail as they would without, whatever was read before", () => {
+  test("fail as they would without the cache, whatever was read before", () => {
     const known = new KnownTexts();
     for (const text of ["", "a", "ab"]) known.read(readerOf(text));
     const outcome = (from: Reader, read: (from: Reader) => string): string => {

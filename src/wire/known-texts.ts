@@ -1,18 +1,18 @@
 /**
- * Texts that come again and again, such as names of tenants and labels: one that was read before is that very string,
- * and takes no memory of its own. Bounded: a text has one place, and whatever came there last is known.
+ * A cache of repeated texts, such as names of tenants and labels: a text that was read before is the same string
+ * object, and takes no memory of its own. Bounded: each text hashes to one slot, and a slot keeps what came last.
  */
 import { byteHash } from "./byte-hash.ts";
 import type { Reader } from "./reader.ts";
 
 const places = 1024;
-/** The length of what is kept fits into one byte on the wire. */
+/** Only texts whose length fits into one byte on the wire are cached. */
 const lengthMax = 64;
 
 export class KnownTexts {
   readonly #texts: string[] = Array.from({ length: places }, () => "");
 
-  /** The text that begins where the reader is; what `from.string()` answers. */
+  /** The text at the reader's position; what `from.string()` would return. */
   read(from: Reader): string {
     const { bytes, pos } = from;
     const start = pos + 1;
@@ -25,7 +25,7 @@ export class KnownTexts {
       return known;
     }
     const text = from.string();
-    // One that is not ASCII is never found again: its characters are not its bytes.
+    // A text that is not ASCII is never found again: its characters are not its bytes.
     if (text.length === end - start) this.#texts[place] = text;
     return text;
   }

@@ -1,4 +1,4 @@
-/** What generated code offers for every message and service, and how whole messages become bytes and back. */
+/** What generated code offers for every message and service, and how whole messages are encoded and decoded. */
 import { Fault, isFault } from "#base/fault.ts";
 import { Reader, readLimitsDefault, type ReadLimits } from "./reader.ts";
 import { Writer } from "./writer.ts";
@@ -7,23 +7,23 @@ export type Message<T> = {
   /** With its package, as in reflection and in `google.protobuf.Any`. */
   readonly typeName: string;
   write(message: T, to: Writer): void;
-  /** Up to `end`. What a field given twice said before is in `before`, and is taken over, not copied. */
+  /** Decodes up to `end`. If the field was given before, that value is in `before`, and is merged into, not copied. */
   read(from: Reader, end: number, before?: T): T;
-  /** What was read lies in memory that is somebody else's when its handler has returned, or waits for something. */
+  /** The decoded value is in memory that is reused once its handler returns or waits. */
   readonly isBrief?: true;
   /**
-   * For messages that end with one long field of bytes, and a part of which is a message as well: how to tell one of
-   * `length` bytes, which begins with `first`, as several. Undefined when that cannot be seen from `first`: then it has
-   * to be read whole.
+   * For messages that end with one long bytes field, and whose parts are messages too: how to deliver one of `length`
+   * bytes, which begins with `first`, as several. Undefined if `first` does not show that it is possible: then the
+   * message has to be read whole.
    */
   readonly inParts?: (first: Buffer, length: number) => MessageParts<T> | undefined;
 };
 
-/** The parts, one after the other, say what the whole message says. */
+/** The parts together are equivalent to the whole message. */
 export type MessageParts<T> = {
-  /** Where in the message the long field's bytes begin. They go to its end, and there are some. */
+  /** Where in the message the long field's bytes begin. They go to its end, and there is at least one. */
   readonly dataAt: number;
-  /** The part that has these of the long field's bytes, of which `before` have been told. */
+  /** The part with these bytes of the long field, after `before` bytes in earlier parts. */
   part(data: Uint8Array, before: number, last: boolean): T;
 };
 

@@ -1,6 +1,6 @@
 /**
- * The work protocol is spoken by programs that we never see: a name, a number or a type that was published stays. What
- * is new has to be written down, too: `UPDATE_GOLDEN=1 npm test -- src/wire/published` adds it, and keeps what was.
+ * Programs that we never see speak the work protocol: a published name, number or type stays. Additions must be
+ * recorded, too: `UPDATE_GOLDEN=1 npm test -- src/wire/published` adds them, and keeps the old entries.
  */
 import { deepEqual } from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -43,7 +43,7 @@ function messageLines(scope: string, message: DescriptorProto): readonly string[
   ];
 }
 
-test("what was published of the work protocol is still there, and what is new is written down", () => {
+test("everything published of the work protocol is still there, and additions are recorded", () => {
   const before = existsSync(golden) ? readFileSync(golden, "utf8").trimEnd().split("\n") : [];
   const now = published();
   const gone = before.filter((line) => !now.includes(line));

@@ -1,4 +1,4 @@
-/** Messages that are kept and sent as the bytes they came in: nothing is lost that we do not know. */
+/** Messages that are kept and sent as the bytes they came in: unknown fields are not lost. */
 import {
   ActionResult,
   Digest,
@@ -8,11 +8,11 @@ import {
 } from "./generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Message } from "./message.ts";
 
-/** Stands in for a generated message whose bytes are at hand. */
+/** Replaces a generated message whose bytes are at hand. */
 export const rawMessage = (typeName: string): Message<Uint8Array> => ({
   typeName,
   write(bytes, to) {
-    to.room(bytes.length);
+    to.reserve(bytes.length);
     to.bytes.set(bytes, to.pos);
     to.pos += bytes.length;
   },
@@ -26,7 +26,7 @@ export const rawMessage = (typeName: string): Message<Uint8Array> => ({
 export const rawActionResult: Message<Uint8Array> = rawMessage(ActionResult.typeName);
 
 export type RawUpdate = Omit<UpdateActionResultRequest, "actionResult"> & {
-  /** A view of the request's bytes; undefined where there is none. */
+  /** A view of the request's bytes; undefined if the field is missing. */
   readonly actionResult: Uint8Array | undefined;
 };
 
@@ -62,7 +62,7 @@ export const rawUpdateRequest: Message<RawUpdate> = {
         actionDigest = Digest.read(from, stop, actionDigest);
         from.leave(stop);
       } else if (tag === updateTags.actionResult) {
-        // Given twice, the two are one message: their bytes behind each other are just that.
+        // A field given twice merges into one message: concatenating the bytes does just that.
         const more = from.data();
         actionResult = actionResult ? Buffer.concat([actionResult, more]) : more;
       } else if (tag === updateTags.digestFunction) digestFunction = from.int32();
@@ -76,7 +76,7 @@ export type RawTreePage = { readonly directories: readonly Uint8Array[]; readonl
 
 const treeTags = { directories: 10, nextPageToken: 18 } as const;
 
-/** Whoever gets a directory computes its digest: written anew, one that somebody wrote otherwise would have another. */
+/** Clients compute the digest of a directory: encoding it again could change its bytes, and so its digest. */
 export const rawTreePage: Message<RawTreePage> = {
   typeName: GetTreeResponse.typeName,
   write({ directories, nextPageToken }, to) {

@@ -43,14 +43,14 @@ describe("reading (PB1)", () => {
     refused(FindMissingBlobsRequest, "12 02 0a 05 61 61 61 61 61", "a field goes beyond its message");
   });
 
-  test("refuses numbers that it cannot hold", () => {
+  test("refuses numbers that it cannot represent", () => {
     refused(Int64Value, "08 80 80 80 80 80 80 80 10", "a number beyond 2^53");
     refused(UInt64Value, "08 ff ff ff ff ff ff ff ff ff 01", "a number beyond 2^53");
     equal(decode(Int64Value, bytes("08 ff ff ff ff ff ff ff ff ff 01")).value, -1);
     equal(decode(Int64Value, bytes("08 ff ff ff ff ff ff ff 0f")).value, Number.MAX_SAFE_INTEGER);
   });
 
-  test("skips what it does not know, whatever type it has", () => {
+  test("skips unknown fields, whatever their type", () => {
     const unknown = "10 96 01 19 00 00 00 00 00 00 00 00 22 03 61 62 63 2d 00 00 00 00";
     deepEqual(decode(StringValue, bytes(`${unknown} 0a 01 78 ${unknown}`)), { value: "x" });
     deepEqual(decode(StringValue, bytes("08 05 0a 01 78")), { value: "x" }, "of another type than it should have");
@@ -60,7 +60,7 @@ describe("reading (PB1)", () => {
     refused(StringValue, "4b".repeat(100), "groups within groups too deep");
   });
 
-  test("goes only so deep, and makes only so many objects", () => {
+  test("limits depth and number of objects", () => {
     const deep = (count: number): Buffer => {
       const to = new Writer();
       const starts = Array.from({ length: count }, () => to.open(10));
@@ -112,7 +112,7 @@ describe("reading (PB1)", () => {
     deepEqual(chosen.messageRequest, { kind: "listServices", value: "b" });
   });
 
-  test("reads lists of numbers packed or not, and gives bytes without copying them", () => {
+  test("reads lists of numbers packed or not, and returns bytes without copying them", () => {
     const source = bytes("0a 01 78 52 03 01 02 03");
     const { data } = decode(WriteRequest, source);
     source[5] = 9;
@@ -139,7 +139,7 @@ describe("writing (PB2)", () => {
       }
   });
 
-  test("refuses numbers that do not fit, and goes on with the next message", () => {
+  test("refuses numbers that do not fit, and continues with the next message", () => {
     for (const value of [0.5, 2 ** 53, Number.NaN, -(2 ** 53)])
       throws(
         () => encode(Int64Value, { value }),
@@ -152,7 +152,7 @@ describe("writing (PB2)", () => {
     equal(encode(Int64Value, { value: 1 }).toString("hex"), "0801");
   });
 
-  test("writes behind what is already there", () => {
+  test("writes after existing bytes", () => {
     const to = new Writer(Buffer.alloc(5), 5);
     StringValue.write({ value: "x".repeat(300) }, to);
     equal(to.bytes.subarray(0, 5).toString("hex"), "0000000000");

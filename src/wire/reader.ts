@@ -1,8 +1,8 @@
 /**
  * Reads protobuf's wire format for generated code and for the hand-written decoders.
  *
- * PB1 Whatever the bytes, reading ends with a message or with a Fault "invalid": it never reads beyond the bytes,
- *    never recurses deeper than `depthMax`, and never makes more than `itemsMax` objects.
+ * PB1 For any bytes, reading ends with a message or with a Fault "invalid": it never reads beyond the bytes, never
+ * recurses deeper than `depthMax`, and never creates more than `itemsMax` objects.
  */
 import { isUtf8 } from "node:buffer";
 import { Fault } from "#base/fault.ts";
@@ -17,10 +17,10 @@ export type ReadLimits = {
 
 export const readLimitsDefault: ReadLimits = { depthMax: 64, itemsMax: 1_000_000 };
 
-/** What a field of type bytes holds that was not sent. */
+/** The value of a bytes field that was not sent. */
 export const noBytes: Uint8Array = Buffer.alloc(0);
 
-/** Numbers of fields end here. */
+/** The largest tag. */
 const tagMax = 0xffff_ffff;
 const high = 0x1_0000_0000;
 
@@ -39,14 +39,14 @@ export class Reader {
     this.#itemsLeft = limits.itemsMax;
   }
 
-  /** As if nothing had been read yet: for another try at the same bytes. */
+  /** Starts again at the beginning, for another try at the same bytes. */
   restart(): void {
     this.pos = 0;
     this.#depthLeft = this.#limits.depthMax;
     this.#itemsLeft = this.#limits.itemsMax;
   }
 
-  /** Number of the field times 8 plus its wire type. */
+  /** The field's number times 8 plus its wire type. */
   tag(): number {
     const byte = this.bytes[this.pos] as number;
     if (byte < 0x80) {
@@ -72,13 +72,13 @@ export class Reader {
     this.#depthLeft += 1;
   }
 
-  /** One more thing, or so many, that takes memory out of proportion to its bytes. */
+  /** Counts objects that take memory out of proportion to their bytes. */
   count(items = 1): void {
     this.#itemsLeft -= items;
     if (this.#itemsLeft < 0) this.fail("too many messages and elements");
   }
 
-  /** The length of what follows, all of which is there. */
+  /** The length of what follows, checked to be within the bytes. */
   length(): number {
     const length = this.uint32();
     if (length > this.bytes.length - this.pos) this.fail("a length beyond the end");
@@ -95,12 +95,12 @@ export class Reader {
 
   #text(start: number, end: number): string {
     const text = this.bytes.toString(undefined, start, end);
-    // What is not UTF-8 is decoded with replacement characters: only where there is one it must be looked at again.
+    // Invalid UTF-8 is decoded with replacement characters: only if there is one it must be checked.
     if (text.includes("\ufffd") && !isUtf8(this.bytes.subarray(start, end))) this.fail("text that is not UTF-8");
     return text;
   }
 
-  /** A view, not a copy: whoever keeps it keeps all bytes of the message. */
+  /** A view, not a copy: keeping it keeps all bytes of the message. */
   data(): Buffer {
     const length = this.length();
     const start = this.pos;
@@ -135,7 +135,7 @@ export class Reader {
     return this.uint32() | 0;
   }
 
-  /** Beyond 2^53 it is refused: such a number is a mistake or an attack wherever we ask for one. */
+  /** Refused beyond 2^53: wherever we use an int64, such a number is a mistake or an attack. */
   int64(): number {
     const byte = this.bytes[this.pos] as number;
     if (byte < 0x80) {
@@ -163,7 +163,7 @@ export class Reader {
     return value;
   }
 
-  /** A field that is not known, or has another type than it should. */
+  /** An unknown field, or one with an unexpected type. */
   skip(tag: number): void {
     switch (tag & 7) {
       case 0:
@@ -189,7 +189,7 @@ export class Reader {
     }
   }
 
-  /** Groups are older than proto3 and never ours; their ends must match their beginnings all the same. */
+  /** Groups are older than proto3 and never ours; still, their ends must match their beginnings. */
   #skipGroup(tag: number): void {
     const open = [tag];
     while (open.length > 0) {

@@ -1,7 +1,7 @@
 /**
- * ASCII text of up to 16 characters, or undefined where it is not ASCII. A call into the runtime costs a hundred
- * nanoseconds, and so does a loop, because it makes a string for every character; a call with a fixed number of
- * characters is made in place. Two halves put together would be kept as three strings.
+ * ASCII text of up to 16 characters, or undefined if it is not ASCII. A call into the runtime costs a hundred
+ * nanoseconds, and so does a loop, because it creates a string for every character; a call with a fixed number of
+ * characters is inlined. Concatenating two halves would be stored as three strings.
  */
 export const shortTextMax = 16;
 
@@ -34,7 +34,7 @@ function eight(bytes: Uint8Array, start: number, length: number): string {
   return fromCharCode(a, b, c, d, e, f, g, h);
 }
 
-/** From nine on. */
+/** From nine characters on. */
 function sixteen(bytes: Uint8Array, start: number, length: number): string {
   const a = bytes[start] as number;
   const b = bytes[start + 1] as number;

@@ -24,7 +24,7 @@ function attempt(read: () => WriteRequest): WriteRequest | "refused" {
   }
 }
 
-/** Told in parts, of which the first bytes show so many; put together again. Undefined: it is to be read whole. */
+/** Decoded in parts, if the first `shown` bytes allow it, and put together again. Undefined: it must be read whole. */
 function inParts(bytes: Buffer, shown: number, lengths: readonly number[]): WriteRequest | undefined {
   const parts = writeRequest.inParts?.(bytes.subarray(0, shown), bytes.length);
   if (!parts) return undefined;
@@ -50,7 +50,7 @@ function inParts(bytes: Buffer, shown: number, lengths: readonly number[]): Writ
 }
 
 describe("ByteStream.Write in parts", () => {
-  test("says what the whole message says, however it is cut", () => {
+  test("is equivalent to the whole message, however it is split", () => {
     fc.assert(
       fc.property(message, fc.nat({ max: 400 }), cuts, (given, shown, lengths) => {
         const bytes = encode(WriteRequest, given);
@@ -68,7 +68,7 @@ describe("ByteStream.Write in parts", () => {
     );
   });
 
-  test("is not tried with what the generated code refuses, or reads in another way", () => {
+  test("is not used for what the generated code refuses, or reads in another way", () => {
     fc.assert(
       fc.property(message, fc.uint8Array({ maxLength: 12 }), fc.nat(), cuts, (given, junk, at, lengths) => {
         const good = encode(WriteRequest, given);

@@ -1,8 +1,8 @@
 /**
- * ByteStream.Write as it comes: a request that writes much is told as several that write a part of it each, one behind
- * the other. The generated code would need the whole message in one piece first.
+ * ByteStream.Write while it arrives: a request that writes much is delivered as several that write a part each, one
+ * after the other. The generated code would need the whole message in one piece first.
  *
- * Stands in for the generated message: `{ ...method, request: writeRequest }`.
+ * Replaces the generated message: `{ ...method, request: writeRequest }`.
  */
 import { isFault } from "#base/fault.ts";
 import { WriteRequest } from "./generated/google/bytestream/bytestream.ts";
@@ -13,7 +13,10 @@ const tags = { resourceName: 10, writeOffset: 16, finishWrite: 24, data: 82 } as
 
 export const writeRequest: Message<WriteRequest> = { ...WriteRequest, inParts };
 
-/** As every client writes it: the data comes last, and what is before it lies in the first bytes. Else undefined. */
+/**
+ * As every client writes it: the data comes last, and the fields before it are within the first bytes. Otherwise
+ * undefined.
+ */
 function inParts(first: Buffer, length: number): MessageParts<WriteRequest> | undefined {
   const from = new Reader(first);
   let resourceName = "";

@@ -1,28 +1,28 @@
 /**
- * Writes protobuf's wire format into one growing buffer, for generated code and for the hand-written encoders.
- * Lengths are written after what they measure, which is moved when more room is needed for them than was kept.
+ * Writes protobuf's wire format into one growing buffer, for generated code and for the hand-written encoders. Lengths
+ * are written after what they measure, which is moved if the length needs more space than was reserved.
  *
  * PB2 Bytes are canonical: fields in the order of their numbers, defaults left out, maps sorted by key, numbers and
- *    lengths in as few bytes as they need. Equal messages are equal bytes.
+ * lengths in as few bytes as they need. Equal messages are equal bytes.
  */
 import { Fault } from "#base/fault.ts";
 
 const high = 0x1_0000_0000;
-/** Up to so many characters a loop is faster than a call into the runtime; their length fits into one byte. */
+/** Up to this many characters a loop is faster than a call into the runtime; their length fits into one byte. */
 const shortTextMax = 24;
 
 export class Writer {
   bytes: Buffer;
   pos: number;
 
-  /** What is before `pos` is left alone: room for headers, or other messages. */
+  /** Bytes before `pos` are left alone: space for headers, or other messages. */
   constructor(bytes: Buffer = Buffer.allocUnsafe(512), pos = 0) {
     this.bytes = bytes;
     this.pos = pos;
   }
 
-  /** Makes sure that so many bytes can be written. */
-  room(size: number): void {
+  /** Makes sure that this many bytes can be written. */
+  reserve(size: number): void {
     if (size > this.bytes.length - this.pos) this.#grow(size);
   }
 
@@ -33,11 +33,11 @@ export class Writer {
   }
 
   /**
-   * Begins a message, a map's entry or a packed list; answers what `close` wants to know. Room is kept for a length
-   * like `sizeHint`, which `close` must be told again: where it is good, nothing has to be moved.
+   * Begins a message, a map's entry or a packed list; returns what `close` needs. Space is reserved for a length like
+   * `sizeHint`, which must be passed to `close` again: if it is right, nothing has to be moved.
    */
   open(tag: number, sizeHint = 0): number {
-    this.room(10);
+    this.reserve(10);
     this.#tag(tag);
     this.pos += varintSize(sizeHint);
     return this.pos;
@@ -48,7 +48,7 @@ export class Writer {
     const lengthAt = start - varintSize(sizeHint);
     const moved = lengthAt + varintSize(size);
     if (moved !== start) {
-      this.room(5);
+      this.reserve(5);
       this.bytes.copyWithin(moved, start, this.pos);
     }
     this.pos = lengthAt;
@@ -59,7 +59,7 @@ export class Writer {
   string(tag: number, value: string): void {
     const { length } = value;
     if (length > shortTextMax) return this.#longText(tag, value);
-    this.room(8 + length * 3);
+    this.reserve(8 + length * 3);
     this.#tag(tag);
     const start = this.pos + 1;
     for (let i = 0; i < length; i += 1) {
@@ -76,9 +76,9 @@ export class Writer {
     this.pos = start + length;
   }
 
-  /** Most text is ASCII, so its length in bytes is taken to be that in characters until it turns out otherwise. */
+  /** Most text is ASCII, so its length in bytes is assumed to be that in characters until it turns out otherwise. */
   #longText(tag: number, value: string): void {
-    this.room(10 + value.length * 3);
+    this.reserve(10 + value.length * 3);
     this.#tag(tag);
     const start = this.pos + varintSize(value.length);
     const size = this.bytes.write(value, start, "utf8");
@@ -89,7 +89,7 @@ export class Writer {
   }
 
   data(tag: number, value: Uint8Array): void {
-    this.room(10 + value.length);
+    this.reserve(10 + value.length);
     this.#tag(tag);
     this.#varint(value.length);
     this.bytes.set(value, this.pos);
@@ -97,83 +97,83 @@ export class Writer {
   }
 
   bool(tag: number, value: boolean): void {
-    this.room(6);
+    this.reserve(6);
     this.#tag(tag);
     this.bytes[this.pos] = value ? 1 : 0;
     this.pos += 1;
   }
 
   uint32(tag: number, value: number): void {
-    this.room(15);
+    this.reserve(15);
     this.#tag(tag);
     this.plainUint32(value);
   }
 
   int32(tag: number, value: number): void {
-    this.room(15);
+    this.reserve(15);
     this.#tag(tag);
     this.plainInt32(value);
   }
 
   int64(tag: number, value: number): void {
-    this.room(15);
+    this.reserve(15);
     this.#tag(tag);
     this.plainInt64(value);
   }
 
   uint64(tag: number, value: number): void {
-    this.room(15);
+    this.reserve(15);
     this.#tag(tag);
     this.plainUint64(value);
   }
 
   double(tag: number, value: number): void {
-    this.room(13);
+    this.reserve(13);
     this.#tag(tag);
     this.plainDouble(value);
   }
 
   /** Without a tag, as in packed lists. */
   plainBool(value: boolean): void {
-    this.room(1);
+    this.reserve(1);
     this.bytes[this.pos] = value ? 1 : 0;
     this.pos += 1;
   }
 
   plainUint32(value: number): void {
     if (value >>> 0 !== value) throw notANumber(value, "uint32");
-    this.room(5);
+    this.reserve(5);
     this.#varint(value);
   }
 
   plainInt32(value: number): void {
     if ((value | 0) !== value) throw notANumber(value, "int32");
-    this.room(10);
+    this.reserve(10);
     if (value < 0) this.#long(value);
     else this.#varint(value);
   }
 
   plainInt64(value: number): void {
-    this.room(10);
+    this.reserve(10);
     if (value >>> 0 === value) return this.#varint(value);
     if (!Number.isSafeInteger(value)) throw notANumber(value, "int64");
     this.#long(value);
   }
 
   plainUint64(value: number): void {
-    this.room(10);
+    this.reserve(10);
     if (value >>> 0 === value) return this.#varint(value);
     if (!Number.isSafeInteger(value) || value < 0) throw notANumber(value, "uint64");
     this.#long(value);
   }
 
   plainDouble(value: number): void {
-    this.room(8);
+    this.reserve(8);
     this.bytes.writeDoubleLE(value, this.pos);
     this.pos += 8;
   }
 
-  /** Not more than 32 bits. There must be room. */
+  /** At most 32 bits. There must be space for it. */
   #varint(value: number): void {
     const { bytes } = this;
     let { pos } = this;
@@ -215,6 +215,6 @@ export function varintSize(value: number): number {
 const notANumber = (value: number, type: string): Fault =>
   new Fault("invalid", "encode protobuf", { why: `not an ${type}`, value });
 
-/** A map's entries as they go onto the wire. */
+/** A map's entries in wire order. */
 export const sortedEntries = <T>(map: ReadonlyMap<string, T>): readonly (readonly [string, T])[] =>
   map.size < 2 ? [...map] : [...map].sort(([one], [other]) => (one < other ? -1 : 1));

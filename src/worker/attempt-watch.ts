@@ -21,8 +21,8 @@ export type Moment = (typeof moments)[number];
 export type Moments = Readonly<Partial<Record<Moment, number>>>;
 
 export type AttemptWatch = {
-  /** Called at the start of each attempt. `trace` is the trace that the job is recorded in, if it is. */
-  begin(task: Granted, trace: string | undefined, blobs: BlobStore): WatchedAttempt;
+  /** Called at the start of each attempt, with the store that it would use. */
+  begin(task: Granted, blobs: BlobStore): WatchedAttempt;
 };
 
 export type WatchedAttempt = {

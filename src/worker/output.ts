@@ -1,3 +1,5 @@
+import type { PrintedHead } from "./printed-head.ts";
+
 /** What a process printed, within bounds: the beginning and the end are kept, the middle is counted. */
 export class BoundedOutput {
   readonly #halfMax: number;
@@ -19,6 +21,13 @@ export class BoundedOutput {
       this.#headBytes += Math.min(room, chunk.length);
     }
     if (chunk.length > room) this.#addTail(chunk.subarray(Math.max(0, room)));
+  }
+
+  get head(): PrintedHead {
+    return {
+      sizeBytes: () => this.#headBytes,
+      read: (at, length) => Buffer.concat(this.#head).subarray(at, at + length),
+    };
   }
 
   bytes(): Uint8Array {

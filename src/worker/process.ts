@@ -8,6 +8,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped, type StopReason } from "./holding.ts";
 import { BoundedOutput } from "./output.ts";
+import type { PrintedHead } from "./printed-head.ts";
 
 export type ProcessRequest = {
   /** The program and its arguments. */
@@ -23,6 +24,8 @@ export type ProcessRequest = {
     /** How long its claim is good, for what changes the world outside. */
     readonly leftMs?: () => number;
   };
+  /** Called when it runs, with what it prints; disposed of when it has ended, before its output is thrown away. */
+  readonly printing?: ((head: PrintedHead, folder: string | undefined) => AsyncDisposable) | undefined;
 };
 
 export type ProcessResult = {
@@ -51,7 +54,7 @@ export const impolite: readonly StopReason[] = ["lost", "lease-ran-out", "crashe
 
 export const createProcessRunner =
   (clock: Clock): ProcessRunner =>
-  async ({ command, cwd, env, outputBytesMax, signal, leases }) => {
+  async ({ command, cwd, env, outputBytesMax, signal, leases, printing }) => {
     signal.throwIfAborted();
     // The machine may have slept a moment ago, and the signal not yet know of it.
     if (leases?.leftMs && leases.leftMs() <= 0) throw new Stopped("lease-ran-out");
@@ -60,6 +63,7 @@ export const createProcessRunner =
     const child = spawn(program, args, { cwd, env, stdio: [...stdio], detached: isPosix, windowsHide: true });
     const output = new BoundedOutput(outputBytesMax);
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => output.add(chunk));
+    await using _printing = printing?.(output.head, undefined);
     const stop = stopOf(child, clock, signal);
     signal.addEventListener("abort", stop.begin, { once: true });
     try {

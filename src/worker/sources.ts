@@ -8,11 +8,11 @@ import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import { Backoff } from "#shard/router/backoff.ts";
-import type { ReadyShard, Room } from "#shard/watch/ready-desk.ts";
+import type { ReadyShard, FreeSlots } from "#shard/watch/ready-desk.ts";
 
 export type WorkSource = {
   /** Held until there is work for such a worker, or the time is up. */
-  ready(room: Room, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]>;
+  ready(room: FreeSlots, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]>;
 };
 
 /** By name: who can be asked now. */
@@ -23,7 +23,7 @@ export type RumourPorts = {
   readonly clock: Clock;
   readonly random: Random;
   /** With nothing free when there is no room, or enough to do. */
-  readonly room: () => Room;
+  readonly room: () => FreeSlots;
   readonly heard: (shard: ShardId, weight: number) => void;
   /** Something was heard. */
   readonly told: () => void;

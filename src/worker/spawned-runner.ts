@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped } from "./holding.ts";
+import { cappedFileHead } from "./printed-head.ts";
 import { impolite, politeMs, type KeptOutput, type ProcessResult, type ProcessRunner } from "./process.ts";
 import type { Lanes } from "./process/lanes.ts";
 import type { End } from "./process/protocol.ts";
@@ -24,7 +25,7 @@ export type SpawnedPorts = {
 
 export const createSpawnedRunner =
   ({ spawner, lanes, folder, clock }: SpawnedPorts): ProcessRunner =>
-  async ({ command, cwd, env, outputBytesMax, signal, leases = leasesDefault }) => {
+  async ({ command, cwd, env, outputBytesMax, signal, leases = leasesDefault, printing }) => {
     using lane = await lanes.lend(signal);
     await using kept = await OutputFile.create(folder);
     const both = { path: kept.path, bytesMax: outputBytesMax };
@@ -41,6 +42,7 @@ export const createSpawnedRunner =
       ...leases,
       sealed: false,
     });
+    await using _printing = printing?.(cappedFileHead(kept.path, outputBytesMax), kept.folder);
     const stop = stopOf(running, clock, signal);
     signal.addEventListener("abort", stop.begin, { once: true });
     try {
@@ -86,10 +88,10 @@ function stopOf(running: Running, clock: Clock, signal: AbortSignal) {
 
 class OutputFile implements AsyncDisposable {
   readonly path: string;
-  readonly #folder: string;
+  readonly folder: string;
 
   private constructor(folder: string) {
-    this.#folder = folder;
+    this.folder = folder;
     this.path = join(folder, "output");
   }
 
@@ -111,6 +113,6 @@ class OutputFile implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.folder, { recursive: true, force: true });
   }
 }

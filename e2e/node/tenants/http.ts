@@ -103,6 +103,30 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   ],
   "api GET /v1/jobs/{job}": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}`)],
   "api GET /v1/jobs/{job}/watch": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/watch`)],
+  "api POST /v1/jobs": [
+    ask("POST", () => "/v1/jobs", { ...json({ command: ["true"] }), alike: "shell work is for operators" }),
+    ask("POST", () => "/v1/jobs", {
+      ...json({ command: ["true"], door: "own" }),
+      alike: "no jobs of other doors are submitted so",
+    }),
+    ask("POST", ({ tenant }) => `/v1/jobs?tenant=${tenant}`, json({ command: ["true"] })),
+  ],
+  "api GET /v1/jobs/{job}/logs": [
+    ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/logs`),
+    ask("GET", ({ build }) => `/v1/jobs/${build}/logs?follow=true`),
+    {
+      what: "GET a task of another job",
+      alike: "the job that is named has no such task",
+      run: async (as, named) => {
+        const path = `/v1/jobs/${named.build}/logs?task=t0-${named.tasks.read.task.toString(36)}`;
+        return { status: (await as.http("GET", path)).status };
+      },
+    },
+  ],
+  "api GET /v1/jobs/{job}/follow": [
+    ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/follow`),
+    ask("GET", ({ build }) => `/v1/jobs/${build}/follow?output=true`),
+  ],
   "api GET /v1/jobs/{job}/why": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/why`)],
   "api POST /v1/jobs/{job}/signal": [
     ask("POST", ({ jobId }) => `/v1/jobs/${jobId}/signal`, json({ stage: "no such stage", name: "approve" })),
@@ -113,6 +137,15 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       ...clusterOnly("cluster.read"),
       run: async (as) => ({ status: (await as.http("GET", "/v1/cluster")).status }),
     },
+  ],
+  "api GET /v1/node": [
+    {
+      ...clusterOnly("cluster.read"),
+      run: async (as) => ({ status: (await as.http("GET", "/v1/node")).status }),
+    },
+  ],
+  "api PUT /v1/tenants/{name}": [
+    ask("PUT", ({ tenant }) => `/v1/tenants/${tenant}`, { ...json({}), ...operatorsOnly }),
   ],
   "api GET /v1/session": [ask("GET", () => "/v1/session", clusterOnly("known"))],
   "api GET /v1/openapi.json": [

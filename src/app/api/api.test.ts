@@ -61,7 +61,7 @@ describe("the HTTP API", { timeout: 30_000 }, () => {
     match(seen.at(-1)?.tasks[0]?.result ?? "", /hello/);
     const shown = await callEndpoint(member, showJob, { params: { job } });
     deepEqual([shown.job, shown.phase, shown.stages.length], [job, "SUCCEEDED", 1]);
-    deepEqual(await callEndpoint(member, whyJob, { params: { job } }), { tasks: [] });
+    deepEqual(await callEndpoint(member, whyJob, { params: { job } }), { tasks: [], lines: [] });
   });
 
   test("lists jobs in pages, and sends the list again when it has changed", async () => {

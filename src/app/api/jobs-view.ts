@@ -3,6 +3,8 @@ import type { z } from "zod";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { ListedJob } from "#shard/client/list.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
+import { withoutOutput } from "#worker/failure-output.ts";
+import { showJob } from "#app/job-view.ts";
 import type { JobDetails, JobSummary } from "#api/jobs.ts";
 
 type Summary = z.input<typeof JobSummary>;
@@ -26,7 +28,7 @@ export const summaryOf = (listed: ListedJob): Summary => {
   };
 };
 
-export function detailsOf(jobId: string, view: JobView): Details {
+export function detailsOf(jobId: string, view: JobView, nowMs: number): Details {
   const { tenant, door, name, phase, priority, reason, submittedAtMs, endedAtMs, stages } = view;
   const shard = parseJob(jobId)?.shard ?? 0;
   return {
@@ -41,6 +43,7 @@ export function detailsOf(jobId: string, view: JobView): Details {
     ...(endedAtMs !== undefined && { endedAt: time(endedAtMs) }),
     stages: stages.map((stage) => stageOf(stage, stages)),
     tasks: view.tasks.filter(({ planning }) => !planning).map((task) => taskOf(shard, task, stages)),
+    shown: [...showJob(jobId, view, nowMs)],
   };
 }
 
@@ -61,7 +64,7 @@ function stageOf(stage: StageView, all: readonly StageView[]): Details["stages"]
 }
 
 function taskOf(shard: number, task: TaskView, stages: readonly StageView[]): Details["tasks"][number] {
-  const { key, kind, phase, attempts, claims, lastFailure, result } = task;
+  const { key, kind, phase, attempts, claims, retryInMs, lastFailure, result } = task;
   return {
     task: formatTask(shard, task.task),
     stage: nameOf(task.stage, stages),
@@ -70,7 +73,8 @@ function taskOf(shard: number, task: TaskView, stages: readonly StageView[]): De
     phase,
     attempts,
     executors: claims.map(({ executor }) => executor),
-    ...(lastFailure && { failure: { ...lastFailure } }),
+    ...(retryInMs !== undefined && { retryInMs }),
+    ...(lastFailure && { failure: { reason: lastFailure.reason, message: withoutOutput(lastFailure.message) } }),
     ...(result && { result: result.payload }),
   };
 }

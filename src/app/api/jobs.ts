@@ -1,60 +1,117 @@
 /** Serves /v1/jobs. A job of another tenant and a job that does not exist get the same answer. */
-import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import { route, type Route } from "#http/route.ts";
-import type { ServerEvent } from "#http/sse.ts";
+import { allTenants } from "#access/principal.ts";
+import type { EndpointDeclaration } from "#http/endpoint.ts";
+import { Problem } from "#http/problem.ts";
+import { route, type Call, type Route } from "#http/route.ts";
+import { lastEventId, type ServerEvent } from "#http/sse.ts";
+import type { JobPhase } from "#kernel/model/model.ts";
+import type { JobView } from "#kernel/read/query.ts";
 import type { Job, WorkClient } from "#shard/client/client.ts";
 import { isRejected } from "#shard/work/rejected.ts";
-import type { JobPhase } from "#kernel/model/model.ts";
-import { LiveLists, type LiveListOptions } from "./live-lists.ts";
-import { cancelJob, listJobs, showJob, signalJob, watchJob, watchJobs, whyJob } from "#api/jobs.ts";
+import {
+  cancelJob,
+  followJob,
+  listJobs,
+  logsOfJob,
+  showJob,
+  signalJob,
+  watchJob,
+  watchJobs,
+  whyJob,
+} from "#api/jobs.ts";
+import { explainJob, showWhy } from "#app/job-view.ts";
+import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } from "./job-output.ts";
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
+import { LiveLists, type LiveListOptions } from "./live-lists.ts";
+import { submitRoute, type SubmitPorts } from "./submit.ts";
 
-export type JobsPorts = { readonly work: WorkClient; readonly clock: Clock };
+export type JobsPorts = OutputPorts & SubmitPorts;
 
 /** Tasks that an answer shows at most. */
 const tasksShown = 200;
 /** A job that changes all the time is sent no more often. */
 const quietMs = 200;
 
-export function jobsRoutes({ work, clock }: JobsPorts): readonly Route[] {
+export function jobsRoutes(ports: JobsPorts): readonly Route[] {
+  const { work, clock } = ports;
   const newest = new LiveLists(async (key) => ({ data: await page(work, JSON.parse(key) as Wanted) }), clock, live);
-  const find = (job: string, tenant: string, signal: AbortSignal): Promise<Job> => jobOf(work, job, tenant, signal);
+  const find = (call: Asked & { readonly params: { readonly job: string } }, tasksMax = tasksShown): Promise<Job> =>
+    jobOf(work, call.params.job, scopeOf(call), { tasksMax, signal: call.signal });
+  const details = (job: string, view: JobView) => detailsOf(job, view, clock.wallMs());
   return [
-    route(listJobs, async ({ query, tenant }) => ({ body: await page(work, { tenant, ...query }) })),
-    route(watchJobs, ({ query, tenant, signal }) => ({
-      body: newest.follow(JSON.stringify({ tenant, ...query }), signal),
+    submitRoute(ports),
+    route(listJobs, async (call) => ({ body: await page(work, { tenant: scopeOf(call), ...call.query }) })),
+    route(watchJobs, (call) => ({
+      body: newest.follow(JSON.stringify({ tenant: scopeOf(call), ...call.query }), call.signal),
     })),
-    route(showJob, async ({ params: { job }, tenant, signal }) => {
-      const { view } = await find(job, tenant, signal);
-      return { body: detailsOf(job, view) };
+    route(showJob, async (call) => ({ body: details(call.params.job, (await find(call)).view) })),
+    route(watchJob, async (call) => {
+      const { view } = await find(call); // a missing job is a 404, not an empty stream
+      return { body: changes(ports, call.params.job, details(call.params.job, view), call.signal) };
     }),
-    route(watchJob, async ({ params: { job }, tenant, signal }) => {
-      const { view } = await find(job, tenant, signal); // a missing job is a 404, not an empty stream
-      return { body: changes({ work, clock }, job, detailsOf(job, view), signal) };
-    }),
-    route(whyJob, async ({ params: { job }, tenant, signal }) => {
-      const { view, live } = await find(job, tenant, signal);
-      const why = live && view.endedAtMs === undefined ? await work.why(job, { signal }) : [];
+    route(whyJob, async (call) => {
+      const { view, live } = await find(call);
+      const { job } = call.params;
+      const why = live && view.endedAtMs === undefined ? await work.why(job, { signal: call.signal }) : [];
       const tasks = why.map(({ taskId, stage, key, phase, because }) => {
-        return { task: taskId, stage: nameOf(stage, view.stages), key, phase, because: { ...because } };
+        const name = nameOf(stage, view.stages);
+        return { task: taskId, stage: name, key, phase, because: { ...because }, says: showWhy(because) };
       });
-      return { body: { tasks } };
+      return { body: { tasks, lines: [...explainJob(job, view, ports.doors)] } };
     }),
-    route(cancelJob, async ({ params: { job }, body: { reason }, tenant, signal }) => {
-      await find(job, tenant, signal);
-      return { body: { job, phase: await work.cancel(job, reason) } };
-    }),
-    route(signalJob, async ({ params: { job }, body: { stage, id, ...rest }, tenant, signal }) => {
-      await find(job, tenant, signal);
-      const recorded = await work.signal(job, stage, { ...rest, ...(id !== undefined && { id }) });
-      return { body: { job, recorded } };
-    }),
+    ...outputRoutes(ports, find),
+    ...changingRoutes(ports, find),
   ];
 }
 
+type Asked = Pick<Call<EndpointDeclaration>, "caller" | "tenant" | "url" | "signal">;
+type FindJob = (call: Asked & { readonly params: { readonly job: string } }, tasksMax?: number) => Promise<Job>;
+
+/** Whose jobs are meant: the tenant that was named, or all that the caller may see. Undefined: every tenant's. */
+function scopeOf({ caller: { principal }, tenant, url }: Asked): string | undefined {
+  const named = url.searchParams.get("tenant") ?? principal.tenant;
+  return named === allTenants ? undefined : tenant;
+}
+
+const outputRoutes = (ports: OutputPorts, find: FindJob): readonly Route[] => [
+  route(logsOfJob, async (call) => {
+    const { params, query, headers, url, signal } = call;
+    const { view } = await find(call, tasksListed);
+    const task = query.task === undefined ? undefined : taskNamed(params.job, view, query.task);
+    const asked = { jobId: params.job, view, task, follow: query.follow === true, signal };
+    return { body: logEvents(ports, { ...asked, lastEventId: lastEventId(headers, url) }) };
+  }),
+  route(followJob, async (call) => {
+    const { params, query, headers, url, signal } = call;
+    const { view } = await find(call);
+    const asked = { jobId: params.job, view, follow: true, output: query.output === true, signal };
+    return { body: followEvents(ports, { ...asked, lastEventId: lastEventId(headers, url) }) };
+  }),
+];
+
+const changingRoutes = ({ work, kinds }: JobsPorts, find: FindJob): readonly Route[] => [
+  route(cancelJob, async (call) => {
+    await find(call);
+    const { params, body, caller, signal } = call;
+    // The record says who cancelled a job: that is who was authenticated, whatever the reason claims.
+    const reason = `cancelled by ${caller.principal.name}${body.reason === "" ? "" : `: ${body.reason}`}`;
+    return { body: { job: params.job, phase: await work.cancel(params.job, reason, { signal }) } };
+  }),
+  route(signalJob, async (call) => {
+    const { view } = await find(call);
+    const { params, body, caller } = call;
+    const { stage, id, name, payload } = body;
+    const by = { name: caller.principal.name, isOperator: caller.principal.roles.has("operator") };
+    const refused = kinds.refuseSignal(view.door, { id: id ?? "", name, payload }, by);
+    if (refused !== undefined) throw new Problem(403, refused);
+    const recorded = await work.signal(params.job, stage, { name, payload, ...(id !== undefined && { id }) });
+    return { body: { job: params.job, recorded } };
+  }),
+];
+
 type Wanted = {
-  readonly tenant: string;
+  readonly tenant: string | undefined;
   readonly limit: number;
   readonly cursor?: string | undefined;
   readonly phase?: JobPhase | undefined;
@@ -69,7 +126,7 @@ async function page(work: WorkClient, { tenant, limit, cursor, phase, door }: Wa
     cursor: next,
     unreachable,
   } = await work.jobs({
-    tenant,
+    ...(tenant !== undefined && { tenant }),
     limit,
     ...(cursor !== undefined && { cursor }),
     ...(phase && { phase }),
@@ -78,11 +135,16 @@ async function page(work: WorkClient, { tenant, limit, cursor, phase, door }: Wa
   return { items: jobs.map(summaryOf), unreachable: [...unreachable], ...(next !== undefined && { next }) };
 }
 
-async function jobOf(work: WorkClient, jobId: string, tenant: string, signal: AbortSignal): Promise<Job> {
+async function jobOf(
+  work: WorkClient,
+  jobId: string,
+  tenant: string | undefined,
+  options: { readonly tasksMax: number; readonly signal: AbortSignal },
+): Promise<Job> {
   const missing = new Fault("not-found", "find job", { job: jobId });
   try {
-    const job = await work.job(jobId, { tasksMax: tasksShown, signal });
-    if (job.view.tenant === tenant) return job;
+    const job = await work.job(jobId, options);
+    if (tenant === undefined || job.view.tenant === tenant) return job;
   } catch (error) {
     if (!isRejected(error, "job-unknown") && !isMalformed(error)) throw error;
   }
@@ -93,7 +155,7 @@ const isMalformed = (error: unknown): boolean => error instanceof Fault && error
 
 /** The job as it is, then each time it has changed, at most once in `quietMs`; the last one has ended. */
 async function* changes(
-  { work, clock }: JobsPorts,
+  { work, clock }: Pick<JobsPorts, "work" | "clock">,
   job: string,
   first: ReturnType<typeof detailsOf>,
   signal: AbortSignal,
@@ -109,7 +171,7 @@ async function* changes(
     if (message.kind !== "end" && waitMs > 0) await clock.sleep(waitMs, signal);
     const { view } = await work.job(job, { tasksMax: tasksShown, signal });
     sentMs = clock.monotonicMs();
-    yield { id, data: detailsOf(job, view) };
+    yield { id, data: detailsOf(job, view, clock.wallMs()) };
     if (view.endedAtMs !== undefined) return;
   }
 }

@@ -16,10 +16,12 @@ import { openApiDocument } from "#http/openapi.ts";
 import { route, type Route } from "#http/route.ts";
 import { serveRoutes } from "#http/serve.ts";
 import type { WorkClient } from "#shard/client/client.ts";
-import { clusterRoutes } from "#app/api/cluster.ts";
+import { tenantEndpoints } from "#api/tenants.ts";
+import { clusterRoutes, type ClusterPorts } from "#app/api/cluster.ts";
 import { openConsole } from "#app/api/console-files.ts";
-import { jobsRoutes } from "#app/api/jobs.ts";
+import { jobsRoutes, type JobsPorts } from "#app/api/jobs.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
+import { tenantRoutes } from "#app/api/tenants.ts";
 import { identifyBy } from "./identify.ts";
 import { doors } from "#app/doors.ts";
 import { version } from "#app/version.ts";
@@ -32,12 +34,14 @@ export type ApiParts = {
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
-};
+} & Pick<ClusterPorts, "status"> &
+  Pick<JobsPorts, "live" | "printed" | "bounds" | "kinds">;
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
 export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...jobsEndpoints,
   ...clusterEndpoints,
+  ...tenantEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
   showSession,
   showOpenApi,
@@ -59,11 +63,12 @@ const keptMax = 10_000;
 const consoleFolder = fileURLToPath(new URL("../../console/dist", import.meta.url));
 
 export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
-  const { name, work, clock, log } = parts;
+  const { name, work, clock, log, status } = parts;
   const document = apiDocument(parts.doors);
   const routes = [
-    ...jobsRoutes({ work, clock }),
-    ...clusterRoutes({ name, work }),
+    ...jobsRoutes({ ...parts, doors: parts.doors ?? doors }),
+    ...clusterRoutes({ name, work, status }),
+    ...tenantRoutes(work),
     ...(parts.routes ?? []),
     route(showSession, ({ caller: { principal } }) => {
       const { name: caller, tenant, roles, proof } = principal;

@@ -8,7 +8,7 @@ import { startNode } from "./compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { followJob, showJob } from "#app/job-view.ts";
-import { connectTo } from "#app/remote.ts";
+import { connectTo } from "#app/testing/remote.ts";
 import { orderFromCommand } from "#app/job-order.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { sharedPostgres } from "#testing/shared-postgres.ts";

@@ -18,6 +18,7 @@ import type { WorkClient } from "#shard/client/client.ts";
 import type { Node } from "#shard/node.ts";
 import { parseAddress } from "#shard/transport/tcp-address.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
+import { KeptStreams } from "#worker/kept-streams.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openDoors, type OpenDoors } from "./doors.ts";
@@ -191,7 +192,9 @@ async function openGround(
 /** The node in its cluster, its doors, and its worker. */
 async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, random, journal, stored, tcp, watching, configFile, memory } = ground;
-  const place = await openPlace(config, folder, { clock, streams: stored.streams, configFile, log });
+  const { streams } = stored;
+  const live = streams && { streams, keeper: await KeptStreams.open(streams, join(folder.path, "kept-streams")) };
+  const place = await openPlace(config, folder, { clock, live, configFile, log });
   if (place) undo.defer(() => place.close());
   const about = place?.boxed?.sandbox.about;
   const warning = checkSeparation(config, about);
@@ -266,7 +269,7 @@ async function doorPorts(
 }
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, owner, journal, stored, watching, peers, leaving } = ground;
+  const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving } = ground;
   const { node, client, routed, worker, labels, doors, kinds, callers } = working;
   const show = (registry: MetricsRegistry): void => {
     stored.observe?.(registry);
@@ -280,7 +283,8 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     ...(isLost ? ["data folder: it was removed or replaced"] : []),
   ];
   const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
-  const api = { name, work: client, doors: ground.doors };
+  const live = liveSource({ name, streams: stored.streams }, node, tcp);
+  const api = { name, work: client, doors: ground.doors, live, status: () => node.status() };
   const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log });
   if (!edge) return undefined;
   undo.defer(() => edge.close());

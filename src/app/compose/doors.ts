@@ -7,6 +7,7 @@ import type { GrpcServer } from "#grpc/server.ts";
 import type { Route } from "#http/route.ts";
 import type { Identify } from "#http/serve.ts";
 import type { Publisher } from "#shard/outbox/outbox.ts";
+import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import type { FoundRun } from "#worker/sandbox/sandbox.ts";
 import { sectionOf, type Config } from "#app/config/config.ts";
@@ -19,6 +20,7 @@ export type OpenDoors = {
   readonly resumes: readonly Resume[];
   readonly found: readonly FoundRun[];
   readonly publishers: Readonly<Record<string, Publisher>>;
+  readonly printed: Readonly<Record<string, PrintedByDoor>>;
   readonly calls: PeerCalls;
   readonly routes: readonly Route[];
   services(server: GrpcServer<GrpcCaller>): ReadonlyMap<string, Action>;
@@ -46,7 +48,7 @@ export async function openDoors(
 /** D1 */
 function checkDeclared(
   { name, kinds, endpoints }: Door,
-  { runners, planners, publishers, routes = [] }: OpenDoor,
+  { runners, planners, publishers, printed, routes = [] }: OpenDoor,
 ): void {
   const kindNames = new Set(kinds.flatMap((one) => Object.keys(one.kinds)));
   for (const kind of Object.keys({ ...runners, ...planners }))
@@ -54,6 +56,8 @@ function checkDeclared(
   const jobNames = new Set(kinds.map(({ door }) => door));
   for (const job of Object.keys(publishers ?? {}))
     assert(jobNames.has(job), `the door ${name} publishes for ${job}, which is not a name of its jobs`);
+  for (const job of Object.keys(printed ?? {}))
+    assert(jobNames.has(job), `the door ${name} finds output of ${job}, which is not a name of its jobs`);
   const declared = new Set(endpoints.map((endpoint) => endpoint.name));
   for (const route of routes)
     assert(declared.has(route.name), `the door ${name} serves ${route.name} and does not list it in its endpoints`);
@@ -67,6 +71,7 @@ const together = (opened: readonly OpenDoor[]): OpenDoors => ({
   resumes: opened.flatMap(({ resumes = [] }) => resumes),
   found: opened.flatMap(({ found = [] }) => found),
   publishers: merged(opened.map(({ publishers }) => publishers)),
+  printed: merged(opened.map(({ printed }) => printed)),
   calls: merged(opened.map(({ calls }) => calls)),
   routes: opened.flatMap(({ routes = [] }) => routes),
   services: (server) => new Map(opened.flatMap(({ services }) => [...(services?.(server) ?? [])])),

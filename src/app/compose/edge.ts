@@ -51,7 +51,7 @@ export type EdgeParts = {
   /** Shows what the node counts of its work; left out: only what the edge counts is shown. */
   readonly show?: ((registry: MetricsRegistry) => void) | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
-  readonly api?: Pick<ApiParts, "name" | "work" | "doors"> | undefined;
+  readonly api?: Pick<ApiParts, "name" | "work" | "doors" | "live" | "status"> | undefined;
   /** The token of the data folder; left out: none is known. */
   readonly owner?: string | undefined;
   /** Knows which callers on this machine are tasks of this node; left out: there are no tasks. */
@@ -93,7 +93,8 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
   const { clock, node, routed, journal, peers = () => undefined, doors = noDoors, kinds = kindTable, log } = parts;
   const { leaving = new AbortController(), owner, callers } = parts;
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
-  const api = parts.api && (await composeApi({ ...parts.api, clock, log: edgeLog, routes: doors.routes }));
+  const served = { routes: doors.routes, printed: doors.printed, bounds: work, kinds };
+  const api = parts.api && (await composeApi({ ...parts.api, ...served, clock, log: edgeLog }));
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -102,7 +103,7 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
     ...(callers && { tasks: ({ ends }) => callers.isTask(ends) }),
     tls: edge.tls,
     h2: edge.limits,
-    places: placeLimitsOf(edge.connections, edge.identity),
+    slots: placeLimitsOf(edge.connections, edge.identity),
     notReady: parts.notReady,
     bodyBytesMax: bodyBytesMax(processMemory()),
     log: edgeLog,

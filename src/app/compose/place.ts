@@ -2,9 +2,8 @@
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
-import type { Streams } from "#blobs/streams.ts";
 import type { Boxed, WorkPlace } from "#door/ports.ts";
-import { removeMarked } from "#worker/live-output.ts";
+import { reclaimMarked } from "#worker/live-output.ts";
 import { createProcessRunner, type ProcessRunner } from "#worker/process.ts";
 import { Spawner } from "#worker/process/spawner.ts";
 import { attemptsIn, reclaimAttempts } from "#worker/sandbox/folders/attempt-folder.ts";
@@ -21,7 +20,7 @@ import { hiddenPaths } from "#app/node/hidden-paths.ts";
 
 export type PlaceParts = {
   readonly clock: Clock;
-  readonly streams: Streams | undefined;
+  readonly live: WorkPlace["live"];
   /** Where the configuration came from, if from a file. */
   readonly configFile?: string | undefined;
   readonly log: (line: string) => void;
@@ -47,6 +46,7 @@ export async function openPlace(config: Config, folder: DataFolder, parts: Place
     slots: config.worker.slots,
     processes,
     env: plainEnvironment(process.env),
+    live: parts.live,
     scratch: (task) => ScratchDir.create(folder.scratch, task),
     boxed,
     keepOnly: async (found) => await boxed?.keepOnly(found),
@@ -75,7 +75,7 @@ async function openBoxed(config: Config, folder: DataFolder, parts: PlaceParts):
 }
 
 async function openSandbox(config: Config, folder: DataFolder, parts: PlaceParts): Promise<OpenBoxed> {
-  const { streams, clock, log } = parts;
+  const { live, clock, log } = parts;
   const { slots, actionsIn, inputsMax, printedMax, processesMax, toolsMax } = config.worker;
   const home = actionsHome(actionsIn, folder.path);
   await using undo = new AsyncDisposableStack();
@@ -116,7 +116,7 @@ async function openSandbox(config: Config, folder: DataFolder, parts: PlaceParts
     processes,
     keepOnly: (found) =>
       sandbox.keepOnly(found, async (path) => {
-        if (streams) await removeMarked(streams, path);
+        if (live) await reclaimMarked(live.streams, path, live.keeper);
       }),
     close: () => owned.disposeAsync(),
   };
@@ -134,7 +134,7 @@ function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts
 async function openProcesses(
   config: Config,
   folder: DataFolder,
-  { clock, log }: PlaceParts,
+  { clock, live, log }: PlaceParts,
   undo: AsyncDisposableStack,
 ): Promise<ProcessRunner> {
   const direct = createProcessRunner(clock);
@@ -145,7 +145,9 @@ async function openProcesses(
     const spawner = await Spawner.open(options);
     undo.defer(() => spawner.close({ quit: true }));
     await endFound(spawner);
-    await reclaimAttempts(home, new Set());
+    await reclaimAttempts(home, new Set(), async (path) => {
+      if (live) await reclaimMarked(live.streams, path, live.keeper);
+    });
     return createSpawnedRunner({ spawner, lanes: spawner.lanes, folder: attemptsIn(home), clock });
   } catch (error) {
     if (!isFault(error)) throw error;

@@ -58,7 +58,8 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
       const shared = await openSharedDirectory(blobs.directory, ports.clock);
       // What a tenant uploads stays on this node's disk, so that no result can name it.
       const pins = pinsIn(shared, () => nothingThere);
-      return { blobs: shared, pins, store, index: store.index, upkeep: store.upkeep, close: () => store.close() };
+      const { index, upkeep, streams } = store;
+      return { blobs: shared, pins, store, index, upkeep, streams, close: () => store.close() };
     }
     case "memory": {
       const options = { clock: ports.clock, sizeBytesMax: blobs.sizeMax };

@@ -11,7 +11,7 @@ import type { Config } from "#app/config/config.ts";
 import { ExhaustedTasks } from "#app/record/exhausted-tasks.ts";
 import { NodeMetrics, type MetricSources } from "#app/record/node-metrics.ts";
 import { Shedding } from "#app/work/shedding.ts";
-import type { Traces } from "#app/record/traces.ts";
+import type { TraceOf, Traces } from "#app/record/traces.ts";
 
 export type Watching = {
   readonly metrics: NodeMetrics;
@@ -32,7 +32,7 @@ export type WatchingPorts = {
   readonly random: Random;
   /** What the work of all shards here may take. */
   readonly memory: Memory;
-  /** The trace that a job of this door belongs to, from its spec. */
+  /** The trace of a job that was submitted before submissions had one: its door may find it in the spec. */
   readonly traceIn: (door: string, spec: string) => string | undefined;
   readonly log: (line: string) => void;
 };
@@ -73,10 +73,11 @@ async function withTraces(
   ]);
   const traces = await openTraces(config, ports);
   const { tracer } = traces;
+  const traceOf: TraceOf = ({ trace, door, spec }) => trace ?? ports.traceIn(door, spec);
   return {
     ...alone,
-    watch: new WorkerTraces(tracer, ports.clock, ports.name, alone.watch),
-    observers: [...alone.observers, new ShardTraces(tracer, ports.traceIn)],
+    watch: new WorkerTraces(tracer, { clock: ports.clock, worker: ports.name, traceOf }, alone.watch),
+    observers: [...alone.observers, new ShardTraces(tracer, traceOf)],
     calls: callTraces(traces),
     show(registry, sources) {
       alone.show(registry, sources);

@@ -4,8 +4,8 @@ import { Config } from "./config.ts";
 import { schemaOf, type JsonSchema } from "#door/json-schema.ts";
 import { variableOf } from "./config-settings.ts";
 
-export function configReference(): string {
-  const schema = schemaOf(Config);
+export function configReference(of = Config): string {
+  const schema = schemaOf(of);
   const sections = Object.entries(schema.properties ?? {}).flatMap(([name, section]) => [
     `## ${name}`,
     "",

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { Duration } from "#base/config-words.ts";
-import { placeLimitsDefault, type PlaceLimits } from "#edge/port/places.ts";
+import { slotLimitsDefault, type SlotLimits } from "#edge/port/connection-slots.ts";
 
 export const ConnectionsConfig = z.strictObject({
   max: z
@@ -12,7 +12,7 @@ export const ConnectionsConfig = z.strictObject({
     .optional()
     .describe(
       "Connections at once, of all callers together. When there is no room for a new one, the connection without an " +
-        `accepted caller that has waited longest is closed. Left out: ${placeLimitsDefault.max}, or half of the files ` +
+        `accepted caller that has waited longest is closed. Left out: ${slotLimitsDefault.max}, or half of the files ` +
         "that the process may have open, if that is less.",
     ),
   perAddress: z
@@ -22,7 +22,7 @@ export const ConnectionsConfig = z.strictObject({
     .optional()
     .describe(
       "Connections without an accepted caller from one address (IPv6: from one /64 network). Left out: " +
-        `${placeLimitsDefault.perAddressMax}; with identity.cleartext, where all come from the proxy, as many as max.`,
+        `${slotLimitsDefault.perAddressMax}; with identity.cleartext, where all come from the proxy, as many as max.`,
     ),
   firstCall: Duration({ min: "100ms", max: "5m" })
     .prefault("10s")
@@ -43,12 +43,12 @@ export type ConnectionsConfig = z.output<typeof ConnectionsConfig>;
 export function placeLimitsOf(
   { max: given, perAddress, firstCall, strangerIdle }: ConnectionsConfig,
   { cleartext, filesMax = openFilesMax() }: { readonly cleartext: boolean; readonly filesMax?: number },
-): PlaceLimits {
-  const max = given ?? Math.max(20, Math.min(placeLimitsDefault.max, Math.floor(filesMax / 2)));
+): SlotLimits {
+  const max = given ?? Math.max(20, Math.min(slotLimitsDefault.max, Math.floor(filesMax / 2)));
   return {
     max,
     lobbyMin: Math.ceil(max / 20),
-    perAddressMax: perAddress ?? (cleartext ? max : placeLimitsDefault.perAddressMax),
+    perAddressMax: perAddress ?? (cleartext ? max : slotLimitsDefault.perAddressMax),
     firstCallMs: firstCall,
     strangerIdleMs: strangerIdle,
   };

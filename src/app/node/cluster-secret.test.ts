@@ -11,7 +11,7 @@ import { clusterSecret } from "./cluster-secret.ts";
 import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "./data-folder.ts";
-import { connectTo } from "#app/remote.ts";
+import { connectTo } from "#app/testing/remote.ts";
 
 const postgres = await sharedPostgres();
 after(() => postgres.stop());

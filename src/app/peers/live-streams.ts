@@ -1,4 +1,4 @@
-/** What actions print, read from the node that runs them: this one without the network, others through it. */
+/** What tasks print, read from the node that runs them: this one without the network, others through it. */
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";

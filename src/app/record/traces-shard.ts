@@ -7,7 +7,7 @@ import { formatJob } from "#base/ids.ts";
 import type { SealedBatch } from "#shard/host/batch.ts";
 import type { ShardObserver } from "#shard/host/observer.ts";
 import type { HostedShard } from "#shard/host/shard.ts";
-import type { Tracer } from "./traces.ts";
+import type { TraceOf, Tracer } from "./traces.ts";
 import { parseTraceparent, type TraceContext } from "./traces-context.ts";
 
 const followedMax = 10_000;
@@ -23,15 +23,14 @@ type Followed = {
 
 export class ShardTraces implements ShardObserver {
   readonly #tracer: Tracer;
-  readonly #traceIn: (door: string, spec: string) => string | undefined;
+  readonly #traceOf: TraceOf;
   /** By job; jobs of a shard that went elsewhere go with it. */
   readonly #followed = new WeakMap<HostedShard, Map<number, Followed>>();
   #count = 0;
 
-  /** `traceIn` finds the trace of a job that was submitted without one of its own. */
-  constructor(tracer: Tracer, traceIn: (door: string, spec: string) => string | undefined) {
+  constructor(tracer: Tracer, traceOf: TraceOf) {
     this.#tracer = tracer;
-    this.#traceIn = traceIn;
+    this.#traceOf = traceOf;
   }
 
   gone(shard: HostedShard): void {
@@ -47,9 +46,10 @@ export class ShardTraces implements ShardObserver {
     }
   }
 
-  #submitted(shard: HostedShard, { job, door, spec, firstTask, at }: Extract<Event, { kind: "job-submitted" }>): void {
+  #submitted(shard: HostedShard, event: Extract<Event, { kind: "job-submitted" }>): void {
+    const { job, firstTask, at } = event;
     if (this.#count >= followedMax) return;
-    const trace = parseTraceparent(this.#traceIn(door, spec));
+    const trace = parseTraceparent(this.#traceOf(event));
     if (!trace?.sampled) return;
     let followed = this.#followed.get(shard);
     if (!followed) this.#followed.set(shard, (followed = new Map()));

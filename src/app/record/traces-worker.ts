@@ -5,29 +5,33 @@ import type { Clock } from "#base/clock.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Granted } from "#shard/client/executor.ts";
 import type { AttemptWatch, Moments, WatchedAttempt } from "#worker/attempt-watch.ts";
-import type { Tracer } from "./traces.ts";
+import type { TraceOf, Tracer } from "./traces.ts";
 import { newSpanId, parseTraceparent, type TraceContext } from "./traces-context.ts";
 
 /** Of one attempt; an action of ten thousand inputs needs no ten thousand spans. */
 const storeSpansMax = 50;
+
+export type WorkerTracesPorts = { readonly clock: Clock; readonly worker: string; readonly traceOf: TraceOf };
 
 export class WorkerTraces implements AttemptWatch {
   readonly #tracer: Tracer;
   readonly #clock: Clock;
   readonly #worker: string;
   readonly #next: AttemptWatch;
+  readonly #traceOf: TraceOf;
 
-  /** `next` follows all actions, traced or not. */
-  constructor(tracer: Tracer, clock: Clock, worker: string, next: AttemptWatch) {
+  /** `next` follows all attempts, traced or not. */
+  constructor(tracer: Tracer, { clock, worker, traceOf }: WorkerTracesPorts, next: AttemptWatch) {
+    this.#traceOf = traceOf;
     this.#tracer = tracer;
     this.#clock = clock;
     this.#worker = worker;
     this.#next = next;
   }
 
-  begin(task: Granted, traceparent: string | undefined, blobs: BlobStore): WatchedAttempt {
-    const watched = this.#next.begin(task, traceparent, blobs);
-    const trace = parseTraceparent(traceparent);
+  begin(task: Granted, blobs: BlobStore): WatchedAttempt {
+    const watched = this.#next.begin(task, blobs);
+    const trace = parseTraceparent(this.#traceOf(task));
     if (!trace?.sampled) return watched;
     // What the store does is part of what the worker does, which is told when it is over.
     const own: TraceContext = { ...trace, spanId: newSpanId() };

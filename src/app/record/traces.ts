@@ -111,3 +111,10 @@ function showTraces(registry: MetricsRegistry, exporter: TraceExporter): void {
     spans.with("dropped").value = exporter.figures.dropped;
   });
 }
+
+/** The trace that a job, or a task of it, belongs to. */
+export type TraceOf = (of: {
+  readonly trace?: string | undefined;
+  readonly door: string;
+  readonly spec: string;
+}) => string | undefined;

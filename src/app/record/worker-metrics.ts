@@ -53,7 +53,7 @@ export class WorkerMetrics implements AttemptWatch {
     this.#bound = { overhead, byPhase: Object.fromEntries(phases.map((phase) => [phase, seconds.with(phase)])) };
   }
 
-  begin(_task: unknown, _trace: unknown, blobs: BlobStore): WatchedAttempt {
+  begin(_task: unknown, blobs: BlobStore): WatchedAttempt {
     return { blobs, ended: (moments) => this.#ended(timesOf(moments)) };
   }
 

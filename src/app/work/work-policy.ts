@@ -10,7 +10,7 @@ import type { Command, CommandKind } from "#kernel/model/command.ts";
 import type { JobView, Query } from "#kernel/read/query.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { KindTable, Submitter } from "#shard/door-kinds.ts";
-import type { First, Narrow } from "#shard/transport/grpc-serve.ts";
+import type { Lookup, Narrow } from "#shard/transport/grpc-serve.ts";
 import { isInternal, type internalKinds, type ShardRequest } from "#shard/transport/protocol.ts";
 import { refusedLabel } from "./executor-labels.ts";
 import { outOfBounds, outOfTaskBounds, type WorkBounds } from "#app/config/work-config.ts";
@@ -186,11 +186,11 @@ function refuse(code: number, why: string | undefined): void {
   if (why !== undefined) throw new GrpcError(code, why);
 }
 
-const nothing: readonly First[] = [];
+const nothing: readonly Lookup[] = [];
 
 /** A signal is judged by the door of the job that it is for, so the job is looked up first. */
-function signalled(principal: Admitted, shard: number, asked: readonly Command[], kinds: KindTable): readonly First[] {
-  let firsts: First[] | undefined;
+function signalled(principal: Admitted, shard: number, asked: readonly Command[], kinds: KindTable): readonly Lookup[] {
+  let firsts: Lookup[] | undefined;
   for (const one of asked) {
     if (one.kind !== "signal") continue;
     const tenant = tenantOf(principal, one.tenant);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import type { Node } from "#shard/node.ts";
-import type { ReadyShard, Room } from "#shard/watch/ready-desk.ts";
+import type { ReadyShard, FreeSlots } from "#shard/watch/ready-desk.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
 import type { WorkSource, WorkSources } from "#worker/sources.ts";
 
@@ -43,6 +43,6 @@ export function workSources(node: Pick<Node, "ready" | "address" | "keeper">, tc
   };
 }
 
-async function ask(tcp: TcpTransport, to: string, room: Room, waitMs: number, signal: AbortSignal) {
+async function ask(tcp: TcpTransport, to: string, room: FreeSlots, waitMs: number, signal: AbortSignal) {
   return Answer.parse(await tcp.call(to, method, { ...room, waitMs }, signal));
 }

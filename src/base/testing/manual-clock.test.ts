@@ -2,7 +2,7 @@ import { deepEqual, equal, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "./manual-clock.ts";
 
-test("timers run in the order of their times, then of their making, and see their own time", async () => {
+test("timers run in the order of their times, then of their creation, and see their own time", async () => {
   const clock = new ManualClock(0);
   const seen: string[] = [];
   clock.after(20, () => seen.push(`b@${clock.monotonicMs()}`));
@@ -15,7 +15,7 @@ test("timers run in the order of their times, then of their making, and see thei
   equal(clock.monotonicMs(), 30);
 });
 
-test("a sleep that is aborted rejects with the reason and leaves no timer", async () => {
+test("an aborted sleep rejects with the reason and leaves no timer", async () => {
   const clock = new ManualClock();
   const abort = new AbortController();
   const sleeping = clock.sleep(1_000, abort.signal);

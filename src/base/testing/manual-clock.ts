@@ -1,10 +1,10 @@
 import type { Clock } from "#base/clock.ts";
 
-/** A clock for tests: time passes only when it is told to, and whatever was due then has happened. */
+/** A clock for tests: time passes only in `advance`, which runs everything that falls due. */
 export class ManualClock implements Clock {
   #nowMs: number;
   #order = 0;
-  /** How far somebody set the wall clock ahead; negative: back. */
+  /** By how much the wall clock was set forward; negative: back. */
   wallAheadMs = 0;
   #timers: { readonly atMs: number; readonly order: number; readonly run: () => void }[] = [];
 
@@ -43,12 +43,12 @@ export class ManualClock implements Clock {
     return promise;
   }
 
-  /** How many timers wait, so that a test can tell a leak. */
+  /** How many timers are pending, so that a test can detect a leak. */
   get pending(): number {
     return this.#timers.length;
   }
 
-  /** Lets `ms` pass, timer by timer; between two of them everything that can go on goes on. */
+  /** Lets `ms` pass, timer by timer; between two of them all pending promises settle. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     await settle();
@@ -67,7 +67,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Long enough for a chain of awaits and async generators to come to rest; nothing here waits for real time. */
+/** Long enough for a chain of awaits and async generators to settle; does not wait for real time. */
 export async function settle(turns = 200): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
 }

@@ -1,7 +1,7 @@
 import type { MachineClocks } from "#base/boot-clock.ts";
 import { ManualClock } from "./manual-clock.ts";
 
-/** A machine for tests: while it sleeps (`sleptMs`), its awake clock and its timers stand still. */
+/** A machine for tests: while it sleeps (`sleptMs`), its awake clock and its timers stop. */
 export class ManualMachine implements MachineClocks {
   readonly awake = new ManualClock(5_000);
   sleptMs = 0;

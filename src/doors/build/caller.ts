@@ -1,4 +1,4 @@
-/** Who calls, as far as this door has to know. Found out and judged by whoever mounts it. */
+/** The caller, as far as this door has to know. The code that mounts the door authenticates it. */
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 
 export type BuildAction =
@@ -12,19 +12,19 @@ export type BuildAction =
   | "work.cancel";
 
 export type BuildCaller = {
-  /** Whose cache it is. */
+  /** The owner of the cache. */
   readonly tenant: string;
-  /** For the record of who wrote a result. */
+  /** Recorded as the writer of a result. */
   readonly principal: string;
   may(action: BuildAction): boolean;
 };
 
-/** Throws unless the caller may look at what was run here: at all of its tenant's, or at what it began itself. */
+/** Throws unless the caller may see executions: all of its tenant, or those that it started itself. */
 export function needToFollow(caller: BuildCaller): void {
   if (!caller.may("build.execute")) need(caller, "work.read");
 }
 
-/** Throws unless the caller may. */
+/** Throws unless the caller has the permission. */
 export function need(caller: BuildCaller, action: BuildAction): void {
   if (caller.may(action)) return;
   throw new GrpcError(grpcCode.permissionDenied, `${caller.principal} has no role that allows ${action}`);

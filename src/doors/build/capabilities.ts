@@ -1,4 +1,4 @@
-/** What is served, to whom. Pure. */
+/** What is served, to which caller. Pure. */
 import {
   Compressor_Value,
   DigestFunction_Value,
@@ -25,7 +25,7 @@ export function capabilitiesFor(
   return {
     cacheCapabilities: {
       digestFunctions: servedFunctions,
-      // Told not to, Bazel does not even try: nobody's log fills with refusals.
+      // With updates disabled Bazel does not even try, which avoids refusals in its log.
       actionCacheUpdateCapabilities: { updateEnabled: caller.may("action-cache.write") && caller.may("cache.write") },
       cachePriorityCapabilities: { priorities: [{ minPriority: 0, maxPriority: 0 }] },
       maxBatchTotalSizeBytes: settings.batchBytesMax,
@@ -45,7 +45,7 @@ export function capabilitiesFor(
   };
 }
 
-/** Bazel takes the cache's word for the functions; the one number is for clients before 2.7. */
+/** Bazel uses the cache's list of functions; the single number is for clients before 2.7. */
 const executionFor = (caller: BuildCaller, { hasWorkers }: ExecutionOffer): ExecutionCapabilities => ({
   digestFunction: DigestFunction_Value.SHA256,
   execEnabled: hasWorkers && caller.may("build.execute"),

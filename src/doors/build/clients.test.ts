@@ -2,7 +2,7 @@ import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
 import { habitsOf } from "./clients.ts";
 
-test("what committed_size means to whom", () => {
+test("what committed_size means to which client", () => {
   const of = (tool: string | undefined, agent?: string) => habitsOf(tool, agent).compressedCommit;
   deepEqual(
     {

@@ -1,17 +1,17 @@
 /**
- * What clients expect that the protocol does not say. One table; the first line that fits counts. Tools are told by the
- * name that they give in their request metadata, or by how their user agent begins.
+ * What clients expect beyond the protocol. One table; the first matching row counts. Tools are recognised by the name
+ * in their request metadata, or by how their user agent begins.
  */
 
 export type ClientHabits = {
-  /** What `committed_size` means to it after a whole upload of compressed bytes. */
+  /** What `committed_size` means to it after a complete upload of compressed bytes. */
   readonly compressedCommit: "compressed" | "plain" | "minus-one";
 };
 
 type Line = ClientHabits & { readonly tool: RegExp };
 
 const table: readonly Line[] = [
-  // Bazel up to 8 compares with the bytes that it sent; later ones take anything.
+  // Bazel up to 8 compares with the bytes that it sent; later versions accept anything.
   { tool: /^bazel/i, compressedCommit: "compressed" },
   { tool: /^buck2?/i, compressedCommit: "compressed" },
   // The Go SDK, and Siso, compare with the size in the digest.

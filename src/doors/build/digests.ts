@@ -1,4 +1,4 @@
-/** Digests as they travel, and as the store knows them. What is none is refused here and goes no further. */
+/** Converts digests between the wire and the store. Invalid ones are refused here. */
 import { digestText, hashBytes, isDigest, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { hashHex } from "#blobs/hashing.ts";
 import {
@@ -7,7 +7,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { invalid } from "./refusals.ts";
 
-/** The functions that are served, by their numbers on the wire. */
+/** The digest functions that are served, by their wire numbers. */
 const functions: ReadonlyMap<number, DigestFunction> = new Map([
   [DigestFunction_Value.SHA256, "sha256"],
   [DigestFunction_Value.BLAKE3, "blake3"],
@@ -24,12 +24,12 @@ export const numberOf = (fn: DigestFunction): number => numbers.get(fn) ?? Diges
 
 const servedNames = [...functions.values()].join(", ");
 
-/** Left out, a function is told from the length of a hash; BLAKE3, as long as SHA-256, has to be named. */
+/** If the function is left out, the length of the hash tells it; BLAKE3, as long as SHA-256, has to be named. */
 const byHashLength: ReadonlyMap<number, DigestFunction> = new Map(
   (["sha256", "sha1", "sha384", "sha512"] as const).map((fn) => [hashBytes[fn] * 2, fn]),
 );
 
-/** Throws for a function that is not served; undefined where it is left out. */
+/** Throws for a function that is not served; undefined if it is left out. */
 export function functionOf(number: number): DigestFunction | undefined {
   if (number === DigestFunction_Value.UNKNOWN) return undefined;
   const fn = functions.get(number);
@@ -37,20 +37,20 @@ export function functionOf(number: number): DigestFunction | undefined {
   return fn;
 }
 
-/** The function that a digest is made with, given what the request says of it. */
+/** The function of a digest, given what the request says. */
 export function functionFor(given: DigestFunction | undefined, hash: string): DigestFunction {
   const fn = given ?? byHashLength.get(hash.length);
   if (!fn) throw invalid(`no digest function has hashes of ${hash.length} digits; these are served: ${servedNames}`);
   return fn;
 }
 
-/** Empty bytes are always there, under the names that each function gives them. */
+/** The empty blob always exists, under the hash of each function. */
 const emptyHashes = new Map([...functions.values()].map((fn) => [fn, hashHex(fn, new Uint8Array())]));
 export const emptyHash = (fn: DigestFunction): string => emptyHashes.get(fn) ?? "";
 
 export const isEmpty = (digest: Digest): boolean => digest.endsWith("/0");
 
-/** Throws for what names no blob. */
+/** Throws if it is not a valid digest. */
 export function digestFor(given: DigestFunction | undefined, hash: string, sizeBytes: number): Digest {
   const fn = functionFor(given, hash);
   const digest = digestText(fn, hash, sizeBytes);

@@ -48,7 +48,7 @@ const file = (path: string, digest: string) => ({
   contents: new Uint8Array(),
 });
 
-/** A result with one of everything that a result can name. */
+/** A result with one of each thing that a result can name. */
 async function fullResult(client: GrpcClient) {
   const [output, inTree, stdout] = await Promise.all([fresh(), fresh(), fresh()].map((bytes) => put(client, bytes)));
   const files = [{ name: "f", digest: wireOf(inTree ?? ""), isExecutable: false }];
@@ -87,9 +87,9 @@ async function withDoor(options: DoorOptions, body: (door: Door) => Promise<void
 }
 
 for (const isPrompt of [true, false])
-  describe(`results, from a store that ${isPrompt ? "answers at once" : "has to be waited for"}`, () => {
+  describe(`results, from a store that ${isPrompt ? "answers synchronously" : "answers asynchronously"}`, () => {
     for (const what of ["output", "inTree", "stdout", "tree", "root"])
-      test(`A1: a result is not served while its ${what} is gone, and again when it is back`, () =>
+      test(`A1: a result is not served while its ${what} is missing, and again when it is back`, () =>
         withDoor({ isPrompt }, async (door) => {
           const client = door.as("writer@mill");
           const { result, named } = await fullResult(client);
@@ -103,7 +103,7 @@ for (const isPrompt of [true, false])
           }
         }));
 
-    test("a result is served as the bytes it came in, what we do not know of it included", () =>
+    test("a result is served as the bytes it came in, including unknown fields", () =>
       withDoor({ isPrompt }, async ({ as }) => {
         const client = as("writer@mill");
         const { result } = await fullResult(client);
@@ -114,7 +114,7 @@ for (const isPrompt of [true, false])
         for (let i = 0; i < 2; i += 1) deepEqual(Buffer.from(await client.unary(rawGet, getting(action))), bytes);
       }));
 
-    test("misses of a target are remembered with their reasons, and what was stored of it", () =>
+    test("misses of a target are recorded with their reasons, and so is what was stored for it", () =>
       withDoor({ isPrompt }, async ({ as, seen, index, clock, lose, find }) => {
         const client = as("writer@mill");
         const { result, named } = await fullResult(client);
@@ -142,7 +142,7 @@ for (const isPrompt of [true, false])
         deepEqual(await reason(), { kind: "revoked" });
       }));
 
-    test("a store that is down is said to be, and nothing is guessed", () =>
+    test("a store that is down is reported as such, and nothing is guessed", () =>
       withDoor({ isPrompt }, async (door) => {
         const client = door.as("writer@mill");
         const { result } = await fullResult(client);
@@ -160,7 +160,7 @@ for (const isPrompt of [true, false])
         }
       }));
 
-    test("what is stored and is no result is a miss, and is reported", () =>
+    test("a stored blob that is not a result is a miss, and is reported", () =>
       withDoor({ isPrompt }, async ({ as, index, reported }) => {
         const client = as("writer@mill");
         const garbage = await put(client, Buffer.from([0xff, 0xff, 0xff]));
@@ -171,7 +171,7 @@ for (const isPrompt of [true, false])
         deepEqual(reported, ["read a stored action result"]);
       }));
 
-    test("A2: results are taken back by who wrote them, by when, and by key; what comes afterwards counts", () =>
+    test("A2: results are revoked by writer, by time, and by key; later results count", () =>
       withDoor({ isPrompt }, async ({ as, index, clock }) => {
         const [good, bad] = [as("writer-good@mill"), as("writer-bad@mill")];
         const bytes = encode(ActionResult, {
@@ -213,7 +213,7 @@ for (const isPrompt of [true, false])
       }));
   });
 
-describe("who may what", () => {
+describe("permissions", () => {
   test("an entry says who wrote it, and when", () =>
     withDoor({}, async ({ as, index, clock }) => {
       const action = digestOf(fresh());
@@ -226,7 +226,7 @@ describe("who may what", () => {
       equal(executionMetadata?.worker, "writer-7", "an empty result is not served as no bytes");
     }));
 
-  test("B5: a tenant neither finds nor reads what another brought, and has results of its own", () =>
+  test("B5: a tenant neither finds nor reads another tenant's blobs, and has separate results", () =>
     withDoor({}, async ({ as }) => {
       const [mill, other] = [as("writer@mill"), as("writer@other")];
       const digest = await put(mill, fresh());
@@ -240,7 +240,7 @@ describe("who may what", () => {
       await rejects(other.unary(rawGet, getting(action)), is(grpcCode.notFound));
     }));
 
-  test("who may nothing is refused by every method", () =>
+  test("a caller without permissions is refused by every method", () =>
     withDoor({}, async ({ as, paths }) => {
       equal(paths.length, 16);
       const nobody = as("nobody@mill");
@@ -251,7 +251,7 @@ describe("who may what", () => {
       }
     }));
 
-  test("who may not write results hears it beforehand", () =>
+  test("a caller that may not write results learns so from the capabilities", () =>
     withDoor({}, async ({ as }) => {
       for (const [who, may] of [
         ["writer@mill", true],
@@ -264,7 +264,7 @@ describe("who may what", () => {
       await rejects(update(as("uploader@mill"), digestOf(fresh()), new Uint8Array()), is(grpcCode.permissionDenied));
     }));
 
-  test("an instance that is not served is not found, whatever is asked of it", () =>
+  test("an instance that is not served is not found, by any call", () =>
     withDoor({ settings: { instances: ["", "main/one"] } }, async ({ as }) => {
       const client = as("writer@mill");
       const action = digestOf(fresh());

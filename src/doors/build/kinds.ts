@@ -1,6 +1,6 @@
 /**
- * Work of this door comes from its own calls only. They check the action (timeout, platform, who asked) and write it
- * into the task's spec, which workers and the publisher believe; a spec from anywhere else is nobody's word.
+ * Work of this door comes from its own calls only. They check the action (timeout, platform, caller) and write it into
+ * the task's spec, which workers and the publisher trust; specs from any other source are not trustworthy.
  */
 import type { DoorKinds, Refusal } from "#shard/door-kinds.ts";
 import { buildsDoor, planKind, planLabel, stepKind } from "./builds/plan-build.ts";
@@ -15,7 +15,7 @@ export const buildKinds: readonly DoorKinds[] = [
   { door, nodeLabels: [], job: ownCallsOnly, kinds: { [actionKind]: ownCallsOnly }, signal: noSignals },
   {
     door: buildsDoor,
-    // Whoever plans a build says what its actions are and who asked for them.
+    // The planner of a build says what its actions are and who requested them.
     nodeLabels: [planLabel],
     job: ownCallsOnly,
     kinds: { [stepKind]: ownCallsOnly, [planKind]: ownCallsOnly },

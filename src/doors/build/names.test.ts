@@ -8,7 +8,7 @@ import { parseReadName, parseWriteName } from "./names.ts";
 
 const golden = join(import.meta.dirname, "golden", "names.txt");
 
-/** One line: how it is read, then how it is written to. */
+/** One line: how it is parsed for reading, then for writing. */
 function described(name: string): string {
   const tell = (parse: (name: string) => object): string => {
     try {
@@ -23,7 +23,7 @@ function described(name: string): string {
   return `${name}\n  read:  ${tell(parseReadName)}\n  write: ${tell(parseWriteName)}`;
 }
 
-test("names mean what the golden file says", () => {
+test("names are parsed as the golden file says", () => {
   const text = readFileSync(golden, "utf8");
   const names = text.split("\n").filter((line) => line !== "" && !line.startsWith("  "));
   const now = `${names.map(described).join("\n")}\n`;
@@ -31,7 +31,7 @@ test("names mean what the golden file says", () => {
   else deepEqual(now.split("\n"), text.split("\n"), "UPDATE_GOLDEN=1 npm test -- doors/build/names writes it anew");
 });
 
-test("whatever the name, it is understood or refused", () => {
+test("every name is either parsed or refused", () => {
   const part = fc.oneof(
     fc.constantFrom("blobs", "uploads", "compressed-blobs", "zstd", "blake3", "sha256", "..", "", "0", "5", "-1"),
     fc.constantFrom("a".repeat(64), "A".repeat(64), "a".repeat(40), "main"),

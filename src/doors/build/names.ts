@@ -4,7 +4,7 @@ import type { Form } from "#blobs/store.ts";
 import { digestFor, shown } from "./digests.ts";
 import { invalid } from "./refusals.ts";
 
-/** Words that a name of a resource is told apart by, so no part of an instance's name can be one of them. */
+/** Keywords of resource names: no part of an instance name may be one of them. */
 const reserved = new Set([
   "blobs",
   "uploads",
@@ -17,7 +17,7 @@ const reserved = new Set([
 const instanceLengthMax = 200;
 const nameLengthMax = 4_096;
 
-/** Throws for what cannot be an instance's name. */
+/** Throws for an invalid instance name. */
 export function checkedInstance(name: string): string {
   if (name === "") return name;
   if (name.length > instanceLengthMax) throw invalid(`an instance's name has at most ${instanceLengthMax} characters`);
@@ -40,7 +40,7 @@ export function parseReadName(name: string): BlobName {
 const kindAndSlash = "blobs/";
 const slash = 0x2f;
 
-/** Nearly all names are of this kind, and need not be taken apart: `blobs/<hash of SHA-256>/size`. */
+/** The form of nearly all names, parsed without splitting: `blobs/<hash of SHA-256>/size`. */
 function plainName(name: string): BlobName | undefined {
   if (!name.startsWith(kindAndSlash)) return undefined;
   const digest = name.slice(kindAndSlash.length);
@@ -74,7 +74,7 @@ function partsOf(name: string): readonly string[] {
   return name.split("/");
 }
 
-/** Without a name there is no slash either. */
+/** Without an instance there is no slash either. */
 function instanceOf(parts: readonly string[], end: number): string {
   if (end > 0 && parts[0] === "") throw invalid("a name does not begin with a slash");
   return checkedInstance(parts.slice(0, end).join("/"));
@@ -96,12 +96,12 @@ function blobAt(parts: readonly string[], kindAt: number, name: string) {
   return { digest: digestFor(given, hash, Number(size)), form, end: at + 2 };
 }
 
-/** As they stand in names; that of SHA-256 and its kin may be left out. */
+/** As written in names; SHA-256 and others of unique length may be left out. */
 const functionNames: ReadonlyMap<string, DigestFunction> = new Map(
   (Object.keys(hashBytes) as DigestFunction[]).map((fn) => [fn, fn]),
 );
 
-/** How a blob is called in the list of what is missing: without an instance. */
+/** How a missing blob is named in a refusal: without an instance. */
 export function blobSubject(digest: Digest): string {
   const { fn = "sha256", hash = "", sizeBytes = 0 } = parseDigest(digest) ?? {};
   return fn === "blake3" ? `blobs/${fn}/${hash}/${sizeBytes}` : `blobs/${hash}/${sizeBytes}`;

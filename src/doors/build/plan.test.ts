@@ -1,4 +1,4 @@
-/** golden/plans.yaml has actions and what is submitted for them; UPDATE_GOLDEN=1 writes the answers anew. */
+/** golden/plans.yaml has actions and the orders submitted for them; UPDATE_GOLDEN=1 rewrites the answers. */
 import { deepEqual, equal, notEqual, throws } from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import {
   parseStreamName,
   streamNameOf,
 } from "./execute/operation-names.ts";
-import { kernelPriority, planAction, planJoin, planOrder, readSpec, type Asked } from "./plan.ts";
+import { kernelPriority, planAction, planJoin, planOrder, readSpec, traceIn, type Asked } from "./plan.ts";
 import { noCommand } from "./testing/build.ts";
 
 const asked: Asked = {
@@ -42,6 +42,24 @@ const order = (more: Partial<Asked> = {}, action: Partial<Action> = {}, command:
     wishes,
   );
 
+describe("an action's trace", () => {
+  const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+  test("is the submission's, and no part of the spec", () => {
+    const spec = planAction(asked, noAction, { ...noCommand, arguments: ["true"] }, settings);
+    const made = planOrder(spec, { ...wishes, trace });
+    equal(made.trace, trace);
+    deepEqual({ ...made, trace: undefined }, { ...planOrder(spec, wishes), trace: undefined });
+  });
+
+  test("is found in specs that were recorded when it was a part of them", () => {
+    const { spec } = order();
+    equal(traceIn(spec), undefined);
+    equal(traceIn(JSON.stringify({ ...(JSON.parse(spec) as object), trace })), trace);
+    equal(traceIn(`"trace": no spec`), undefined);
+  });
+});
+
 type Case = {
   readonly name: string;
   readonly asked?: Partial<Asked>;
@@ -49,7 +67,7 @@ type Case = {
   readonly command?: Partial<Command>;
 };
 
-/** What a reader wants to see of an order; the rest is the same for all. */
+/** The interesting parts of an order; the rest is the same for all. */
 function summary({ asked: more, action, command }: Case): object {
   try {
     const { stages, spec, name, shardKey, mergeKey = "", leaveGraceMs, deadlineMs } = order(more, action, command);
@@ -83,25 +101,25 @@ describe("an action to be executed", () => {
   }
   if (process.env["UPDATE_GOLDEN"]) writeFileSync(path, document.toString({ lineWidth: 118 }));
 
-  test("63: merges with the same action of the same instance only", () => {
+  test("REAPI-63: merges only with the same action of the same instance", () => {
     equal(order({ unique: "1" }).mergeKey, order({ unique: "2", nowMs: 5 }).mergeKey);
     notEqual(order().mergeKey, order({ instance: "other" }).mergeKey);
     notEqual(order().mergeKey, order({ action: `${"b".repeat(64)}/142` }).mergeKey);
     notEqual(order().mergeKey, order({ action: `blake3:${"a".repeat(64)}/142`, fn: "blake3" }).mergeKey);
   });
 
-  test("62: one that is not to be cached merges with nothing, and yet can be joined again", () => {
+  test("REAPI-62: an action that is not to be cached is not merged, but can be joined again", () => {
     const alone = (unique: string) => order({ unique }, { doNotCache: true });
     notEqual(alone("1").mergeKey, alone("2").mergeKey);
     const spec = readSpec(alone("1").spec);
     equal(spec && planJoin(spec, { ...wishes, subscriber: "another" }).mergeKey, alone("1").mergeKey);
   });
 
-  test("64: the lower the sooner, and no further than there is room", () => {
+  test("REAPI-64: lower is sooner, clamped to the range", () => {
     deepEqual([0, 5, -5, 1_000, -1_000].map(kernelPriority), [0, -5, 5, -100, 100]);
   });
 
-  test("59: repeated properties are demands, all of them, in one spelling whatever their order", () => {
+  test("REAPI-59: repeated properties are all required, in a canonical order", () => {
     const platform = (names: readonly string[]) => ({
       platform: { properties: names.map((value) => ({ name: "gpu", value })) },
     });
@@ -119,12 +137,12 @@ describe("an action to be executed", () => {
 });
 
 describe("an operation's name", () => {
-  test("says where it is kept, with any instance", () => {
+  test("contains where it is kept, with any instance", () => {
     for (const instance of ["", "main", "a/b"])
       deepEqual(parseOperationName(operationName(instance, "j1f-2s")), { instance, jobId: "j1f-2s" });
   });
 
-  test("leads to what it prints", () => {
+  test("leads to its output streams", () => {
     for (const instance of ["", "main", "a/myoperations/b"])
       for (const jobId of ["j1f-2s", "j1-operations"]) {
         const name = streamNameOf(operationName(instance, jobId), 7, "stdout");
@@ -132,7 +150,7 @@ describe("an operation's name", () => {
       }
   });
 
-  test("50: of what came from the cache says which action it is of", () => {
+  test("REAPI-50: from the cache contains its action", () => {
     const hash = "ab".repeat(32);
     for (const instance of ["", "main", "a/b"])
       for (const action of [`${hash}/142`, `blake3:${hash}/0`, `sha1:${"ab".repeat(20)}/7`])
@@ -141,7 +159,7 @@ describe("an operation's name", () => {
       equal(parseCachedName(name), undefined, name);
   });
 
-  test("50: of anything else is not found, whatever it is", () => {
+  test("REAPI-50: anything else is not found", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.constantFrom("operations/j01-1", "j1-1", "operations/t1-1")), (name) => {
         throws(

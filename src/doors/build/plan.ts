@@ -1,4 +1,4 @@
-/** Pure: an action to be executed becomes a job of one task. */
+/** Pure: turns an action to be executed into a job of one task. */
 import { hash } from "node:crypto";
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import type { TaskTemplate } from "#kernel/model/model.ts";
@@ -16,15 +16,15 @@ import type { RanBecause } from "./run/outcome.ts";
 
 export const door = "build";
 export const actionKind = "build.action";
-/** A worker that runs this door's tasks offers it. */
+/** The label that workers offer which run this door's tasks. */
 export const taskLabel = "door=build";
 
-/** What a worker has to know besides the action itself, and whoever waits for the job besides its state. */
+/** What a worker has to know besides the action, and a waiting client besides the job's state. */
 export type ActionSpec = {
   readonly instance: string;
   readonly fn: DigestFunction;
   readonly action: Digest;
-  /** Equal ones are one job while it lives. */
+  /** Actions with the same key are one job while it is live. */
   readonly merge: string;
   readonly doNotCache: boolean;
   readonly timeoutMs: number;
@@ -32,18 +32,16 @@ export type ActionSpec = {
   readonly network: boolean;
   readonly memoryBytes: number;
   readonly cpus: number;
-  /** The tool that it runs can stay for other actions. */
+  /** The tool that it runs may be reused for other actions. */
   readonly tool?: ToolDemand;
   readonly queueMs: number;
   readonly leaveGraceMs: number;
-  /** By the clock of the node that took it in. */
+  /** By the clock of the node that accepted it. */
   readonly queuedAtMs: number;
-  /** For the record of who had it executed. */
+  /** Recorded as the requester. */
   readonly principal: string;
   readonly target: string;
   readonly mnemonic: string;
-  /** The trace that it is recorded in, as W3C Trace Context has it. */
-  readonly trace?: string;
   /** Why it is run at all. */
   readonly because?: RanBecause;
 };
@@ -55,13 +53,12 @@ export type Asked = {
   readonly principal: string;
   readonly metadata: RequestMetadata | undefined;
   readonly nowMs: number;
-  /** Chosen by the caller: keeps apart what is not to be merged. */
+  /** Chosen by the caller: separates actions that must not be merged. */
   readonly unique: string;
   readonly because?: RanBecause | undefined;
-  readonly trace?: string | undefined;
 };
 
-/** Throws for what cannot be executed here. */
+/** Throws if it cannot be executed here. */
 export function planAction(asked: Asked, action: Action, command: Command, settings: ExecutionSettings): ActionSpec {
   const { instance, fn, principal, metadata } = asked;
   checkCommand(command);
@@ -86,19 +83,21 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
     target: (metadata?.targetId ?? "").slice(0, textLengthMax),
     mnemonic: (metadata?.actionMnemonic ?? "").slice(0, textLengthMax),
     ...(because && { because }),
-    ...(asked.trace !== undefined && { trace: asked.trace }),
   };
 }
 
 const textLengthMax = 300;
 
-/** 62: what is not to be cached is not shared either. 63: tenant and door are part of the key in the kernel. */
+/**
+ * REAPI-62: an action that is not to be cached is not shared either. REAPI-63: tenant and door are part of the key in
+ * the kernel.
+ */
 function mergeKeyOf({ instance, action, unique }: Asked, { doNotCache }: Action): string {
   const parts = doNotCache ? ["alone", unique] : ["shared", instance, action];
   return hash("sha256", parts.join("\0"));
 }
 
-/** 54 */
+/** REAPI-54: the action's timeout, or the default; refused if it is negative or above the maximum. */
 function timeoutOf(timeout: Duration | undefined, { timeoutMsDefault, timeoutMsMax }: ExecutionSettings): number {
   if (!timeout) return timeoutMsDefault;
   const ms = timeout.seconds * 1_000 + timeout.nanos / 1e6;
@@ -107,7 +106,7 @@ function timeoutOf(timeout: Duration | undefined, { timeoutMsDefault, timeoutMsM
   return ms === 0 ? timeoutMsDefault : Math.max(1, Math.round(ms));
 }
 
-/** 83: what no shell could start is refused before anybody waits for it. */
+/** REAPI-83: a command that cannot be started is refused before the client waits for it. */
 function checkCommand({ arguments: words, environmentVariables }: Command): void {
   if (words.length === 0 || words[0] === "") throw invalid("the command has no arguments: no program is named");
   if (words.some((word) => word.includes("\0"))) throw invalid("an argument of the command contains NUL");
@@ -121,15 +120,15 @@ function checkCommand({ arguments: words, environmentVariables }: Command): void
 }
 
 const attemptsMax = 5;
-/** For inputs to come and outputs to go; the timeout of the action does not count them (56). */
+/** Time for staging inputs and uploading outputs, which the action's timeout does not include (REAPI-56). */
 const aroundMs = 30 * 60_000;
 
 export type Wishes = { readonly tenant: string; readonly priority: number; readonly subscriber: string };
-/** Where it had better run, besides. */
-export type OrderWishes = Wishes & { readonly here?: string | undefined };
+/** Where it should preferably run, and the trace that it is recorded in. */
+export type OrderWishes = Wishes & { readonly here?: string | undefined; readonly trace?: string | undefined };
 
-/** The same spec gives the same order, and who waits for its job can join that again. */
-export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here }: OrderWishes): Order {
+/** The same spec gives the same order, and a client of its job can join with it again. */
+export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here, trace }: OrderWishes): Order {
   const { action, target, mnemonic, leaveGraceMs } = spec;
   const template = templateOf(spec);
   const text = JSON.stringify(spec);
@@ -141,6 +140,7 @@ export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here
       .slice(0, nameLengthMax),
     subscriber,
     leaveGraceMs,
+    ...(trace !== undefined && { trace }),
     priority: kernelPriority(priority),
     spec: text,
     deadlineMs: Math.min(deadlineMsMax, template.queueMs + attemptsMax * (template.attemptMs + template.backoffMsMax)),
@@ -158,14 +158,14 @@ export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here
   };
 }
 
-/** Joins the spec's job where it runs, in the hurry that the kernel knows it to have, and begins none. */
+/** Joins the spec's live job, at its present priority, and starts none. */
 export const planJoin = (spec: ActionSpec, { tenant, priority, subscriber }: Wishes): Joining => ({
   ...sharedBy(spec, tenant),
   subscriber,
   priority,
 });
 
-/** What all have in common who want the same action run. */
+/** What all orders for the same action have in common. */
 const sharedBy = ({ merge }: ActionSpec, tenant: string) => ({
   shardKey: `${tenant}/${merge}`,
   tenant,
@@ -197,16 +197,16 @@ export const templateOf = ({
   graceMs: 60_000,
 });
 
-/** What clients may ask for. */
+/** The priorities that clients may use. */
 export const priorityRange = { min: -100, max: 100 } as const;
 
-/** 64: with clients the lower comes first, in the kernel the higher. */
+/** REAPI-64: for clients lower comes first, in the kernel higher. */
 export function kernelPriority(priority: number): number {
   const clamped = Math.min(priorityRange.max, Math.max(priorityRange.min, priority));
   return clamped === 0 ? 0 : -clamped;
 }
 
-/** Undefined for what this door has not written. */
+/** Undefined if this door did not write it. */
 export function readSpec(text: string): ActionSpec | undefined {
   try {
     const spec = JSON.parse(text) as Partial<ActionSpec>;
@@ -218,4 +218,4 @@ export function readSpec(text: string): ActionSpec | undefined {
 
 /** Jobs that were recorded before submissions named their trace have it in here. */
 export const traceIn = (spec: string): string | undefined =>
-  spec.includes('"trace":') ? readSpec(spec)?.trace : undefined;
+  spec.includes('"trace":') ? (readSpec(spec) as { readonly trace?: string } | undefined)?.trace : undefined;

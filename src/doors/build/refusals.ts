@@ -13,17 +13,17 @@ export function missingBlobs(message: string, subjects: readonly string[]): Grpc
   return new GrpcError(grpcCode.failedPrecondition, message, [detail(PreconditionFailure, { violations })]);
 }
 
-/** What the store says, as clients of this door understand it. What may pass is said with when to try again. */
+/** A store's failure as clients of this door understand it. Temporary ones say when to try again. */
 export function refusalOf(thrown: unknown): GrpcError {
   const error = errorOf(thrown);
   if (isFault(thrown, "exhausted")) {
     const retryAfterMs = thrown.facts["retryAfterMs"];
-    // A limit that no waiting helps with has no time to try again.
+    // A limit that waiting does not help with has no retry time.
     if (thrown.facts["limit"] !== undefined && retryAfterMs === undefined) return error;
     return later(error, typeof retryAfterMs === "number" ? Math.ceil(retryAfterMs / 1_000) : 5);
   }
   if (isFault(thrown, "unavailable")) return later(error, 1);
-  // Another connection has taken the upload over: to begin again is right, to give up is not.
+  // Another connection has taken the upload over: starting again is right, giving up is not.
   if (isFault(thrown, "stale")) return new GrpcError(grpcCode.aborted, error.message, [], [], thrown);
   return error;
 }

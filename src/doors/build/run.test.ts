@@ -1,4 +1,4 @@
-/** What a worker does for an action, with a real sandbox, link cache and store, and a claim made up for each. */
+/** What a worker does for an action, with a real sandbox, link cache and store, and an invented claim for each. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -153,14 +153,14 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     equal(await published("mkfifo o", { outputPaths: ["o"] }), false);
   });
 
-  test("68: times do not run backwards, although another node's clock is a minute ahead", async () => {
+  test("REAPI-68: times do not run backwards, although another node's clock is a minute ahead", async () => {
     const { result } = await response(await run("true"));
     const { queuedTimestamp: queued, workerStartTimestamp: started } = result?.executionMetadata ?? {};
     ok((queued?.seconds ?? 0) <= (started?.seconds ?? 0));
     equal(result?.executionMetadata?.worker, "bench");
   });
 
-  test("84: out of memory is tried once more with more, and then is what it is", async (t) => {
+  test("REAPI-84: an attempt that ran out of memory is retried once with more, and then is the result", async (t) => {
     if (!ports.sandbox.about.controllers.includes("memory")) return t.skip("needs a memory controller: none here");
     const hog = "head -c 80000000 /dev/zero | tail | wc -c";
     const first = await run(hog, { memoryBytes: 50e6 });
@@ -175,7 +175,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     deepEqual([fourth.status?.code ?? 0, fourth.result?.exitCode], [0, 137]);
   });
 
-  /** Runs the command, then says that it ran out of memory; and which limit it ran under. */
+  /** Runs the command, then reports that it ran out of memory; and which limit it had. */
   async function hog(trial: Trial): Promise<{ readonly outcome: RunOutcome; readonly limit: number }> {
     let limit = -1;
     const open = async (signal?: AbortSignal): Promise<Attempt> => {
@@ -192,27 +192,27 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     return { outcome: await run("true", { memoryBytes: 50e6, ...trial, with: { sandbox } }), limit };
   }
 
-  test("84: only an attempt that ran out of memory earns the task more, whatever else ended others", async () => {
+  test("REAPI-84: only an attempt that ran out of memory earns the task more, whatever ended the others", async () => {
     const isTriedAgain = ({ kind }: RunOutcome): boolean => kind === "failed";
     const after = async (trial: Trial): Promise<readonly [number, boolean]> => {
       const { limit, outcome } = await hog(trial);
       return [limit, isTriedAgain(outcome)];
     };
     deepEqual(await after({ attempt: 1, outOfMemory: 0 }), [50e6, true]);
-    // Its worker was lost before: it has not been out of memory yet.
+    // Its worker was lost before: it has not run out of memory yet.
     deepEqual(await after({ attempt: 2, outOfMemory: 0 }), [50e6, true]);
     deepEqual(await after({ attempt: 3, outOfMemory: 0 }), [50e6, true]);
     deepEqual(await after({ attempt: 2, outOfMemory: 1 }), [100e6, false]);
     deepEqual(await after({ attempt: 3, outOfMemory: 2 }), [100e6, false]);
   });
 
-  test("84: where the shard does not count them, any second attempt is given more memory", async () => {
+  test("REAPI-84: if the shard does not count them, any second attempt gets more memory", async () => {
     deepEqual((await hog({ attempt: 1 })).limit, 50e6);
     const { limit, outcome } = await hog({ attempt: 2 });
     deepEqual([limit, outcome.kind], [100e6, "done"]);
   });
 
-  test("what filled the disk is told with what it printed, a log and when to try again", async () => {
+  test("a full disk is reported with what was printed, a log and when to try again", async () => {
     const { sandbox } = ports;
     const filling = {
       about: sandbox.about,
@@ -235,7 +235,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     equal(serverLogs.size, 1);
   });
 
-  test("52: inputs that go while they are fetched are MISSING, not our failure", async () => {
+  test("REAPI-52: inputs that disappear while they are fetched are MISSING, not our failure", async () => {
     const content = randomUUID();
     const lost = digestOf(Buffer.from(content));
     const losing: BlobStore = {
@@ -268,7 +268,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     equal(readOutcome({ payload: outcome.payload, digests: [] })?.code, grpcCode.failedPrecondition);
   });
 
-  test("a failing world is a failure, to be tried again, and nothing is said of the action", async () => {
+  test("a failure of the environment is retried, and says nothing of the action", async () => {
     const down: BlobStore = {
       ...blobs,
       prompt: undefined as never,
@@ -278,7 +278,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     await rejects(run("true", { files: { f: "1" }, with: { store: broken } }), /unavailable/);
   });
 
-  test("stopped from outside, nothing of it runs any more when that is told", async () => {
+  test("when a stop from outside is reported, nothing of the action runs any more", async () => {
     const stop = new AbortController();
     const mark = randomUUID();
     const running = run(`echo ${mark} > begun; sleep 300 & sleep 301`, { signal: stop.signal });
@@ -289,7 +289,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     equal(isAlive(), false);
   });
 
-  test("85: of too much that is printed, the beginning and the end are kept", async () => {
+  test("REAPI-85: of too much output, the beginning and the end are kept", async () => {
     const { result } = await response(await run("echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo last"));
     const { hash = "", sizeBytes = 0 } = result?.stdoutDigest ?? {};
     ok(sizeBytes > 0 && sizeBytes <= 101_000, `${sizeBytes} bytes`);

@@ -1,6 +1,6 @@
 /**
- * What a worker does for an action: inputs in, command, outputs out. Whatever the action itself does ends in a result;
- * only what this machine failed to do is a failure, and is tried again.
+ * What a worker does for an action: stage inputs, run the command, collect outputs. Everything that the action itself
+ * does ends in a result; only a failure of this machine is a failure, and is retried.
  */
 import { Fault } from "#base/fault.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
@@ -10,6 +10,7 @@ import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/re
 import type { AttemptWatch, WatchedAttempt } from "#worker/attempt-watch.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { LiveOutput } from "#worker/live-output.ts";
+import { cappedFileHead } from "#worker/printed-head.ts";
 import { wantedOutputs } from "#worker/outputs/collect.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
@@ -38,20 +39,20 @@ export type ActionPorts = {
   readonly sandbox: Sandbox;
   readonly trees: TenantTrees;
   readonly links: LinkCache;
-  /** Folders of inputs that are used again, where they can be kept. */
+  /** Folders of inputs that are reused, if they can be kept. */
   readonly kept?: KeptFolders | undefined;
-  /** Names this machine in results. */
+  /** The name of this machine in results. */
   readonly worker: string;
-  /** Of each of the two streams that a command prints to. */
+  /** For each of the two output streams of a command. */
   readonly printedBytesMax: number;
   /** Processes and threads of one action at once. */
   readonly pidsMax: number;
-  /** Tools that stay for more than one action, where they can be kept. */
+  /** Persistent tools, if they can be kept. */
   readonly tools?: Tools | undefined;
   readonly watch?: AttemptWatch | undefined;
-  /** What an earlier life of this node began. */
+  /** Actions that an earlier process of this node started. */
   readonly resumable?: Resumable | undefined;
-  /** Where what actions print can be read while they run; left out: nowhere. */
+  /** Where the output of actions can be read while they run; left out: nowhere. */
   readonly streams?: Streams | undefined;
 };
 
@@ -64,7 +65,7 @@ export function actionRunner(ports: ActionPorts): Runner {
       run.ended();
     }
   };
-  // Inputs are laid out while the claim is being confirmed.
+  // Inputs are staged while the claim is being confirmed.
   return Object.assign(runner, { prepares: true });
 }
 
@@ -72,7 +73,7 @@ export const actionRunners = (ports: ActionPorts): Runners => ({ [actionKind]: a
 
 const symlinks = { absoluteLinks: "allowed" } as const;
 
-/** Where inputs are laid out, and whose they become. */
+/** Where inputs are staged, and which attempt owns them. */
 export type StageInto = Pick<Attempt, "folder" | "lane">;
 
 /** Inputs of earlier actions: kept, and in the root already. */
@@ -95,7 +96,7 @@ class ActionRun {
     this.#ports = ports;
     this.#spec = spec;
     const { blobs } = ports.store.forTenant(context.task.tenant);
-    this.#watched = ports.watch?.begin(context.task, spec.trace, blobs);
+    this.#watched = ports.watch?.begin(context.task, blobs);
     this.#blobs = withEmpty(this.#watched?.blobs ?? blobs);
     this.#times = new Times(context.clock, spec.queuedAtMs);
   }
@@ -132,7 +133,7 @@ class ActionRun {
     }
   }
 
-  /** Taken up only when it is known to be ours still; otherwise whoever keeps it ends it. */
+  /** Taken over only once the claim is confirmed; otherwise its keeper ends it. */
   async #resumed(): Promise<Resumed | undefined> {
     const { resumable } = this.#ports;
     const { task, started } = this.#context;
@@ -141,7 +142,10 @@ class ActionRun {
     return resumable.take(task);
   }
 
-  /** Others may have the lane at once. Files stay until the result is told: a later life could not tell it without. */
+  /**
+   * The lane is free for others at once. Files stay until the result is reported: a later process could not report it
+   * without them.
+   */
   async #within(attempt: Attempt, work: () => Promise<RunOutcome>): Promise<RunOutcome> {
     try {
       const outcome = await work();
@@ -156,11 +160,11 @@ class ActionRun {
     }
   }
 
-  /** Undefined, with a note for the result, when it is to be run as any other. */
+  /** Undefined, with a note for the result, when it must be run as any other action. */
   async #askTool(read: ReadAction): Promise<RunOutcome | undefined> {
     const { tools, trees, sandbox, printedBytesMax, pidsMax } = this.#ports;
     const { task, signal, started } = this.#context;
-    // What went wrong once is not tried that way again.
+    // After a failed attempt the tool is not tried again.
     if (!tools || !this.#spec.tool || task.attempt > 1) return undefined;
     const known = { tools, printedBytesMax, pidsMax, signal, symlinks, blobs: this.#blobs, spec: this.#spec };
     const outcome = await runByTool(read, {
@@ -168,7 +172,7 @@ class ActionRun {
       tenant: task.tenant,
       trees: trees.forTenant(task.tenant),
       sandbox: sandbox.about.kind,
-      // What the tool has open would not stay out of its reach.
+      // A file that the tool has open could not be taken away from it.
       stage: async (into) => void (await this.#stage(read, into, {})),
       begin: async () => {
         await started?.();
@@ -230,13 +234,18 @@ class ActionRun {
     return await attempt.follow(running, this.#context.signal);
   }
 
-  /** What it prints can be read meanwhile, and nothing of that is needed any more when its result is known. */
+  /** Its output can be read while it runs; that is not needed any more once its result is known. */
   #live({ folder }: Attempt): LiveOutput | undefined {
     const { streams, printedBytesMax } = this.#ports;
     const { task, clock, afterwards } = this.#context;
     if (!streams) return undefined;
     const { tenant, taskId, token } = task;
-    const live = new LiveOutput({ streams, clock }, { tenant, task: taskId, token }, folder, printedBytesMax);
+    const { path: markIn, stdout, stderr } = folder;
+    const sources = {
+      stdout: cappedFileHead(stdout, printedBytesMax),
+      stderr: cappedFileHead(stderr, printedBytesMax),
+    };
+    const live = new LiveOutput({ streams, clock }, { tenant, task: taskId, token }, sources, { markIn });
     afterwards?.(() => void live.remove().catch(() => {}));
     return live;
   }
@@ -250,12 +259,12 @@ class ActionRun {
     return ran;
   }
 
-  /** What may have been this machine's fault, or a neighbour's, is given a second chance before it is told. */
+  /** A failure that may be this machine's fault, or a neighbour's, is retried once before it is reported. */
   #again({ outOfMemory, why, message = why }: Ran): RunOutcome | undefined {
     const { task } = this.#context;
     if (outOfMemory) {
       if (hasRunOutOfMemory(task)) return undefined;
-      // What only waits may have been in its way.
+      // Idle tools may have been in its way.
       this.#ports.tools?.endIdle();
       return { kind: "failed", reason: "out-of-memory", message };
     }
@@ -285,18 +294,18 @@ class ActionRun {
   }
 }
 
-/** Then it is given twice the memory. Older shards do not count: there, any second attempt is given it. */
+/** Then it gets twice the memory. Older shards do not count: there, any second attempt gets it. */
 const hasRunOutOfMemory = ({ outOfMemory, attempt }: Granted): boolean =>
   outOfMemory === undefined ? attempt > 1 : outOfMemory > 0;
 
-/** Ends that say something of the command itself. */
+/** Ends that say something about the command itself. */
 const ownEnds: ReadonlySet<EndReason> = new Set(["exited", "timed-out"]);
-/** These as well, when they come a second time: it fills disks, or kills what runs it. */
+/** These as well, if they happen a second time: the command fills disks, or kills its worker's processes. */
 const told: ReadonlySet<EndReason> = new Set([...ownEnds, "disk-full", "lane-lost"]);
 
 const durationOf = (ms: number) => ({ seconds: Math.floor(ms / 1_000), nanos: Math.floor((ms % 1_000) * 1e6) });
 
-/** For people, when something is not as they would like it. */
+/** For people, when something went wrong. */
 function messageOf({ exitCode, message, sandbox }: Ran, { task }: RunContext, worker: string): string {
   if (exitCode === 0 && message === undefined) return "";
   const why = message === undefined ? "" : `${message}; `;

@@ -1,11 +1,11 @@
-/** What an operator may choose about this door. */
+/** The operator's settings for this door. */
 
 export type BuildSettings = {
-  /** The names of instances that are served; left out: any. */
+  /** The instance names that are served; left out: any. */
   readonly instances?: readonly string[] | undefined;
   /** Larger blobs are refused before a byte of them is read. */
   readonly blobBytesMax: number;
-  /** Bytes of all blobs of one batch together. Clients take messages of 4 MiB, in which names must fit, too. */
+  /** All blobs of one batch together. Clients accept messages of 4 MiB, in which names must fit, too. */
   readonly batchBytesMax: number;
 };
 
@@ -14,5 +14,5 @@ export const buildSettingsDefault: BuildSettings = {
   batchBytesMax: 4 * 1024 * 1024 - 256 * 1024,
 };
 
-/** No client takes a longer message unless it was told to. */
+/** No client accepts a longer message unless configured to. */
 export const messageBytesMax = 4 * 1024 * 1024;

@@ -43,7 +43,7 @@ const committed = (token: number): Event => ({ kind: "committed", task: 1, token
 const jobEnded = (phase: JobPhase): Event => ({ kind: "job-ended", job: 1, phase, reason: "", at });
 
 describe("an operation follows its job", () => {
-  test("48, 65: from queued to executing, back when a worker is lost, and on to the end", () => {
+  test("REAPI-48, REAPI-65: from queued to executing, back when a worker is lost, and on to the end", () => {
     const follower = new ExecutionFollower();
     const seen: unknown[] = [];
     const script = [
@@ -67,7 +67,7 @@ describe("an operation follows its job", () => {
     deepEqual(follower.ended?.result, result);
   });
 
-  test("one that was claimed before the watch began is named when it begins", () => {
+  test("an operation that was claimed before the watch began names its worker when it starts", () => {
     const follower = new ExecutionFollower();
     const claims = [{ token: 1, executor: "one", started: false }];
     const view = { phase: "RUNNING", reason: "", tasks: [{ planning: false, claims }] } as unknown as JobView;
@@ -76,13 +76,13 @@ describe("an operation follows its job", () => {
     deepEqual([follower.progress.stage, follower.progress.worker], [Stage.EXECUTING, "one"]);
   });
 
-  test("not done before what it came to is known outside: committed is not yet ended", () => {
+  test("not done before its result is published: committed is not yet ended", () => {
     const follower = new ExecutionFollower();
     follower.hear(told(claimed(1, "one"), started(1), committed(1)));
     equal(follower.ended, undefined);
   });
 
-  test("47, 48: metadata on every message, done only with a response, and never an error of its own", () => {
+  test("REAPI-47, REAPI-48: metadata on every message, done only with a response, and never an operation error", () => {
     const about = { name: "operations/j0-1", action: `blake3:${"a".repeat(64)}/7`, queuedAtMs: 1_500 };
     const running = viewOperation(about, { stage: Stage.EXECUTING, worker: "one" });
     const metadata = decode(ExecuteOperationMetadata, running.metadata?.value ?? new Uint8Array());
@@ -95,7 +95,7 @@ describe("an operation follows its job", () => {
     equal(decode(ExecuteOperationMetadata, done.metadata?.value ?? new Uint8Array()).stage, Stage.COMPLETED);
   });
 
-  test("times are told to the nanosecond that they have", () => {
+  test("times have their full precision", () => {
     deepEqual(timestampOf(1_700_000_000_123.5), { seconds: 1_700_000_000, nanos: 123_500_000 });
   });
 });
@@ -113,7 +113,7 @@ describe("a job without a result", () => {
     return [status?.code, detailsOf(error, RetryInfo).length > 0];
   };
 
-  test("57, 58, 65, 67: says by its code whether it is worth another try", () => {
+  test("REAPI-57, REAPI-58, REAPI-65, REAPI-67: its code says whether to try again", () => {
     deepEqual(seen(ended("CANCELLED", "cancelled by miller")), [grpcCode.cancelled, false]);
     deepEqual(seen(ended("CANCELLED", `${hopeless}the nearest lacks it`)), [grpcCode.failedPrecondition, false]);
     deepEqual(seen(ended("FAILED", "no executor took it within 5 ms")), [grpcCode.failedPrecondition, false]);
@@ -124,7 +124,7 @@ describe("a job without a result", () => {
     match(viewFailure(ended("FAILED", "", "executor-lost")).status?.message ?? "", /what happened/);
   });
 
-  test("50: one that nobody waited for is as good as unknown", () => {
+  test("REAPI-50: one that was cancelled because no client waited counts as unknown", () => {
     equal(isAbandoned(ended("CANCELLED", abandoned)), true);
     equal(isAbandoned(ended("CANCELLED", "cancelled by miller")), false);
   });

@@ -1,4 +1,4 @@
-/** Pure: what a shard says of a job becomes an operation as clients of remote execution know it. */
+/** Pure: turns a shard's messages about a job into an operation as clients of remote execution know it. */
 import { parseDigest } from "#base/digest.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { FailReason, JobPhase, Result } from "#kernel/model/model.ts";
@@ -16,7 +16,7 @@ import { numberOf, wireOf } from "./digests.ts";
 import { streamNameOf } from "./execute/operation-names.ts";
 import type { ActionSpec } from "./plan.ts";
 
-/** How a job ended, as far as this door cares. */
+/** How a job ended, as far as this door needs it. */
 export type Ended = {
   readonly phase: JobPhase;
   readonly reason: string;
@@ -24,15 +24,15 @@ export type Ended = {
   readonly failure: { readonly reason: FailReason; readonly message: string } | undefined;
 };
 
-/** What is told while it lasts. */
+/** The progress while it runs. */
 export type Progress = {
   readonly stage: number;
   readonly worker: string;
-  /** Of the claim that it runs under, while it does: what it prints can be read under it. */
+  /** The claim it runs under, while it does: identifies its output streams. */
   readonly token?: number | undefined;
 };
 
-/** Follows a watch of one job. Its stage may go back from EXECUTING to QUEUED: the worker was lost (48). */
+/** Follows a watch of one job. Its stage may go back from EXECUTING to QUEUED: the worker was lost (REAPI-48). */
 export class ExecutionFollower {
   #stage: number = Stage.QUEUED;
   #worker = "";
@@ -50,7 +50,7 @@ export class ExecutionFollower {
     return this.#ended;
   }
 
-  /** Whether there is something new to tell. */
+  /** Whether there is something new to report. */
   hear(message: Watched): boolean {
     const before = this.progress;
     if (message.kind === "snapshot") this.#snapshot(message.view);
@@ -63,7 +63,7 @@ export class ExecutionFollower {
     const task = tasks.find(({ planning }) => !planning);
     const claim = task?.claims.find(({ started }) => started);
     this.#move(claim?.executor, claim?.token);
-    // Claimed and not begun: whoever begins it is not named again.
+    // Claimed and not started: the start event does not repeat the executor.
     if (!claim) this.#worker = task?.claims[0]?.executor ?? "";
     this.#result = task?.result;
     this.#failure = task?.lastFailure;
@@ -113,7 +113,7 @@ export class ExecutionFollower {
 
 export type OperationAbout = { readonly name: string; readonly action: string; readonly queuedAtMs?: number };
 
-/** 48: metadata on every message. 47: an operation is never an error in itself. */
+/** REAPI-48: metadata on every message. REAPI-47: an operation never has an error itself. */
 export function viewOperation(
   { name, action, queuedAtMs }: OperationAbout,
   { stage, worker, token }: Progress,
@@ -141,7 +141,7 @@ export function viewOperation(
   };
 }
 
-/** Done before anybody waited for it. */
+/** An operation that was done from the start. */
 export const viewCached = (name: string, action: string, response: ExecuteResponse): Operation =>
   viewOperation({ name, action }, { stage: Stage.COMPLETED, worker: "" }, response);
 

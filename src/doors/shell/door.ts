@@ -11,9 +11,9 @@ import { lastLineOf } from "./result.ts";
 
 const documents: JobDocuments = {
   schema: ShellJob,
-  plan(document, { name, ...wishes }) {
+  plan(document, { name, unique = randomUUID(), ...wishes }) {
     const job = document as ShellJob;
-    return planSubmit(name === undefined ? job : { ...job, name }, { ...wishes, unique: randomUUID() });
+    return planSubmit(name === undefined ? job : { ...job, name }, { ...wishes, unique });
   },
   fromCommand: commandJob,
 };

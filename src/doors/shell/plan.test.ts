@@ -1,5 +1,6 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
 import { describe, test } from "node:test";
+import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
 import { commandJob, planGate, planSubmit } from "./plan.ts";
 import { ShellJob } from "./request.ts";
@@ -49,8 +50,17 @@ describe("a job file", () => {
 
   test("can be a plain command line", () => {
     const { name, stages } = ShellJob.parse(commandJob(["echo", "hello $USER"]));
-    deepEqual([name, stages[0]?.run], ["echo hello _USER", ["echo", "hello $USER"]]);
-    equal(ShellJob.parse(commandJob(["$$$"])).name, "job");
+    deepEqual([name, stages[0]?.run], ["echo 'hello $USER'", ["echo", "hello $USER"]]);
+  });
+
+  test("is called by its command line as typed, on one line and within bounds", () => {
+    const nameOf = (...command: readonly string[]): string => ShellJob.parse(commandJob(command)).name;
+    equal(nameOf("sh", "-c", "sleep 8; echo done"), "sh -c 'sleep 8; echo done'");
+    equal(nameOf("make", "-j2", "CC=gcc", "./all"), "make -j2 CC=gcc ./all");
+    equal(nameOf("echo", "it's", ""), "echo 'it'\\''s' ''");
+    equal(nameOf("printf", "a\nb\u001b[31m"), "printf 'a b [31m'");
+    equal(nameOf("x".repeat(500)).length, 200);
+    fc.assert(fc.property(fc.array(fc.string({ unit: "binary" }), { minLength: 1 }), (words) => void nameOf(...words)));
   });
 });
 

@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import type { Plan, PlanSpec, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
-import type { ShellJob, ShellStage } from "./request.ts";
+import { nameLengthMax, type ShellJob, type ShellStage } from "./request.ts";
 
 export const door = "shell";
 /** A worker that runs this door's tasks and plans its stages offers these. */
@@ -131,11 +131,19 @@ export function planGate({ spec, stage: name, signals }: PlanInputs): Plan {
 
 /** A plain command line as a job. */
 export const commandJob = (command: readonly string[]): unknown => ({
-  name: plainName(command.join(" ")),
+  name: typedLine(command),
   stages: [{ name: "run", run: [...command] }],
 });
 
-function plainName(text: string): string {
-  const plain = text.replace(/[^A-Za-z0-9 ._:/@-]+/g, "_").replace(/^[^A-Za-z0-9]+/, "");
-  return plain.slice(0, 80).trim() || "job";
+/** A command as one would type it in a shell: what has spaces or signs of the shell's in it is quoted. */
+export function typedLine(command: readonly string[]): string {
+  const line = command
+    .map(quoted)
+    .join(" ")
+    .replace(/\p{Cc}+/gu, " ")
+    .trim();
+  return (line.length <= nameLengthMax ? line : `${line.slice(0, nameLengthMax - 4)} ...`) || "job";
 }
+
+const quoted = (word: string): string =>
+  /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

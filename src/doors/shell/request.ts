@@ -20,6 +20,13 @@ const Duration = z.string().transform((text, context) => {
 const Name = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9 ._:/@-]{0,199}$/, "begin with a letter or digit; up to 200 plain characters");
+/** A job's name is for people: any one line of text, such as a command line as it was typed. */
+export const nameLengthMax = 200;
+const JobName = z
+  .string()
+  .min(1)
+  .max(nameLengthMax)
+  .regex(/^[^\p{Cc}]+$/u, "one line, without control characters");
 const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "os=linux"');
 
 const Lock = z.strictObject({
@@ -63,7 +70,7 @@ const Stage = z
   });
 
 export const ShellJob = z.strictObject({
-  name: Name.default("job"),
+  name: JobName.default("job"),
   /** Jobs of one group share a shard: locks, merging and keys work within it. */
   group: Name.optional(),
   timeout: Duration.default(24 * 3_600_000),

@@ -1,10 +1,12 @@
 /** The shell door on a node. */
 import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
-import { planLabel, taskLabel } from "./plan.ts";
+import { door, planLabel, taskLabel } from "./plan.ts";
+import { shellPrinted } from "./printed.ts";
 import { shellPlanners, shellRunners } from "./run.ts";
 
-export const openShell = ({ place }: Pick<DoorPorts, "place">): OpenDoor => ({
+export const openShell = ({ place, stored }: Pick<DoorPorts, "place" | "stored">): OpenDoor => ({
   labels: [taskLabel, planLabel],
+  printed: { [door]: shellPrinted(stored.blobs) },
   ...(place && { runners: shellRunners(place), planners: shellPlanners }),
 });

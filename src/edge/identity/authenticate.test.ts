@@ -6,7 +6,7 @@ import {
   Authenticator,
   type AuthenticatorLimits,
   type Credentials,
-  type Known,
+  type KnownCallers,
   type TaskVerdict,
 } from "./authenticate.ts";
 import { newToken, tokenSha256 } from "./bearer.ts";
@@ -32,14 +32,14 @@ const anonymous: Identified = {
   untilMs: Infinity,
 };
 
-function rig(more: Partial<Known> = {}, limits: Partial<AuthenticatorLimits> = {}) {
+function rig(more: Partial<KnownCallers> = {}, limits: Partial<AuthenticatorLimits> = {}) {
   const clock = new ManualClock(testNowMs);
   let verifications = 0;
   const counting: JwtVerifier = (token, nowMs) => {
     verifications += 1;
     return genuine(token, nowMs);
   };
-  const known: Known = {
+  const known: KnownCallers = {
     tokens: staticTokens([{ name: "ci", tenant: "acme", roles: ["member"], sha256: tokenSha256(secret) }]),
     verifyJwt: counting,
     certificates: certificateRules([{ match: "CN:build-*", tenant: "acme", roles: ["executor"] }]),
@@ -74,7 +74,7 @@ const now = (outcome: Identified | Promise<Identified>): string =>
   outcome instanceof Promise ? "a promise" : told(outcome);
 
 describe("authentication", () => {
-  test("takes a token, else a certificate, else nobody: the first that was shown decides (I1)", async () => {
+  test("uses a token, else a certificate, else none: the first credential shown decides (I1)", async () => {
     const { ask } = rig();
     const jwt = await issuer.sign();
     const cases: readonly (readonly [Partial<Credentials>, string])[] = [
@@ -97,18 +97,18 @@ describe("authentication", () => {
       equal(told(await ask(credentials)), expected, JSON.stringify(credentials).slice(0, 80));
   });
 
-  test("lets nobody in without credentials where nothing says so", async () => {
+  test("accepts no caller without credentials by default", async () => {
     const { ask } = rig({ anonymous: undefined, certificates: undefined });
     for (const address of ["127.0.0.1", "unix", "10.0.0.7"]) equal(now(ask({ address })), "credentials-missing");
     equal(now(ask({ certificate })), "credentials-missing");
   });
 
-  test("lets anonymous callers in from anywhere where the settings say so", () => {
+  test("accepts anonymous callers from anywhere if the settings say so", () => {
     const { ask } = rig({ anonymous: { outcome: anonymous, loopbackOnly: false } });
     equal(now(ask({ address: "10.0.0.7" })), "anonymous by anonymous");
   });
 
-  test("lets no task in without credentials, nor whoever may be one (I4)", async () => {
+  test("accepts no task without credentials, nor a caller that may be one (I4)", async () => {
     for (const loopbackOnly of [true, false]) {
       const { ask } = rig({ anonymous: { outcome: anonymous, loopbackOnly } });
       const asked = (verdict: TaskVerdict, more: Partial<Credentials> = {}) =>
@@ -122,7 +122,7 @@ describe("authentication", () => {
     }
   });
 
-  test("answers at once for what is known, and verifies a token once (I3)", async () => {
+  test("answers at once for known callers, and verifies a token once (I3)", async () => {
     const { ask, verifications } = rig();
     const authorization = `Bearer ${await issuer.sign()}`;
     equal(now(ask({ authorization: `Bearer ${secret}` })), "ci by token");
@@ -133,7 +133,7 @@ describe("authentication", () => {
     equal(verifications(), 1);
   });
 
-  test("believes a verified token until it expires, or for five minutes", async () => {
+  test("trusts a verified token until it expires, or for five minutes", async () => {
     const { ask, clock, verifications } = rig();
     const authorization = `Bearer ${await issuer.sign()}`;
     await ask({ authorization });
@@ -152,7 +152,7 @@ describe("authentication", () => {
     equal(verifications(), 5, "a refusal is not remembered");
   });
 
-  test("believes it no longer when the wall clock was set back", async () => {
+  test("verifies it again when the wall clock was set back", async () => {
     const { clock, authenticator, ask, verifications } = rig();
     const authorization = `Bearer ${await issuer.sign()}`;
     const caller = new Caller(authenticator, clock, { certificate: undefined, address: "10.0.0.7" });
@@ -167,7 +167,7 @@ describe("authentication", () => {
     equal(verifications(), 2);
   });
 
-  test("verifies only so many at once, and says so to the rest (I3)", async () => {
+  test("verifies a limited number at once, and asks the others to retry (I3)", async () => {
     const gate = Promise.withResolvers<Identified>();
     const { ask } = rig({ verifyJwt: () => gate.promise }, { verifyingMax: 2 });
     const tokens = await Promise.all(["a", "b", "c"].map((sub) => issuer.sign({ sub })));
@@ -180,7 +180,7 @@ describe("authentication", () => {
     ok(ask({ authorization: `Bearer ${tokens[2]}` }) instanceof Promise);
   });
 
-  test("verifies only some for one address, so that it cannot keep others waiting", async () => {
+  test("verifies a limited number per address, so that one address cannot delay others", async () => {
     const gate = Promise.withResolvers<Identified>();
     const { ask } = rig({ verifyJwt: () => gate.promise }, { verifyingMax: 8, verifyingPerAddressMax: 2 });
     const tokens = await Promise.all(["a", "b", "c", "d", "e"].map((sub) => issuer.sign({ sub })));
@@ -198,7 +198,7 @@ describe("authentication", () => {
     equal(now(ask({ authorization: `Bearer ${others[2]}`, address: "2001:db8::1" })), "a promise");
   });
 
-  test("forgets what it found out when what it knows is replaced", async () => {
+  test("forgets cached results when its settings are replaced", async () => {
     const { ask, authenticator, known } = rig();
     const authorization = `Bearer ${await issuer.sign()}`;
     await ask({ authorization });
@@ -211,14 +211,14 @@ describe("authentication", () => {
     equal(now(ask({ authorization: `Bearer ${secret}` })), "token-unknown");
   });
 
-  test("a bug in verification reaches the caller as one, and leaves nothing behind", async () => {
+  test("a bug in verification reaches the caller as an error, and leaves nothing behind", async () => {
     const { ask } = rig({ verifyJwt: () => Promise.reject(new TypeError("a bug")) }, { verifyingMax: 1 });
     const authorization = `Bearer ${await issuer.sign()}`;
     for (let call = 0; call < 3; call += 1)
       equal(await Promise.resolve(ask({ authorization })).then(told, String), "TypeError: a bug");
   });
 
-  test("refuses any text that is no token, and never fails over one", async () => {
+  test("refuses any text that is not a token, and never throws", async () => {
     const { ask } = rig();
     const jwt = await issuer.sign();
     const mutated = fc
@@ -235,7 +235,7 @@ describe("authentication", () => {
     await fc.assert(
       fc.asyncProperty(header, async (authorization) => {
         const outcome = await ask({ authorization, certificate, address: "127.0.0.1" });
-        // The last letter of a signature carries spare bits: another letter may mean the same signature.
+        // The last letter of a signature has spare bits: another letter may mean the same signature.
         const same = authorization.slice(0, -1) === `Bearer ${jwt}`.slice(0, -1);
         ok(!outcome.ok || same, authorization);
       }),
@@ -243,7 +243,7 @@ describe("authentication", () => {
     );
   });
 
-  test("says nothing in its refusals that depends on what was sent (I2)", () => {
+  test("its refusals do not depend on what was sent (I2)", () => {
     const { ask } = rig();
     const refusals = ["Bearer wrong-but-secret-0123456789", "Basic c2VjcmV0"].map((authorization) =>
       ask({ authorization }),
@@ -256,7 +256,7 @@ describe("authentication", () => {
 });
 
 describe("a caller", () => {
-  test("that repeats itself is known without a look, until that no longer counts", async () => {
+  test("that repeats its credentials is known without a lookup, until they expire", async () => {
     const { authenticator, clock, known, verifications } = rig();
     const caller = new Caller(authenticator, clock, { certificate: undefined, address: "10.0.0.7" });
     const authorization = `Bearer ${await issuer.sign()}`;
@@ -275,7 +275,7 @@ describe("a caller", () => {
     equal(now(caller.identify(`Bearer ${secret}`)), "token-unknown");
   });
 
-  test("is looked at once a connection, to see whether it is a task", async () => {
+  test("is checked once per connection, to see whether it is a task", async () => {
     const { authenticator, clock, known } = rig();
     let looks = 0;
     const isTask = async (): Promise<TaskVerdict> => ((looks += 1), "no");
@@ -287,7 +287,7 @@ describe("a caller", () => {
     equal(looks, 1);
   });
 
-  test("of which it cannot be told whether it is a task is looked at again with the next call", async () => {
+  test("is checked again with the next call if the check was unclear", async () => {
     const { authenticator, clock } = rig();
     const verdicts: TaskVerdict[] = ["unclear", "unclear", "no", "task"];
     const isTask = async (): Promise<TaskVerdict> => verdicts.shift() ?? "task";
@@ -299,7 +299,7 @@ describe("a caller", () => {
     deepEqual(verdicts, ["task"]);
   });
 
-  test("is its certificate when it sends nothing", () => {
+  test("is identified by its certificate when it sends no token", () => {
     const { authenticator, clock } = rig();
     const caller = new Caller(authenticator, clock, { certificate, address: "10.0.0.7" });
     ok(caller.identify(undefined) === caller.identify(undefined));
@@ -308,7 +308,7 @@ describe("a caller", () => {
 });
 
 describe("what was verified", () => {
-  test("is bounded: what was not asked for the longest goes first", () => {
+  test("is limited: the least recently used entry goes first", () => {
     const cache = new VerifiedCache(2);
     const entry = anonymous as Identified & { ok: true };
     cache.put("a", entry);

@@ -1,13 +1,14 @@
 /**
- * Who calls, from all that a call brings along. Where a call comes from is no credential: without one, callers on this
- * machine get what `anonymous` says, and tasks of this node get nothing (I4).
+ * Identifies the caller from everything that a call carries. A network address is not a credential: without
+ * credentials, callers on this machine get what `anonymous` says, and tasks of this node get nothing (I4).
  *
- * I1. Credentials that were shown decide. A bad token, or a browser's ended session (admission.ts), is refused; it
- *     never falls back to a certificate, and neither falls back to anonymous.
- * I2. Nothing is kept or compared but hashes of tokens; no refusal says anything that depends on a secret.
- * I3. What is known is answered at once; only a JWT that was not seen before is verified, and that within a limit.
- * I4. A task of this node is never anonymous: while one shares the node's network, a caller without credentials is
- *     refused unless it is known to be no task.
+ * I1. The credentials that were shown decide. A bad token, or an expired browser session (admission.ts), is refused; it
+ * never falls back to a certificate, and neither falls back to anonymous.
+ * I2. Only hashes of tokens are kept and compared; no refusal contains anything that depends on a secret.
+ * I3. Known credentials are answered at once; only a JWT that was not seen before is verified, and a limited number at
+ * a time.
+ * I4. A task of this node is never anonymous: while a task shares the node's network, a caller without credentials is
+ * refused unless it is known not to be a task.
  */
 import type { Clock } from "#base/clock.ts";
 import { networkOf } from "#base/lobby.ts";
@@ -30,14 +31,14 @@ export type Credentials = {
   readonly isTask?: (() => TaskVerdict | Promise<TaskVerdict>) | undefined;
 };
 
-/** `unclear`: it may be one, and nobody can tell. */
+/** `unclear`: it may be a task, and this cannot be determined. */
 export type TaskVerdict = "no" | "task" | "unclear";
 
-/** The token of the data folder: an operator, on this machine only, so that a copy of it is of no use elsewhere. */
+/** The data folder's token: its holder is an operator, on this machine only, so that a copy is useless elsewhere. */
 export type OwnerToken = { readonly sha256: string };
 
-/** Everything that can be known of callers; replaced as a whole when a file of it changes. */
-export type Known = {
+/** Everything known about callers; replaced as a whole when one of its files changes. */
+export type KnownCallers = {
   readonly tokens: StaticTokens;
   readonly owner?: StaticTokens | undefined;
   readonly verifyJwt: JwtVerifier | undefined;
@@ -63,17 +64,17 @@ export class Authenticator {
   readonly #verifying = new Map<string, Promise<Identified>>();
   /** How many are being verified for each network. */
   readonly #verifyingFor = new Map<string, number>();
-  #known: Known;
+  #known: KnownCallers;
   #generation = 0;
 
-  constructor(known: Known, limits: AuthenticatorLimits, clock: Clock) {
+  constructor(known: KnownCallers, limits: AuthenticatorLimits, clock: Clock) {
     this.#known = known;
     this.#limits = limits;
     this.#clock = clock;
     this.#verified = new VerifiedCache(limits.verifiedMax);
   }
 
-  /** Grows whenever what was found out before no longer counts. */
+  /** Grows whenever earlier results become invalid. */
   get generation(): number {
     return this.#generation;
   }
@@ -83,8 +84,8 @@ export class Authenticator {
     return this.#known.anonymous?.loopbackOnly === true;
   }
 
-  /** Forgets everything that was found out under the old knowledge. */
-  replace(known: Known): void {
+  /** Forgets all results that are based on the old settings. */
+  replace(known: KnownCallers): void {
     this.#known = known;
     this.#generation += 1;
     this.#verified.clear();

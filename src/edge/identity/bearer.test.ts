@@ -11,7 +11,7 @@ const reasonOf = (header: string): string => {
 };
 
 describe("a bearer token", () => {
-  test("is one word after the scheme, whose capitals do not matter", () => {
+  test("is one token after the scheme, whose case does not matter", () => {
     const read = readBearer("bEaReR abc-._~+/123==", 100);
     ok(read.ok);
     equal(read.token, "abc-._~+/123==");
@@ -32,14 +32,14 @@ describe("a bearer token", () => {
     equal(reasonOf(`Bearer ${"a".repeat(101)}`), "token-malformed");
   });
 
-  test("is long and random when we make it", () => {
+  test("is long and random when Millrace generates it", () => {
     const [one, other] = [newToken(), newToken()];
     match(one, /^millrace_[\w-]{43}$/);
     ok(one !== other);
     equal(tokenProblem(one, 100), undefined);
   });
 
-  test("is refused from a file when it could be guessed or could not be sent", () => {
+  test("from a file is refused if it could be guessed or could not be sent", () => {
     match(tokenProblem("hunter2", 100) ?? "", /at least 24/);
     match(tokenProblem("a".repeat(101), 100) ?? "", /at most 100/);
     match(tokenProblem("one two three four five six", 100) ?? "", /one word/);
@@ -50,7 +50,7 @@ describe("tokens from the configuration", () => {
   const secret = newToken();
   const ci = { name: "ci", tenant: "acme", roles: ["member"], sha256: tokenSha256(secret) } as const;
 
-  test("are known by their hash, and nothing else is", () => {
+  test("are found by their hash only", () => {
     const known = staticTokens([ci]);
     const found = known(tokenSha256(secret));
     ok(found?.ok);
@@ -59,7 +59,7 @@ describe("tokens from the configuration", () => {
     equal(known(""), undefined);
   });
 
-  test("are each of one principal", () => {
+  test("belong to one principal each", () => {
     throws(
       () => staticTokens([ci, { ...ci, name: "also-ci" }]),
       (error) => isFault(error, "invalid") && !error.message.includes(ci.sha256),

@@ -1,13 +1,13 @@
 /**
- * Bearer tokens are opaque: what identifies one is its SHA-256, and nothing but that is kept, compared or used as a
- * key. A caller cannot steer a hash, so the time of a look-up by it tells nothing about the tokens that are known.
+ * Bearer tokens are opaque: a token is identified by its SHA-256, and only that is kept, compared or used as a key. A
+ * caller cannot choose a hash, so the time of a look-up reveals nothing about the known tokens.
  */
 import { hash, randomBytes } from "node:crypto";
 import { unauthenticated, type Unauthenticated } from "#access/refusal.ts";
 
 export type Bearer = { readonly ok: true; readonly token: string; readonly sha256: string };
 
-/** The form that RFC 6750 gives tokens: one word of letters, digits and -._~+/ with = at its end. */
+/** The syntax of RFC 6750: letters, digits and -._~+/ with = at the end. */
 const shape = /^[A-Za-z0-9._~+/-]+=*$/;
 
 /** The token of an authorization header's value. */
@@ -24,7 +24,7 @@ export function readBearer(
 
 export const tokenSha256 = (token: string): string => hash("sha256", token, "hex");
 
-/** A new token: 256 bits of chance behind a prefix by which people and scanners tell what they have found. */
+/** A new token: 256 random bits after a prefix that people and secret scanners recognise. */
 export const newToken = (): string => `millrace_${randomBytes(32).toString("base64url")}`;
 
 /** Why a text from a file cannot be a token, or undefined. Short ones can be guessed. */

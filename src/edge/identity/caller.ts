@@ -1,7 +1,7 @@
 /**
- * The one at the other end of a connection. Nearly every call of a connection brings the very header that the call
- * before it brought; then nothing is hashed and nothing is looked up. What is compared with is only what this
- * connection has itself sent before.
+ * The caller at the other end of a connection. Nearly every call of a connection has exactly the same header as the
+ * call before; then nothing is hashed or looked up. A header is compared only with headers that this connection itself
+ * sent before.
  */
 import type { Clock } from "#base/clock.ts";
 import type { Authenticator, TaskVerdict } from "./authenticate.ts";
@@ -14,7 +14,7 @@ export class Caller {
   readonly #certificate: PeerCertificate | undefined;
   readonly #address: string;
   readonly #isTask: (() => TaskVerdict | Promise<TaskVerdict>) | undefined;
-  /** Found out once: a connection stays with the process that made it. */
+  /** Determined once: a connection stays with the process that made it. */
   #verdict: TaskVerdict | Promise<TaskVerdict> | undefined;
   #last:
     | {
@@ -44,7 +44,9 @@ export class Caller {
     return this.#address;
   }
 
-  /** A promise only where something has to be found out first: whether a token is genuine, or the caller a task. */
+  /**
+   * A promise only if something must be determined first: whether a token is valid, or whether the caller is a task.
+   */
   identify(authorization: string | undefined): Identified | Promise<Identified> {
     const last = this.#last;
     if (
@@ -68,7 +70,7 @@ export class Caller {
     return outcome instanceof Promise ? outcome.then(keep) : keep(outcome);
   }
 
-  /** Only what could not be told is asked again: the next call may be luckier. */
+  /** Only an unclear result is determined again: the next call may succeed. */
   #taskVerdict(): TaskVerdict | Promise<TaskVerdict> {
     const forgetUnclear = (verdict: TaskVerdict): TaskVerdict => {
       if (verdict === "unclear") this.#verdict = undefined;

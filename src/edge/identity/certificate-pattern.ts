@@ -1,4 +1,4 @@
-/** Patterns for the names in client certificates: `<kind>:<value>`, where a star stands for one piece of a name. */
+/** Patterns for the names in client certificates: `<kind>:<value>`, where a star stands for one part of a name. */
 
 export const certificateNameKinds = ["URI", "DNS", "email", "CN", "OU", "O"] as const;
 export type CertificateNameKind = (typeof certificateNameKinds)[number];
@@ -15,12 +15,12 @@ export function certificatePatternProblem(text: string): string | undefined {
     return `write ${certificateNameKinds.join(", ")} and a colon before the name, such as "URI:spiffe://acme/worker/*"`;
   if (text.length > 500) return "write at most 500 characters";
   if ((text.match(/\*/g) ?? []).length > 8) return "write at most 8 stars";
-  if (/\*\*/.test(text)) return "a star stands for one piece of a name: write one, not two";
-  if (text === `${kind}:*`) return "a star alone would let in everybody the authority ever signed for";
+  if (/\*\*/.test(text)) return "a star stands for one part of a name: write one, not two";
+  if (text === `${kind}:*`) return "a star alone would accept every certificate that the authority ever signed";
   return undefined;
 }
 
-/** For a pattern that has no problem. Names of hosts do not tell small letters from capitals. */
+/** For a valid pattern. Host names are compared without regard to case. */
 export function certificatePattern(text: string): CertificatePattern {
   const [, kind = "", value = ""] = shape.exec(text) ?? [];
   const source = value

@@ -14,7 +14,7 @@ const fits = (pattern: string, kind: CertificateName["kind"], value: string): bo
   certificatePatternFits(certificatePattern(pattern), { kind, value });
 
 describe("a certificate pattern", () => {
-  test("fits a whole name of its kind; a star is one piece of it", () => {
+  test("matches a whole name of its kind; a star is one part of it", () => {
     const pattern = "URI:spiffe://acme/worker/*";
     ok(fits(pattern, "URI", "spiffe://acme/worker/7"));
     for (const value of [
@@ -29,19 +29,19 @@ describe("a certificate pattern", () => {
     ok(!fits(pattern, "DNS", "spiffe://acme/worker/7"));
   });
 
-  test("takes letters of other meaning as they are", () => {
+  test("takes special characters literally", () => {
     ok(!fits("DNS:a.example", "DNS", "axexample"));
     ok(fits("CN:a+b (c)", "CN", "a+b (c)"));
     ok(!fits("CN:a+b", "CN", "aab"));
   });
 
-  test("does not tell small letters from capitals in names of hosts, and does elsewhere", () => {
+  test("ignores case in host names, and nowhere else", () => {
     ok(fits("DNS:*.acme.example", "DNS", "B7.ACME.example"));
     ok(!fits("DNS:*.acme.example", "DNS", "a.b.acme.example"));
     ok(!fits("CN:ada", "CN", "Ada"));
   });
 
-  test("is refused where it would mean more than it says", () => {
+  test("is refused where it would match more than it seems to", () => {
     for (const bad of ["spiffe://x", "IP:10.0.0.1", "CN:", "cn:x", "CN:*", "URI:spiffe://**", `CN:${"*a".repeat(9)}`])
       ok(certificatePatternProblem(bad) !== undefined, bad);
     equal(certificatePatternProblem("DNS:*.acme.example"), undefined);
@@ -49,7 +49,7 @@ describe("a certificate pattern", () => {
 });
 
 describe("the names in a certificate", () => {
-  test("are read from the form that Node gives them", () => {
+  test("are parsed from the form that Node gives them", () => {
     deepEqual(readAlternativeNames("DNS:a.example, URI:spiffe://x/y, IP Address:10.0.0.1, email:a@b.example"), [
       { kind: "DNS", value: "a.example" },
       { kind: "URI", value: "spiffe://x/y" },
@@ -58,7 +58,7 @@ describe("the names in a certificate", () => {
     deepEqual(readAlternativeNames(""), []);
   });
 
-  test("cannot be smuggled in through another name's text", () => {
+  test("cannot be injected through another name's text", () => {
     const smuggling = JSON.stringify("http://x/, DNS:admin.example");
     deepEqual(readAlternativeNames(`URI:${smuggling}, DNS:b.example`), [
       { kind: "URI", value: "http://x/, DNS:admin.example" },
@@ -71,7 +71,7 @@ describe("the names in a certificate", () => {
     deepEqual(readAlternativeNames("CN:admin, O:acme"), [], "these are no alternative names");
   });
 
-  test("come back as they were, whatever is in them", () => {
+  test("are read back unchanged, whatever they contain", () => {
     const name = fc.record({
       kind: fc.constantFrom("DNS", "URI", "email"),
       value: fc.string({
@@ -79,7 +79,7 @@ describe("the names in a certificate", () => {
         unit: fc.constantFrom("a", ".", ":", "/", "@", ",", " ", '"', "'", "\\", "\n", "="),
       }),
     });
-    // As Node writes them: into quotes with everything that could be mistaken for the list's own marks.
+    // As Node writes them: quoted if they contain anything that could be taken for a separator of the list.
     const written = (value: string): string => (/[^\w.:/@= ]/.test(value) ? JSON.stringify(value) : value);
     fc.assert(
       fc.property(fc.array(name, { maxLength: 5 }), (names) => {
@@ -92,7 +92,7 @@ describe("the names in a certificate", () => {
     );
   });
 
-  test("count once or not at all", () => {
+  test("a field that occurs twice does not count", () => {
     deepEqual(subjectNames({ CN: "a", O: ["x", "y"], OU: "" }), [{ kind: "CN", value: "a" }]);
     deepEqual(subjectNames(undefined), []);
   });
@@ -106,7 +106,7 @@ describe("certificate rules", () => {
   const uri: CertificateName = { kind: "URI", value: "spiffe://acme/worker/7" };
   const cn: CertificateName = { kind: "CN", value: "build-7" };
 
-  test("make a principal by the first that fits", () => {
+  test("the first rule that matches makes the principal", () => {
     const worker = rules({ trusted: true, names: [cn, uri] });
     ok(worker.ok);
     deepEqual(worker.principal.pools, ["gpu"]);
@@ -120,7 +120,7 @@ describe("certificate rules", () => {
     equal(builder.principal.name, "builders");
   });
 
-  test("believe no name that nobody vouches for", () => {
+  test("trust no name of an untrusted certificate", () => {
     const outcome = rules({ trusted: false, names: [uri] });
     ok(!outcome.ok);
     equal(outcome.refusal.reason, "certificate-untrusted");

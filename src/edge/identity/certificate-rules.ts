@@ -1,4 +1,4 @@
-/** Client certificates as principals: the first rule that fits one of the certificate's names counts. */
+/** Client certificates as principals: the first rule that matches one of the certificate's names counts. */
 import { certificatePattern, certificatePatternFits } from "./certificate-pattern.ts";
 import type { Identified } from "./identified.ts";
 import type { PeerCertificate } from "#edge/tls/peer-certificate.ts";

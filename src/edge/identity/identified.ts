@@ -2,14 +2,14 @@ import type { Clock } from "#base/clock.ts";
 import type { Principal } from "#access/principal.ts";
 import type { Unauthenticated } from "#access/refusal.ts";
 
-/** Who calls, and how long that counts, or why it is not known. */
+/** Who calls, and how long that is valid, or why the caller is unknown. */
 export type Identified =
   | {
       readonly ok: true;
       readonly principal: Principal;
       /** When the credentials expire, by the wall clock. */
       readonly untilMs: number;
-      /** When they are verified again: on the monotonic clock, so that nobody puts it off by setting a clock back. */
+      /** When they are verified again: on the monotonic clock, so that setting a clock back does not delay it. */
       readonly verifiedUntilMono?: number;
     }
   | { readonly ok: false; readonly refusal: Unauthenticated };

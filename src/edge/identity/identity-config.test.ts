@@ -36,20 +36,20 @@ verifiedFor: 1m
 const issuerText = /  - issuer:[^]*?(?=certificates:)/.exec(full)?.[0] ?? "";
 
 describe("the identity settings", () => {
-  test("can say what holds without settings, and can let nobody in", () => {
+  test("can express the defaults, and can refuse every caller", () => {
     const said = Identity.parse({ anonymous: anonymousDefault });
     deepEqual(said.anonymous, { tenant: "default", roles: ["builder", "action-cache-writer"], from: "loopback" });
     deepEqual(Identity.parse({ anonymous: { tenant: "default", roles: [] } }).anonymous?.roles, []);
   });
 
-  test("need none: then nobody can prove anything", () => {
+  test("may be empty: then no credentials are accepted", () => {
     const identity = read("");
     deepEqual([identity.tokens, identity.issuers, identity.certificates], [[], [], []]);
     equal(identity.anonymous, undefined);
     equal(isAuthenticating(identity), false);
   });
 
-  test("say who may call, in all three ways, and fill in careful defaults", () => {
+  test("accept callers in all three ways, with safe defaults", () => {
     const identity = read(full);
     ok(isAuthenticating(identity));
     equal(identity.verifiedFor, 60_000);
@@ -60,7 +60,7 @@ describe("the identity settings", () => {
     deepEqual(issuer.name, { claim: "sub" });
   });
 
-  test("refuse what they do not know, everywhere", () => {
+  test("refuse unknown fields, everywhere", () => {
     match(problems("token: []").join(), /Unrecognized key: "token"/);
     match(problems(full.replace("from:", "form:")).join(), /anonymous: Unrecognized key: "form"/);
     match(problems(full.replace("sha256:", "sha265:")).join(), /tokens\.0: Unrecognized key: "sha265"/);
@@ -99,16 +99,20 @@ describe("the identity settings", () => {
     ["loopback behind a proxy", `{ cleartext: true, anonymous: { tenant: t, roles: [viewer] } }`, /behind a proxy/],
     ["a shared secret", full.replace("skew: 10s", "algorithms: [HS256]"), /issuers\.0\.algorithms\.0/],
     ["no signature", full.replace("skew: 10s", "algorithms: [none]"), /issuers\.0\.algorithms\.0/],
-    ["an hour of skew", full.replace("skew: 10s", "skew: 1h"), /issuers\.0\.skew: write something between 0s and 5m/],
+    ["an hour of skew", full.replace("skew: 10s", "skew: 1h"), /issuers\.0\.skew: write a value between 0s and 5m/],
     [
       "keys in the clear",
       full.replace("https://login.acme.example/keys", "http://login.acme.example/k"),
       /https address/,
     ],
-    ["an issuer twice", full.replace("certificates:", `${issuerText}certificates:`), /an issuer is listed once/],
+    [
+      "an issuer twice",
+      full.replace("certificates:", `${issuerText}certificates:`),
+      /an issuer must be listed only once/,
+    ],
     ["a claim without a map", full.replace(", map: { builders: [member] }", ""), /claim and map belong together/],
     ["all members of all tenants", full.replace("{ claim: org }", '{ fixed: "*" }'), /only operators and executors/],
-    ["every certificate", full.replace("URI:spiffe://acme/worker/*", "CN:*"), /would let in everybody/],
+    ["every certificate", full.replace("URI:spiffe://acme/worker/*", "CN:*"), /would accept every certificate/],
     ["a certificate's unknown name", full.replace("URI:spiffe", "IP:spiffe"), /write URI, DNS/],
   ];
   for (const [what, text, problem] of refused)
@@ -116,12 +120,12 @@ describe("the identity settings", () => {
       match(problems(text).join("; "), problem);
     });
 
-  test("let an issuer of operators say so", () => {
+  test("an issuer of operators must say so", () => {
     const text = full.replace("{ claim: org }", '{ fixed: "*" }').replace("[viewer], claim", "[operator], claim");
     equal(read(text).issuers.length, 1);
   });
 
-  test("take keys over plain http from this machine only", () => {
+  test("keys over plain http come from this machine only", () => {
     const at = (url: string): string => full.replace("https://login.acme.example/keys", url);
     for (const url of ["http://127.0.0.1:8080/keys", "http://localhost/keys", "http://[::1]:1/keys"])
       ok(Identity.safeParse(parse(at(url))).success, url);
@@ -160,7 +164,7 @@ describe("the tls settings", () => {
 });
 
 describe("client certificates", () => {
-  test("need somebody who vouches for them", () => {
+  test("need an authority that signs them", () => {
     const files = { certificate: "c", key: "k" };
     match(identityTlsProblem(read(full), undefined) ?? "", /needs tls\.clientCa/);
     match(identityTlsProblem(read(full), Tls.parse(files)) ?? "", /needs tls\.clientCa/);
@@ -175,24 +179,24 @@ describe("where a node listens", () => {
   const some = read(full);
   const behindProxy = read(`${full}\ncleartext: true`);
 
-  test("is anywhere on this machine, whatever is configured", () => {
+  test("with authentication and TLS: anywhere", () => {
     for (const host of [undefined, "127.0.0.1", "127.8.8.8", "::1", "localhost"])
       for (const identity of [none, some]) equal(whyNotListen(host, { identity, tls: false }), undefined);
   });
 
-  test("is this machine only, without authentication; anonymous access is none", () => {
+  test("without authentication: this machine only; anonymous access is not authentication", () => {
     for (const host of ["0.0.0.0", "::", "10.0.0.7", "node-1.example", "localhost.evil.example"])
       for (const identity of [none, anonymousOnly])
         match(whyNotListen(host, { identity, tls: true }) ?? "", /without authentication only this machine/);
   });
 
-  test("is the network only with TLS, or with something in front that does it", () => {
+  test("the network only with TLS, or with a proxy in front that does it", () => {
     match(whyNotListen("0.0.0.0", { identity: some, tls: false }) ?? "", /in the clear/);
     equal(whyNotListen("0.0.0.0", { identity: some, tls: true }), undefined);
     equal(whyNotListen("0.0.0.0", { identity: behindProxy, tls: false }), undefined);
   });
 
-  test("tells loopback from what looks like it", () => {
+  test("loopback addresses are distinguished from similar ones", () => {
     deepEqual(
       ["127.0.0.1", "::ffff:127.0.0.1", "::1", "", "unix", "127.0.0.1.example", "128.0.0.1", "::", "0.0.0.0"].map(
         isLoopbackHost,

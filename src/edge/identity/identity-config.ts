@@ -1,7 +1,7 @@
 /**
  * The settings of who may call. Without any, callers on this machine may use the build cache and run actions in one
- * tenant, the data folder's token is the operator, and the node listens on loopback only (`whyNotListen`). Secrets are
- * never in it: tokens are given by hash or in files of their own.
+ * tenant, the holder of the data folder's token is an operator, and the node listens on loopback only (`whyNotListen`).
+ * Secrets are never in it: tokens are given by hash or in separate files.
  */
 import { z } from "zod";
 import { certificatePatternProblem } from "./certificate-pattern.ts";
@@ -23,7 +23,7 @@ const Pools = z
   .array(z.string().regex(/^[^\s\p{Cc}]{1,100}$/u, "write the name of a pool"))
   .max(1_000)
   .optional()
-  .describe("The pools that an executor may take work of, as labels `pool=...`. Left out: the one named default.");
+  .describe("The pools from which an executor may take work, as labels `pool=...`. Left out: the pool named default.");
 
 const Labels = z
   .array(
@@ -50,35 +50,34 @@ function checkGrant(grant: { tenant: string; roles: readonly Role[] }, context: 
 
 const Anonymous = z
   .strictObject({
-    tenant: OneTenant.describe("The tenant that callers without credentials belong to."),
+    tenant: OneTenant.describe("The tenant of callers without credentials."),
     roles: z
       .array(z.enum(["member", "builder", "cache-reader", "cache-writer", "action-cache-writer", "viewer"]))
       .describe("What they may do; an empty list: nothing. `action-cache-writer` only for callers from loopback."),
     from: z
       .enum(["loopback", "anywhere"])
       .default("loopback")
-      .describe("Where they may call from: this machine, or anywhere. Tasks of this node are never such callers."),
+      .describe("Where they may call from: this machine, or anywhere. Tasks of this node are never anonymous."),
   })
   .superRefine(({ roles: granted, from }, context) => {
     if (from === "anywhere" && granted.includes("action-cache-writer"))
       context.addIssue({
         code: "custom",
         path: ["roles"],
-        message:
-          "whoever writes results decides what others' builds contain: callers from anywhere need a token for it",
+        message: "writers of results decide what others' builds contain: callers from anywhere need a token for it",
       });
   });
 
 const Token = z
   .strictObject({
-    name: PrincipalName.describe("Names whoever holds the token, in logs and in the record of who asked."),
+    name: PrincipalName.describe("Names the holder of the token, in logs and in the record of who asked."),
     ...granted,
     sha256: z
       .string()
-      .regex(/^[0-9a-f]{64}$/, "write the token's SHA-256 as 64 small hexadecimal digits, never the token itself")
+      .regex(/^[0-9a-f]{64}$/, "write the token's SHA-256 as 64 lower-case hexadecimal digits, never the token itself")
       .optional()
       .describe("The SHA-256 of the token. Either this or `file`."),
-    file: File.optional().describe("A file with the token itself on its only line; read again when it changes."),
+    file: File.optional().describe("A file with the token itself as its only line; read again when it changes."),
   })
   .superRefine((token, context) => {
     checkGrant(token, context);
@@ -102,15 +101,15 @@ const Keys = z.discriminatedUnion("kind", [
       .refine((url) => /^https:|^http:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])[:/]/.test(url), {
         message: "write an https address; plain http only on this machine",
       })
-      .describe("Where it is. Redirects are not followed."),
+      .describe("The address. Redirects are not followed."),
     refresh: Duration({ min: "1m", max: "7d" })
       .prefault("1h")
-      .describe("After this time the keys are fetched anew; until that succeeds the old ones count."),
+      .describe("The keys are fetched again after this time; until that succeeds the old ones are used."),
     cooldown: Duration({ min: "1s", max: "1h" })
       .prefault("30s")
-      .describe("The least time between two fetches, however many tokens name a key that is not known."),
+      .describe("The shortest time between two fetches, however many tokens name an unknown key."),
     timeout: Duration({ min: "100ms", max: "1m" }).prefault("5s").describe("How long a fetch may take."),
-    sizeMax: Size({ min: "1KiB", max: "4MiB" }).prefault("256KiB").describe("How long the answer may be."),
+    sizeMax: Size({ min: "1KiB", max: "4MiB" }).prefault("256KiB").describe("The largest answer accepted."),
   }),
 ]);
 
@@ -120,7 +119,7 @@ const Claim = z
   .describe("A claim's name; dots lead into objects, unless a claim has the whole name.");
 
 const TenantRule = z.union([
-  z.strictObject({ fixed: Tenant.describe("All of the issuer's callers belong to it.") }),
+  z.strictObject({ fixed: Tenant.describe("All of the issuer's callers belong to this tenant.") }),
   z.strictObject({
     claim: Claim,
     map: z
@@ -137,7 +136,9 @@ const RoleRule = z
     map: z
       .record(z.string(), Roles)
       .default({})
-      .describe("From a value of the claim (a text, a list of them, or words with spaces) to roles; others give none."),
+      .describe(
+        "From a value of the claim (a string, a list, or a string with spaces) to roles; other values give none.",
+      ),
   })
   .superRefine(({ claim, map }, context) => {
     if ((claim === undefined) !== (Object.keys(map).length === 0))
@@ -153,13 +154,13 @@ const Issuer = z
       .array(z.enum(jwtAlgorithms))
       .min(1)
       .default(["ES256", "RS256"])
-      .describe("The signatures that are accepted. Shared secrets and unsigned tokens never are."),
+      .describe("The signature algorithms that are accepted. Shared secrets and unsigned tokens never are."),
     skew: Duration({ min: "0s", max: "5m" })
       .prefault("30s")
       .describe("How far the issuer's clock may be from this node's."),
     lifetimeMax: Duration({ min: "1m", max: "366d" })
       .prefault("1d")
-      .describe("Tokens that are valid for longer (exp - iat) are refused: nobody can call them back."),
+      .describe("Tokens that are valid for longer (exp - iat) are refused, because they cannot be revoked."),
     name: z
       .strictObject({ claim: Claim })
       .prefault({ claim: "sub" })
@@ -188,27 +189,27 @@ const Certificate = z
         'Which certificates: "URI:spiffe://acme/worker/*", "DNS:*.workers.acme.example", "CN:build-7". ' +
           "A star stands for letters, digits, dashes and underscores, never for a dot or a slash.",
       ),
-    name: PrincipalName.optional().describe("Left out: the name in the certificate that fits."),
+    name: PrincipalName.optional().describe("Left out: the matching name in the certificate."),
     ...granted,
   })
   .superRefine(checkGrant);
 
 const Settings = z.strictObject({
   anonymous: Anonymous.optional().describe(
-    "Callers without credentials. Left out: they are turned away. But where no tokens, issuers or certificates are " +
+    "Callers without credentials. Left out: they are refused. But where no tokens, issuers or certificates are " +
       "given either, callers from this machine are builders and write results, in the tenant `default`.",
   ),
-  tokens: z.array(Token).max(1_000).default([]).describe("Bearer tokens that do not change by themselves."),
-  issuers: z.array(Issuer).max(20).default([]).describe("Who issues JSON Web Tokens that are accepted."),
+  tokens: z.array(Token).max(1_000).default([]).describe("Static bearer tokens."),
+  issuers: z.array(Issuer).max(20).default([]).describe("Issuers whose JSON Web Tokens are accepted."),
   certificates: z
     .array(Certificate)
     .max(1_000)
     .default([])
-    .describe("Client certificates; the first that fits counts. Needs tls.clientCa."),
+    .describe("Client certificates; the first rule that matches counts. Needs tls.clientCa."),
   cleartext: z
     .boolean()
     .default(false)
-    .describe("Listen beyond loopback without TLS, because something in front of the node does it."),
+    .describe("Listen beyond loopback without TLS, because a proxy in front of the node does it."),
   verifiedMax: z
     .int()
     .min(1)
@@ -217,14 +218,14 @@ const Settings = z.strictObject({
     .describe("How many verified JSON Web Tokens are remembered."),
   verifiedFor: Duration({ min: "1s", max: "1h" })
     .prefault("5m")
-    .describe("How long one is remembered, and so how long a key that was withdrawn still counts."),
+    .describe("How long one is remembered, and so how long a withdrawn key still counts."),
   verifyingMax: z
     .int()
     .min(1)
     .max(10_000)
     .default(64)
     .describe(
-      "How many may be under verification at once; more are asked to come back. One address may have a quarter of " +
+      "How many may be verified at once; further callers are asked to retry. One address may have a quarter of " +
         "them, unless cleartext is set.",
     ),
   tokenSizeMax: Size({ min: "256B", max: "64KiB" }).prefault("8KiB").describe("How long a bearer token may be."),
@@ -233,12 +234,16 @@ const Settings = z.strictObject({
 export const Identity = Settings.superRefine(({ anonymous, cleartext, issuers }, context) => {
   for (const [at, { issuer }] of issuers.entries())
     if (issuers.findIndex((other) => other.issuer === issuer) < at)
-      context.addIssue({ code: "custom", path: ["issuers", at, "issuer"], message: "an issuer is listed once" });
+      context.addIssue({
+        code: "custom",
+        path: ["issuers", at, "issuer"],
+        message: "an issuer must be listed only once",
+      });
   if (cleartext && anonymous?.from === "loopback")
     context.addIssue({
       code: "custom",
       path: ["anonymous", "from"],
-      message: "behind a proxy everybody seems to call from this machine: write anywhere, or leave anonymous out",
+      message: "behind a proxy every caller has this machine's address: write anywhere, or leave anonymous out",
     });
 });
 
@@ -248,21 +253,21 @@ export type IssuerConfig = Identity["issuers"][number];
 export type KeysConfig = IssuerConfig["keys"];
 export type CertificateConfig = Identity["certificates"][number];
 
-/** Whether somebody has to prove who they are. Anonymous access alone is not that. */
+/** Whether callers must show credentials. Anonymous access alone does not count. */
 export const isAuthenticating = (identity: Identity): boolean =>
   identity.tokens.length > 0 || identity.issuers.length > 0 || identity.certificates.length > 0;
 
-/** What a node allows without any settings. */
+/** What a node allows by default. */
 export const anonymousDefault: NonNullable<Identity["anonymous"]> = { ...anonymousGrant, from: "loopback" };
 
 /**
- * Whether nothing is set, so that only this machine may call. Behind a proxy everybody seems to call from this machine:
- * then nobody is known by that.
+ * Whether nothing is set, so that only this machine may call. Behind a proxy every caller has this machine's address,
+ * so the address then identifies no caller.
  */
 export const isThisMachineOnly = (identity: Identity): boolean =>
   identity.anonymous === undefined && !isAuthenticating(identity) && !identity.cleartext;
 
-/** Why a node with these settings must not listen there, or undefined. `host` undefined is a Unix socket. */
+/** Why a node with these settings must not listen on this address, or undefined. `host` undefined is a Unix socket. */
 export function whyNotListen(
   host: string | undefined,
   { identity, tls }: { readonly identity: Identity; readonly tls: boolean },
@@ -275,8 +280,8 @@ export function whyNotListen(
   return undefined;
 }
 
-/** What the identity settings need of the TLS settings and do not get, or undefined. */
+/** What the identity settings need from the TLS settings and do not get, or undefined. */
 export const identityTlsProblem = (identity: Identity, tls: Tls | undefined): string | undefined =>
   identity.certificates.length > 0 && tls?.clientCa === undefined
-    ? "identity.certificates needs tls.clientCa: somebody has to vouch for the certificates"
+    ? "identity.certificates needs tls.clientCa: an authority must sign the certificates"
     : undefined;

@@ -24,7 +24,7 @@ const nameFor = async ({ authenticator }: OpenIdentity, token?: string, address 
 };
 
 describe("identity from settings", () => {
-  test("without any: this machine's callers are anonymous, nobody else gets in", async () => {
+  test("without any: callers on this machine are anonymous, all others are refused", async () => {
     using identity = await opening({});
     equal(await nameFor(identity, undefined, "127.0.0.1"), "anonymous of default");
     equal(await nameFor(identity, undefined, "10.0.0.7"), "credentials-missing");
@@ -44,7 +44,7 @@ describe("identity from settings", () => {
     }
   });
 
-  test("with authentication: not even this machine's callers get in without", async () => {
+  test("with authentication: callers on this machine need credentials too", async () => {
     const token = newToken();
     const entry = { name: "ci", tenant: "acme", roles: ["member"], sha256: tokenSha256(token) };
     using identity = await opening({ tokens: [entry] });
@@ -52,7 +52,7 @@ describe("identity from settings", () => {
     equal(await nameFor(identity, token), "ci of acme");
   });
 
-  test("reads tokens from files, and again when they change; a bad one changes nothing", async () => {
+  test("reads tokens from files, and again when they change; a bad file changes nothing", async () => {
     const [old, fresh] = [newToken(), newToken()];
     const file = join(folder, "ci.token");
     await writeFile(file, `${old}\n`);
@@ -78,7 +78,7 @@ describe("identity from settings", () => {
     await until("nothing is watched any more", () => clock.pending === 0);
   });
 
-  test("does not open with a file that is missing", async () => {
+  test("does not start with a missing file", async () => {
     const clock = new ManualClock();
     const settings = { tokens: [{ name: "ci", tenant: "acme", roles: ["member"], file: join(folder, "none") }] };
     await rejects(opening(settings, { clock }), (error) => isFault(error, "not-found"));
@@ -116,7 +116,7 @@ describe("identity from settings", () => {
     deepEqual(fetched, [url, { timeoutMs: 2_000, sizeBytesMax: 256 * 1024 }]);
   });
 
-  test("reports keys that cannot be fetched, and tells callers to come back", async () => {
+  test("reports keys that cannot be fetched, and asks callers to retry", async () => {
     const issuer = await testIssuer();
     const troubles: unknown[] = [];
     const keys = { kind: "url", url: "https://login.acme.example/keys" };

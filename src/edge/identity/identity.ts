@@ -1,7 +1,9 @@
-/** From the identity settings to an authenticator: reads the files they name, and reads them again when they change. */
+/**
+ * Makes an authenticator from the identity settings: reads the files they name, and reads them again when they change.
+ */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import { Authenticator, type Known, type OwnerToken } from "./authenticate.ts";
+import { Authenticator, type KnownCallers, type OwnerToken } from "./authenticate.ts";
 import { tokenProblem, tokenSha256 } from "./bearer.ts";
 import { certificateRules } from "./certificate-rules.ts";
 import { fetchText, type FetchTextLimits } from "./jwt/fetch-text.ts";
@@ -17,12 +19,12 @@ import { WatchedFiles } from "#edge/tls/watched-files.ts";
 
 export type IdentityPorts = {
   readonly clock: Clock;
-  /** Something about keys or files went wrong; what was known before goes on counting. */
+  /** A file or key could not be read; the previous one stays in use. */
   readonly onTrouble: (error: unknown) => void;
-  /** Of the data folder; left out: it has none. */
+  /** The data folder's token; left out: there is none. */
   readonly owner?: OwnerToken | undefined;
   readonly fetchText?: typeof fetchText;
-  /** How often to look whether a file has changed. */
+  /** How often to check whether a file has changed. */
   readonly reloadMs?: number;
 };
 
@@ -58,7 +60,7 @@ async function knownFrom(
   identity: Identity,
   remote: ReadonlyMap<string, KeyRing>,
   owner: OwnerToken | undefined,
-): Promise<Known> {
+): Promise<KnownCallers> {
   const tokens = await Promise.all(identity.tokens.map((token) => readToken(token, identity.tokenSizeMax)));
   const issuers = await Promise.all(
     identity.issuers.map(async (config) => ({ config, keys: await readKeys(config.keys, remote) })),
@@ -72,10 +74,10 @@ async function knownFrom(
   };
 }
 
-/** Whoever owns the data folder owns the node: the Unix socket in it gives the same rights. */
+/** The owner of the data folder owns the node: the Unix socket in the folder gives the same rights. */
 export const ownerGrant = { name: "owner", tenant: allTenants, roles: ["operator"] } as const satisfies Grant;
 
-function anonymousOf(identity: Identity): Known["anonymous"] {
+function anonymousOf(identity: Identity): KnownCallers["anonymous"] {
   const anonymous = identity.anonymous ?? (isThisMachineOnly(identity) ? anonymousDefault : undefined);
   if (!anonymous) return undefined;
   const grant = { name: "anonymous", tenant: anonymous.tenant, roles: anonymous.roles };
@@ -108,7 +110,7 @@ const unknownUrl = (url: string): never => {
   throw new Fault("internal", "read an issuer's keys", { url });
 };
 
-/** Made once, so that what was fetched outlives the change of a file. */
+/** Made once, so that fetched keys survive a change of a file. */
 function remoteKeysOf(identity: Identity, ports: IdentityPorts): ReadonlyMap<string, KeyRing> {
   const rings = identity.issuers.flatMap(({ keys }) => {
     if (keys.kind !== "url") return [];

@@ -1,4 +1,4 @@
-/** A browser is signed in by a link, once, and its session is worth no more than whoever asked for it. */
+/** A link signs a browser in once, and its session has no more rights than the caller that asked for the link. */
 import { deepEqual, equal, match, ok, throws } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
@@ -56,7 +56,7 @@ describe("a link to sign in", () => {
     return cookie.split(";")[0] ?? "";
   }
 
-  test("works once: whoever opens it after that gets nothing", async () => {
+  test("works once: opened again it gives nothing", async () => {
     const { path } = edge.loginLink();
     equal((await ask("/metrics")).status, 403, "without");
     equal((await ask(path, {}, "HEAD")).status, 405, "a look at it does not use it up");
@@ -70,14 +70,14 @@ describe("a link to sign in", () => {
     equal((await ask("/login")).status, 401);
   });
 
-  test("is not to be opened from another page", async () => {
+  test("cannot be opened from another site's page", async () => {
     const { path } = edge.loginLink();
     for (const site of ["cross-site", "same-site"])
       equal((await ask(path, { "sec-fetch-site": site })).status, 403, site);
     equal((await ask(path, { "sec-fetch-site": "none" })).status, 200, "and still works by itself");
   });
 
-  test("is given to whoever proves who they are, and stands for them", async () => {
+  test("is given to callers with credentials, and its session has their rights", async () => {
     const { path } = await opened(owner);
     equal((await ask("/metrics", { cookie: await signedIn(path) })).status, 200);
     const ada = await signedIn((await opened(member)).path);
@@ -91,7 +91,7 @@ describe("a link to sign in", () => {
     equal((await ask("/api/login", { cookie: ada, origin }, "POST")).status, 403, "a session begets no session");
   });
 
-  test("gives a session that pages of other sites cannot use, and that is never taken for anonymous", async () => {
+  test("gives a session that pages of other sites cannot use, and that is never treated as anonymous", async () => {
     const cookie = await signedIn(edge.loginLink().path);
     const status = async (headers: Record<string, string>): Promise<number> =>
       (await ask("/elsewhere", { cookie, ...headers }, "POST")).status;
@@ -132,7 +132,7 @@ describe("sessions", () => {
     ok(!sessions.find(cookie, 0).ok);
   });
 
-  test("are bounded: the oldest of a principal makes way, and nobody can push out others", () => {
+  test("are limited: a principal's oldest one is dropped, and no principal can push out others", () => {
     const sessions = new Sessions(new ManualClock(1_000_000), limits);
     const signIn = (name: string): string =>
       sessions.redeem(sessions.newCode(who(name), Infinity, 0).code, 0)?.cookie ?? "";
@@ -149,7 +149,7 @@ describe("sessions", () => {
     ok(sessions.find(third, 0).ok);
   });
 
-  test("are named by one cookie among others", () => {
+  test("are found by one cookie among others", () => {
     equal(sessionOf(null), undefined);
     equal(sessionOf("a=b; my_millrace_session=x"), undefined);
     equal(sessionOf("a=b; millrace_session=x=; c"), "x=");

@@ -12,7 +12,7 @@ import { sessionCookie, type Sessions } from "./sessions.ts";
 export const loginPath = "/api/login";
 
 export type LoginLink = {
-  /** Behind the node's address. */
+  /** To be appended to the node's address. */
   readonly path: string;
   readonly forMs: number;
 };
@@ -36,9 +36,9 @@ export function createLogin(sessions: Sessions, authenticator: Authenticator, ad
       const judged = await admission.judge(peer, headers, "login.link");
       if (!judged.ok) return refused(judged.refusal);
       const { principal, untilMs } = judged;
-      // A session that could make the next one would never end; and to be anonymous is nothing to hand on.
+      // A session that could make the next one would never end; and anonymous access has nothing to pass on.
       if (principal.proof === "session" || principal.proof === "anonymous")
-        return problem(403, "a link to sign in is given to whoever calls with a token, a JWT or a certificate");
+        return problem(403, "a sign-in link needs a caller with a token, a JWT or a certificate");
       try {
         return Response.json(linkFor(principal, untilMs), { status: 201, headers: { "cache-control": "no-store" } });
       } catch (error) {
@@ -47,7 +47,7 @@ export function createLogin(sessions: Sessions, authenticator: Authenticator, ad
       }
     },
     redeem(peer, { url, headers }) {
-      // Another site's page must not sign this browser in as somebody whom that page chose.
+      // Another site's page must not sign this browser in as a principal of its choice.
       const site = headers.get("sec-fetch-site");
       if (site === "cross-site" || site === "same-site")
         return problem(403, "open this link by itself: paste it into the browser's address bar");

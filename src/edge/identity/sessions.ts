@@ -1,7 +1,7 @@
 /**
- * Browsers that were signed in. A link with a code, which works once and for minutes, gives a browser a cookie, which
- * counts as whoever asked for the link. All of it is in memory: it ends with the process, or when credentials change.
- * Codes and cookies are kept as hashes, and their number is bounded.
+ * Sessions of signed-in browsers. A link with a code, valid once and for minutes, gives a browser a cookie, which has
+ * the rights of the caller that asked for the link. All of it is in memory: it ends with the process, or when
+ * credentials change. Codes and cookies are kept as hashes, and their number is limited.
  */
 import { randomBytes } from "node:crypto";
 import type { Clock } from "#base/clock.ts";
@@ -14,9 +14,9 @@ import { unauthenticated } from "#access/refusal.ts";
 export type SessionLimits = {
   readonly codeMs: number;
   readonly sessionMs: number;
-  /** Of each principal, codes and sessions alike: a new one takes the place of the oldest. */
+  /** Per principal, codes and sessions together: a new one replaces the oldest. */
   readonly eachMax: number;
-  /** Of all together: more are refused. */
+  /** For all together: more are refused. */
   readonly allMax: number;
 };
 
@@ -29,10 +29,10 @@ export const sessionLimitsDefault: SessionLimits = {
 
 type Entry = {
   readonly principal: Principal;
-  /** When the credentials end that the link was asked for with. */
+  /** When the credentials that the link was requested with expire. */
   readonly credentialsUntilMs: number;
   readonly untilMs: number;
-  /** Of the authenticator: when credentials change, nothing that was given before counts. */
+  /** The authenticator's generation: when credentials change, earlier sessions are void. */
   readonly generation: number;
 };
 
@@ -47,7 +47,7 @@ export class Sessions {
     this.#limits = limits;
   }
 
-  /** A code for one sign-in as the principal, whose own credentials end at `untilMs`. */
+  /** A code for one sign-in as the principal, whose own credentials expire at `untilMs`. */
   newCode(
     principal: Principal,
     untilMs: number,
@@ -58,7 +58,7 @@ export class Sessions {
     return { code: secret, forMs };
   }
 
-  /** The cookie's value. Undefined: the code was used, is too old, or never was one. */
+  /** The cookie's value. Undefined: the code was used, is too old, or never existed. */
   redeem(code: string, generation: number): { readonly cookie: string; readonly forMs: number } | undefined {
     const sha256 = tokenSha256(code);
     const entry = this.#live(this.#codes, sha256, generation);
@@ -88,7 +88,10 @@ export class Sessions {
     const own = [...among].filter(([, { principal }]) => principal.name === name && principal.tenant === tenant);
     for (const [key] of own.slice(0, Math.max(0, own.length + 1 - this.#limits.eachMax))) among.delete(key);
     if (among.size >= this.#limits.allMax)
-      throw new Fault("exhausted", "sign a browser in", { sessionsMax: this.#limits.allMax, why: "too many are" });
+      throw new Fault("exhausted", "sign a browser in", {
+        sessionsMax: this.#limits.allMax,
+        why: "too many browsers are signed in",
+      });
     const untilMs = Math.min(nowMs + forMs, about.credentialsUntilMs);
     const secret = randomBytes(32).toString("base64url");
     among.set(tokenSha256(secret), { ...about, untilMs });
@@ -98,7 +101,7 @@ export class Sessions {
 
 const cookieName = "millrace_session";
 
-/** The session that a cookie header names, if it does. Of several, none is believed. */
+/** The session that a cookie header names. If it names several, none is trusted. */
 export function sessionOf(cookie: string | null): string | undefined {
   if (cookie === null || !cookie.includes(cookieName)) return undefined;
   const named = cookie.split(";").flatMap((pair) => {
@@ -108,6 +111,6 @@ export function sessionOf(cookie: string | null): string | undefined {
   return named.length === 0 ? undefined : named.length === 1 ? (named[0] ?? "").slice(0, 200) : "";
 }
 
-/** For no script to read, and for no request that another site's page began. */
+/** No script can read it, and requests that another site's page started do not carry it. */
 export const sessionCookie = (value: string, forMs: number, isTls: boolean): string =>
   `${cookieName}=${value}; Path=/; Max-Age=${Math.floor(forMs / 1_000)}; HttpOnly; SameSite=Strict${isTls ? "; Secure" : ""}`;

@@ -6,10 +6,10 @@ import { principal, type Grant } from "#access/principal.ts";
 
 export type StaticToken = Grant & { readonly sha256: string };
 
-/** Who holds the token with this SHA-256 (small hexadecimal digits), or undefined. */
+/** The principal of the token with this SHA-256 (lower-case hexadecimal), or undefined. */
 export type StaticTokens = (sha256: string) => Identified | undefined;
 
-/** Fault "invalid" when two principals share a token: nobody could tell which of them calls. */
+/** Fault "invalid" when two principals share a token: it would not be clear which of them calls. */
 export function staticTokens(tokens: readonly StaticToken[], proof: "token" | "owner" = "token"): StaticTokens {
   const known = new Map<string, { readonly digest: Buffer; readonly outcome: Identified; readonly name: string }>();
   for (const token of tokens) {
@@ -28,7 +28,7 @@ export function staticTokens(tokens: readonly StaticToken[], proof: "token" | "o
   }
   return (sha256) => {
     const found = known.get(sha256);
-    // The map has found it by a hash of a hash; that it is the same is settled in constant time.
+    // The map found it by a hash of a hash; the final comparison takes constant time.
     if (!found || !timingSafeEqual(Buffer.from(sha256, "hex"), found.digest)) return undefined;
     return found.outcome;
   };

@@ -1,6 +1,6 @@
 /**
- * What was found out about tokens, by their SHA-256. Bounded: when it is full, what was not asked for the longest
- * goes first.
+ * Results of token verification, by the token's SHA-256. Limited: when it is full, the least recently used entry goes
+ * first.
  */
 import type { Clock } from "#base/clock.ts";
 import { stillCounts, type Identified } from "./identified.ts";
@@ -22,7 +22,7 @@ export class VerifiedCache {
     if (!entry) return undefined;
     this.#entries.delete(sha256);
     if (!stillCounts(entry, clock)) return undefined;
-    this.#entries.set(sha256, entry); // a map keeps its order: now it is the youngest
+    this.#entries.set(sha256, entry); // a map keeps its insertion order: now it is the newest
     return entry;
   }
 

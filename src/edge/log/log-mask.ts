@@ -1,4 +1,4 @@
-/** The last line of defence: what looks like a secret does not reach a log, however it got into a text. */
+/** The last line of defence: text that looks like a secret does not reach a log, however it got there. */
 
 const secrets: readonly (readonly [looks: RegExp, shown: string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, "*** (a private key)"],

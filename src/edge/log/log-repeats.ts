@@ -1,4 +1,4 @@
-/** Lets the first few like lines through, counts the rest, and tells the number when the while is over. */
+/** Lets the first few similar lines through, counts the rest, and logs the count at the end of the interval. */
 import type { Clock } from "#base/clock.ts";
 import type { LogLevel } from "./log-level.ts";
 
@@ -49,7 +49,7 @@ export class LogRepeats implements Disposable {
     const known = this.#entries.get(key);
     if (known && nowMs < known.endsMonoMs) return known;
     if (known || this.#entries.size >= kindsMax) this.#end(nowMs);
-    // So many kinds at once are no kinds any more: reasons were made up. They are told together.
+    // Too many different kinds: their reasons are generated. Count them together.
     const full = this.#entries.size >= kindsMax;
     const shared: LogKind = { level: kind.level, event: "other events", reason: undefined };
     const entry = full ? this.#entries.get(shared.level) : undefined;
@@ -59,7 +59,7 @@ export class LogRepeats implements Disposable {
     return made;
   }
 
-  /** One timer, and only while something is untold. */
+  /** One timer, and only while there is a count to log. */
   #arm(): void {
     this.#cancel ??= this.#clock.after(this.#limits.repeatsWithinMs, () => {
       this.#cancel = undefined;

@@ -1,4 +1,4 @@
-/** Where lines go. A reader that does not keep up loses lines, is told how many, and never fills the memory. */
+/** Where lines go. If the reader is too slow, lines are dropped and their number is logged; memory stays bounded. */
 import type { Writable } from "node:stream";
 
 export function streamSink(

@@ -40,14 +40,14 @@ describe("the log", () => {
     );
   });
 
-  test("writes known fields of their own type only, whatever it is given (L1)", () => {
+  test("writes only known fields with their own type, whatever it is given (L1)", () => {
     const { log, told } = rig();
     const forced = { authorization: `Bearer ${token}`, password: "x", tenant: { token }, bytes: "many", count: NaN };
     log.info("forced", forced as unknown as LogFields);
     deepEqual(told(), [{ at: "2026-11-15T00:00:00.000Z", level: "info", event: "forced" }]);
   });
 
-  test("describes an error with its causes, and without what looks like a secret (L1)", () => {
+  test("describes an error with its causes, and masks what looks like a secret (L1)", () => {
     const { log, lines } = rig();
     const cause = new Error(`connect postgres://ada:hunter2@db.example/x with Bearer ${token}`);
     log.error("failed", { error: new Fault("unavailable", "append", { shard: 7 }, cause) });
@@ -57,7 +57,7 @@ describe("the log", () => {
     match(lines[1] ?? "", /"error":"object"/);
   });
 
-  test("bounds a line, and says that it did (L2)", () => {
+  test("limits the length of a line, and says so (L2)", () => {
     const { log, lines } = rig({ lineLengthMax: 300 });
     log.info("long", { method: "m".repeat(100_000), tenant: "t".repeat(100), file: "f".repeat(400), count: 7 });
     const line = lines[0] ?? "";
@@ -78,7 +78,7 @@ describe("the log", () => {
     );
   });
 
-  test("tells the first few like lines, and then how many more there were (L2)", async () => {
+  test("writes the first few similar lines, and then how many more there were (L2)", async () => {
     const { log, clock, told } = rig({ repeatsMax: 2, repeatsWithinMs: 1_000 });
     for (let call = 0; call < 1_000; call += 1) log.warn("refused", { reason: "token-expired", address: `${call}` });
     log.warn("refused", { reason: "token-unknown" });
@@ -96,7 +96,7 @@ describe("the log", () => {
     equal(clock.pending, 0);
   });
 
-  test("starts anew after a while, without a timer for what was told in full", async () => {
+  test("starts again after the interval, without a timer if nothing was dropped", async () => {
     const { log, clock, told } = rig({ repeatsMax: 1, repeatsWithinMs: 1_000 });
     log.info("tick");
     equal(clock.pending, 0);
@@ -105,7 +105,7 @@ describe("the log", () => {
     equal(told().length, 2);
   });
 
-  test("keeps few kinds in mind, however many reasons are made up (L2)", async () => {
+  test("remembers few kinds, however many reasons are generated (L2)", async () => {
     const { log, clock, told } = rig({ repeatsMax: 1, repeatsWithinMs: 1_000 });
     for (let at = 0; at < 10_000; at += 1) log.warn("refused", { reason: `made-up-${at}` });
     ok(told().length <= 502);
@@ -113,7 +113,7 @@ describe("the log", () => {
     match(JSON.stringify(told().at(-1)), /other events \(more like this\)","count":9499/);
   });
 
-  test("tells what is untold when it is closed", () => {
+  test("writes outstanding counts when it is closed", () => {
     const { log, clock, told } = rig({ repeatsMax: 1 });
     log.info("tick");
     log.info("tick");
@@ -124,7 +124,7 @@ describe("the log", () => {
 });
 
 describe("what looks like a secret", () => {
-  test("is masked wherever it stands", () => {
+  test("is masked wherever it occurs", () => {
     const cases: readonly (readonly [string, string])[] = [
       [`authorization: Bearer ${token}`, "authorization: Bearer *** (a token)"],
       ["Basic YWRhOmh1bnRlcjI=", "Basic ***"],
@@ -139,7 +139,7 @@ describe("what looks like a secret", () => {
     for (const [text, shown] of cases) equal(withoutSecrets(text), shown);
   });
 
-  test("is nothing that people need", () => {
+  test("ordinary text is not masked", () => {
     for (const text of [
       "the bearer token is not known here",
       "read a token: invalid (name=ci file=/etc/millrace/ci.token)",
@@ -150,7 +150,7 @@ describe("what looks like a secret", () => {
 });
 
 describe("a sink", () => {
-  test("drops lines when its reader does not keep up, and says how many", () => {
+  test("drops lines when its reader is too slow, and says how many", () => {
     const written: string[] = [];
     const stream = { writableLength: 0, write: (line: string) => written.push(line) > 0 };
     const sink = streamSink(stream, { backlogBytesMax: 10 });

@@ -1,16 +1,17 @@
 /**
  * Structured logs, one JSON object per line.
  *
- * L1. Only the fields of the table below are ever written, each with its own type: there is none for a header, a body
- *     or a token, so none can be logged by mistake. Free text is searched for what looks like a secret besides.
- * L2. A line is bounded, and so is the number of like lines in a while: the rest is told as a number.
+ * L1. Only the fields of the table below are ever written, each with its own type: there is no field for a header, a
+ * body or a token, so none can be logged by mistake. Free text is also searched for what looks like a secret.
+ * L2. The length of a line is limited, and so is the number of similar lines in an interval: the rest is logged as a
+ * count.
  */
 import type { Clock } from "#base/clock.ts";
 import { logLevels, type LogLevel } from "./log-level.ts";
 import { withoutSecrets } from "./log-mask.ts";
 import { LogRepeats } from "./log-repeats.ts";
 
-/** Every field there is. `error` is described with its causes; the others are written as they are. */
+/** All fields. `error` is described with its causes; the others are written as they are. */
 export const logFields = {
   tenant: "text",
   principal: "text",
@@ -44,7 +45,7 @@ export type LogFields = {
 
 export type LogSettings = {
   readonly level: LogLevel;
-  /** At most this many like lines within `repeatsWithinMs`; like are lines with the same event and reason. */
+  /** At most this many similar lines within `repeatsWithinMs`; lines are similar if event and reason are equal. */
   readonly repeatsMax: number;
   readonly repeatsWithinMs: number;
   readonly lineLengthMax: number;
@@ -64,7 +65,7 @@ export class Log implements Disposable {
   readonly #repeats: LogRepeats;
   readonly #threshold: number;
 
-  /** `write` gets whole lines, with their ends. */
+  /** `write` gets whole lines, with line ends. */
   constructor(write: (line: string) => void, clock: Clock, settings: Partial<LogSettings> = {}) {
     this.#settings = { ...logDefaults, ...settings };
     this.#threshold = logLevels.indexOf(this.#settings.level);
@@ -91,7 +92,7 @@ export class Log implements Disposable {
     this.#log("error", event, fields);
   }
 
-  /** Tells what is still untold. */
+  /** Logs outstanding counts. */
   [Symbol.dispose](): void {
     this.#repeats[Symbol.dispose]();
   }
@@ -123,7 +124,7 @@ export class Log implements Disposable {
 const textLengthMax = 500;
 const cutNote = ',"cut":true\n';
 
-/** Undefined for what is not of the field's type, whatever a caller may have passed (L1). */
+/** Undefined for a value that does not have the field's type, whatever a caller passed (L1). */
 function fieldValue(kind: keyof FieldTypes, value: unknown): string | number | undefined {
   if (value === undefined) return undefined;
   switch (kind) {
@@ -136,7 +137,7 @@ function fieldValue(kind: keyof FieldTypes, value: unknown): string | number | u
   }
 }
 
-/** Cut before it is searched, so that the cost is bounded, and with a margin, so that no secret is cut in half. */
+/** Cut before it is searched, to limit the cost, but with a margin, so that no secret is cut in half. */
 function text(value: string, lengthMax = textLengthMax): string {
   const shown = withoutSecrets(value.slice(0, 4 * lengthMax));
   return shown.length > lengthMax || value.length > 4 * lengthMax ? `${shown.slice(0, lengthMax - 1)}…` : shown;

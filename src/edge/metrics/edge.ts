@@ -1,10 +1,10 @@
-/** What the edge counts: one table, and handles that are bound before the first call. */
+/** The edge's metrics: one table, and handles that are bound before the first call. */
 import type { Family, MetricsRegistry } from "./registry.ts";
 import type { Counter, Histogram } from "./series.ts";
-import { closeReasons, placeStates, type CloseReason, type PlaceState } from "#edge/port/places.ts";
+import { closeReasons, slotStates, type CloseReason, type SlotState } from "#edge/port/connection-slots.ts";
 import { unauthenticatedReasons, type Refusal } from "#access/refusal.ts";
 
-/** In seconds: from what a synchronous call takes to what a long poll waits. */
+/** In seconds: from the time of a synchronous call to that of a long poll. */
 const latencyBounds = [
   0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ] as const;
@@ -48,7 +48,7 @@ export const edgeMetricTable = {
       "Open connections: silent (no call yet), stranger (calls that need no credentials), anonymous, known " +
       "(by its credentials).",
     labels: ["state"],
-    seriesMax: placeStates.length,
+    seriesMax: slotStates.length,
   },
   connectionsClosed: {
     name: "millrace_edge_connections_closed_total",
@@ -70,7 +70,9 @@ export const edgeMetricTable = {
   },
 } as const;
 
-/** Of one method, bound when it is registered. Calls to methods that do not exist share those of one called `other`. */
+/**
+ * Metrics of one method, bound when it is registered. Calls to unknown methods share those of a method called `other`.
+ */
 export class MethodMetrics {
   readonly #calls: Family<Counter>;
   readonly #method: string;
@@ -90,7 +92,7 @@ export class MethodMetrics {
     this.sent = families.sent.with(method);
   }
 
-  /** `code` is one of few: a gRPC status by name, or an HTTP status. */
+  /** `code` is one of few: the name of a gRPC status, or an HTTP status. */
   ended(code: string, seconds: number): void {
     (this.#byCode.get(code) ?? this.#bind(code)).add();
     this.#seconds.observe(seconds);
@@ -114,9 +116,9 @@ export type EdgeMetrics = {
   closed(reason: CloseReason): void;
 };
 
-/** What is looked up when somebody asks for the metrics. */
+/** Values that are looked up when the metrics are read. */
 export type EdgeGauges = {
-  readonly connections: () => Readonly<Record<PlaceState, number>>;
+  readonly connections: () => Readonly<Record<SlotState, number>>;
   readonly certificateExpiresAtMs?: () => number;
 };
 
@@ -137,8 +139,8 @@ export function edgeMetrics(registry: MetricsRegistry, gauges: EdgeGauges): Edge
   const expires = registry.gauge(table.certificateExpires).with();
   registry.beforeText(() => {
     const counted = gauges.connections();
-    open.set(placeStates.reduce((sum, state) => sum + counted[state], 0));
-    for (const state of placeStates) byState.with(state).set(counted[state]);
+    open.set(slotStates.reduce((sum, state) => sum + counted[state], 0));
+    for (const state of slotStates) byState.with(state).set(counted[state]);
     expires.set((gauges.certificateExpiresAtMs?.() ?? 0) / 1_000);
   });
   const byReason = new Map<string, Counter>(

@@ -40,7 +40,7 @@ open -1.5
     ]);
   });
 
-  test("write numbers that are none as Prometheus does", () => {
+  test("write NaN and infinities as Prometheus does", () => {
     const registry = new MetricsRegistry();
     const gauge = registry.gauge({ name: "g", help: "", labels: ["l"] });
     for (const value of [Infinity, -Infinity, NaN, -0, 1e21, 0.1]) gauge.with(String(value)).set(value);
@@ -50,7 +50,7 @@ open -1.5
     );
   });
 
-  test("count in ranges, cumulative only when they are read", () => {
+  test("count in ranges, made cumulative only when they are read", () => {
     const registry = new MetricsRegistry();
     const histogram = registry.histogram({ name: "h", help: "", labels: ["m"], bounds: [0.25, 1, 4] }).with("x");
     for (const value of [0.25, 0.5, 1, 2, 8, NaN]) histogram.observe(value);
@@ -70,7 +70,7 @@ open -1.5
     deepEqual(samples(bare.text()), ['h_bucket{le="1"} 0', 'h_bucket{le="+Inf"} 1', "h_sum 3", "h_count 1"]);
   });
 
-  test("have no more series than they may: the rest is `other`", () => {
+  test("have a limited number of series: the rest is `other`", () => {
     const registry = new MetricsRegistry();
     const family = registry.counter({ name: "c_total", help: "", labels: ["a", "b"], seriesMax: 3 });
     for (let caller = 0; caller < 10_000; caller += 1) family.with(`caller-${caller}`, "x").add();
@@ -92,7 +92,7 @@ open -1.5
     ok(registry.text().length < 400);
   });
 
-  test("a counter never shrinks", () => {
+  test("a counter never decreases", () => {
     const counter = new MetricsRegistry().counter({ name: "c_total", help: "" }).with();
     counter.add(5);
     counter.add(-3);
@@ -100,7 +100,7 @@ open -1.5
     equal(counter.value, 5);
   });
 
-  test("are described without mistakes, or not at all", () => {
+  test("with an invalid description are refused", () => {
     const registry = new MetricsRegistry();
     registry.gauge({ name: "taken", help: "" });
     const two = registry.gauge({ name: "two", help: "", labels: ["a", "b"] });
@@ -150,7 +150,7 @@ describe("the edge's metrics", () => {
     match(registry.text(), /^millrace_edge_connections_open 0$/m);
   });
 
-  test("stay bounded when methods and codes are made up", () => {
+  test("stay bounded when callers invent methods and codes", () => {
     const registry = new MetricsRegistry();
     const edge = edgeMetrics(registry, { connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }) });
     for (let at = 0; at < 5_000; at += 1) {
@@ -166,7 +166,7 @@ describe("the edge's metrics", () => {
 });
 
 describe("the process's metrics", () => {
-  test("are what the process reads of itself", () => {
+  test("are what the process measures of itself", () => {
     const registry = new MetricsRegistry();
     using _stop = processMetrics(registry);
     const value = (name: string): number =>

@@ -1,4 +1,4 @@
-/** What the process as a whole uses, looked up when somebody asks for the metrics. */
+/** What the process as a whole uses, looked up when the metrics are read. */
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import type { MetricsRegistry } from "./registry.ts";
 
@@ -10,11 +10,11 @@ export type ProcessReading = {
   readonly externalBytes: number;
   readonly startedAtSeconds: number;
   readonly loopBusySeconds: number;
-  /** Since the reading before. */
+  /** Since the previous reading. */
   readonly loopDelaySeconds: { readonly p50: number; readonly p99: number; readonly max: number };
 };
 
-/** `read` is left to tests; whoever disposes of it stops the sampling of the event loop. */
+/** `read` is for tests; disposing of the result stops the sampling of the event loop. */
 export function processMetrics(registry: MetricsRegistry, read?: () => ProcessReading): Disposable {
   const sampler = read === undefined ? processReader() : undefined;
   const reading = read ?? sampler?.read;
@@ -54,13 +54,13 @@ export function processMetrics(registry: MetricsRegistry, read?: () => ProcessRe
   return { [Symbol.dispose]: () => sampler?.stop() };
 }
 
-/** Each sample wakes the node: at fifty a second that was most of what an idle one did. */
+/** Each sample wakes the node: at fifty a second that was most of an idle node's work. */
 const resolutionMs = 100;
 
 function processReader(): { readonly read: () => ProcessReading; readonly stop: () => void } {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs });
   delays.enable();
-  // A sample is the time between two ticks of a timer, so the time that was asked for is taken off.
+  // A sample is the time between two timer ticks, so subtract the requested interval.
   const late = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - resolutionMs / 1e3) || 0;
   return {
     stop: () => void delays.disable(),

@@ -1,6 +1,6 @@
 /**
- * Metrics by name, each a family of series told apart by labels. Labels come from callers, so the number of series is
- * bounded: whatever does not fit is counted together, under `other`.
+ * Metrics by name, each a family of series distinguished by labels. Labels come from callers, so the number of series
+ * is limited: the rest is counted together, under `other`.
  */
 import { assert } from "#base/assert.ts";
 import { Counter, Gauge, Histogram } from "./series.ts";
@@ -10,11 +10,11 @@ export type MetricDescription = {
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly string[];
-  /** How many series there may be besides `other`; 500 if left out. */
+  /** The most series besides `other`; 500 if left out. */
   readonly seriesMax?: number;
 };
 
-/** A metric whose series are bound with `with`, before they are needed where that is possible. */
+/** A metric whose series are bound with `with`, ahead of time where possible. */
 export type Family<Series> = {
   with(...labelValues: readonly string[]): Series;
 };
@@ -36,12 +36,12 @@ export class MetricsRegistry {
     return this.#add(description, "histogram", () => new Histogram(description.bounds));
   }
 
-  /** Called before the text is put together, for what is looked up then rather than counted all the time. */
+  /** Called before the text is made, for values that are looked up then. */
   beforeText(look: () => void): void {
     this.#beforeText.push(look);
   }
 
-  /** All of it, or without what was counted for other tenants than this one. */
+  /** All metrics, or all but those counted for tenants other than this one. */
   text(tenant?: string): string {
     for (const look of this.#beforeText) look();
     let text = "";
@@ -69,7 +69,7 @@ class BoundedFamily<Series extends Counter | Gauge | Histogram> implements Famil
   readonly #kind: string;
   readonly #make: () => Series;
   readonly #seriesMax: number;
-  /** By the text of the labels, which is what tells them apart and what is shown. */
+  /** By the text of the labels, which identifies a series and is what is shown. */
   readonly #series = new Map<string, Series>();
 
   constructor(description: MetricDescription, kind: string, make: () => Series) {
@@ -80,7 +80,7 @@ class BoundedFamily<Series extends Counter | Gauge | Histogram> implements Famil
     this.#seriesMax = description.seriesMax ?? 500;
     for (const label of this.#labels)
       assert(/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(label) && label !== "le", `not a label's name: ${label}`);
-    if (this.#labels.length === 0) this.with(); // a metric without labels is there from the start, as 0
+    if (this.#labels.length === 0) this.with(); // a metric without labels exists from the start, as 0
   }
 
   with(...labelValues: readonly string[]): Series {

@@ -1,12 +1,15 @@
-/** What is counted. A series is bound once, at start or on first sight; an observation is then a few additions. */
+/**
+ * Counters, gauges and histograms. A series is bound once, at start or on first use; an observation is then a few
+ * additions.
+ */
 import { assert } from "#base/assert.ts";
 
-/** Only grows. */
+/** Never decreases. */
 export class Counter {
   value = 0;
 
   add(by = 1): void {
-    if (by >= 0) this.value += by; // a counter that shrinks would be read as a restart
+    if (by >= 0) this.value += by; // a counter that decreases would be read as a restart
   }
 }
 

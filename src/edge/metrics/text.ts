@@ -1,4 +1,4 @@
-/** The text form that Prometheus reads, version 0.0.4. */
+/** Prometheus's text format, version 0.0.4. */
 import type { Histogram } from "./series.ts";
 
 export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,4 +1,4 @@
-/** From what a call brings along to the principal that handlers see; the same for gRPC and for HTTP. */
+/** From the credentials of a call to the principal that handlers see; the same for gRPC and HTTP. */
 import type { Clock } from "#base/clock.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Authenticator, TaskVerdict } from "#edge/identity/authenticate.ts";
@@ -40,7 +40,7 @@ export class Admission {
     this.#tasks = tasks;
   }
 
-  /** Whether nothing speaks for the caller but that it is on this machine. */
+  /** Whether the only thing known about the caller is that it is on this machine. */
   isUnproven({ address, tls }: Peer, authorization: string | null): boolean {
     return (
       this.#authenticator.trustsItsMachine && tls === undefined && authorization === null && isLoopbackHost(address)
@@ -60,8 +60,8 @@ export class Admission {
   }
 
   /**
-   * Who sent a request over plain HTTP: by its token or, where it has none, by the session of its browser. Whether a
-   * page of another site had it sent is judged before (http/cross-site.ts).
+   * The sender of a request over plain HTTP: by its token or, without one, by its browser session. Whether a page of
+   * another site sent it is checked before (http/cross-site.ts).
    */
   identifyRequest(
     peer: Peer,
@@ -73,7 +73,7 @@ export class Admission {
     return accepted(this.#sessions.find(session, this.#authenticator.generation), peer);
   }
 
-  /** The principal, for gRPC. Where nobody has to be known for the action, somebody unknown is let in as undefined. */
+  /** The principal, for gRPC. For an action that needs no identity an unknown caller is admitted as undefined. */
   admit(peer: Peer, authorization: string | undefined, action: Action): Admitted | Promise<Admitted> {
     const known = this.identify(peer, authorization);
     return known instanceof Promise ? known.then((later) => this.#judged(later, action)) : this.#judged(known, action);
@@ -88,15 +88,15 @@ export class Admission {
     return known.principal;
   }
 
-  /** Who asks over plain HTTP, if they may do it: in all tenants, for what is a tenant's. */
-  async judge(peer: Peer, headers: Headers, action: Action): Promise<Judged> {
+  /** The caller over plain HTTP, if it may do this: for an action on a tenant's data, in all tenants. */
+  async judge(peer: Peer, headers: Headers, action: Action): Promise<AdmissionResult> {
     const known = await this.identifyRequest(peer, headers);
     if (!known.ok) return known;
     const judged = authorize(known.principal, action);
     return judged.ok ? known : judged;
   }
 
-  /** Throws unless the principal may do it there. */
+  /** Throws unless the principal may do it in this tenant. */
   require(principal: Admitted, action: Action, tenant?: string): void {
     const judged = authorize(principal, action, tenant);
     if (!judged.ok) throw this.error(judged.refusal);
@@ -109,14 +109,14 @@ export class Admission {
   }
 }
 
-export type Judged =
+export type AdmissionResult =
   | { readonly ok: true; readonly principal: Principal; readonly untilMs: number }
   | { readonly ok: false; readonly refusal: Refusal };
 
 export type Admitted = Principal | undefined;
 
-/** Tells the connection's place who is on it. */
-function accepted(known: Identified, { place }: Peer): Identified {
-  if (known.ok) place?.accepted(known.principal);
+/** Tells the connection's slot who is on it. */
+function accepted(known: Identified, { slot }: Peer): Identified {
+  if (known.ok) slot?.accepted(known.principal);
   return known;
 }

@@ -21,7 +21,7 @@ const skip =
     ? "needs chromium: it is not installed"
     : certificate === undefined && "needs openssl: no certificate can be made";
 
-test("Chromium speaks HTTP/2 over TLS with us", { skip, timeout: 60_000 }, async () => {
+test("Chromium speaks HTTP/2 over TLS with the node", { skip, timeout: 60_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-browser-"));
   const files = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") };
   writeFileSync(files.certificate, certificate?.cert ?? "");
@@ -48,7 +48,7 @@ test("Chromium speaks HTTP/2 over TLS with us", { skip, timeout: 60_000 }, async
   }
 });
 
-/** The page as the browser has it. */
+/** The page as the browser shows it. */
 function shown(program: string, url: string, folder: string): Promise<string> {
   const flags = [
     "--headless",

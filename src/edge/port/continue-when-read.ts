@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /**
- * A client that says `expect: 100-continue` holds its body back until it is asked for: so it is asked when somebody
- * begins to read it, and not at all when the request is refused for who sends it or how long it is.
+ * A client that sends `expect: 100-continue` holds its body back until it is asked for. It is asked when a handler
+ * begins to read, and not at all if the request is refused because of its sender or its length.
  */
 export function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
   const read = request._read.bind(request);

@@ -11,7 +11,7 @@ import { Log } from "#edge/log/log.ts";
 const site = "http://127.0.0.1:8980/api/builds";
 const evil = "http://evil.example:8980/api/builds";
 
-/** What is asked, of which address, from which page, proven or not: may it pass? */
+/** Method, address, origin of the page, with credentials or not: may it pass? */
 const cases: readonly (readonly [string, string, string | null, boolean, boolean])[] = [
   ["POST", site, null, true, true],
   ["POST", site, "http://127.0.0.1:8980", true, true],
@@ -34,7 +34,7 @@ for (const [method, url, origin, isUnproven, passes] of cases)
   test(`${method} ${url} from ${origin ?? "no page"}, ${isUnproven ? "un" : ""}proven: ${passes}`, () =>
     equal(crossSiteProblem({ method, url, origin, isUnproven }) === undefined, passes));
 
-/** With a browser's session: what is asked, from which page: may it pass? */
+/** With a browser session: method, origin of the page: may it pass? */
 const inSession: readonly (readonly [string, string | null, boolean])[] = [
   ["POST", "http://127.0.0.1:8980", true],
   ["POST", null, false],
@@ -80,7 +80,7 @@ test("another site's page cannot make a node that trusts its machine do anything
     equal(await status("POST", {}), 200);
     equal(await status("POST", { origin: `http://127.0.0.1:${port}` }), 200);
     equal(await status("POST", { origin: "https://evil.example", "content-type": "text/plain" }), 403);
-    // Where callers have to prove who they are, it is no matter by which name they call.
+    // If callers must show credentials, the host name they use does not matter.
     equal(await status("GET", { host: `evil.example:${port}` }), tokens.length === 0 ? 403 : 200);
     equal(await status("GET", { host: "cache.example", authorization: `Bearer ${secret}` }), 200);
     await edge.close();

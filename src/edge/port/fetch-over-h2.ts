@@ -1,11 +1,11 @@
-/** Web-standard handlers (Request in, Response out) over our HTTP/2, the same that HTTP/1.1 runs. */
+/** Web-standard handlers (Request in, Response out) over our HTTP/2; HTTP/1.1 runs the same handlers. */
 import type { HeaderList } from "#h2/hpack/header-list.ts";
 import { PulledStream } from "#h2/connection/pulled-stream.ts";
 import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
 
 export type FetchHandler = (request: Request) => Response | Promise<Response>;
 
-/** Of HTTP/1.1 alone: HTTP/2 has no such fields (RFC 9113 section 8.2.2). */
+/** Fields of HTTP/1.1 only: HTTP/2 does not have them (RFC 9113 section 8.2.2). */
 const hopFields: ReadonlySet<string> = new Set(["connection", "keep-alive", "transfer-encoding", "upgrade"]);
 
 export function serveFetch(
@@ -17,7 +17,7 @@ export function serveFetch(
 ): StreamHandler {
   const pulled = new PulledStream(stream, ended);
   void answer(pulled, headers, ended, handle).catch((error: unknown) => {
-    // A caller that has gone is no failure of ours.
+    // A caller that has disconnected is not a failure of ours.
     if (!pulled.signal.aborted) failed(error);
     if (stream.isOpen) stream.reset();
   });
@@ -25,7 +25,7 @@ export function serveFetch(
 }
 
 async function answer(pulled: PulledStream, headers: HeaderList, ended: boolean, handle: FetchHandler): Promise<void> {
-  // What came together is read together first: a request that is called off at once is not even made.
+  // Read all frames that arrived together first: a request that is cancelled at once is then never started.
   await Promise.resolve();
   if (!pulled.stream.isOpen) return;
   const response = await handle(requestOf(pulled, headers, ended));

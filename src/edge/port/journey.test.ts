@@ -1,4 +1,4 @@
-// All of it together: a TLS server from files, callers that prove themselves in different ways, the policy, metrics.
+// All parts together: a TLS server from files, callers with different credentials, the policy, metrics.
 import { deepEqual, match } from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
@@ -21,7 +21,7 @@ import { authorize, type Action } from "#access/policy.ts";
 import { Tls } from "#edge/tls/tls-config.ts";
 import { loadTls, tlsServerOptions } from "#edge/tls/tls-files.ts";
 
-test("a call is met by TLS, identity, policy and metrics, in that order", async () => {
+test("a call passes TLS, identity, policy and metrics, in that order", async () => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-edge-"));
   const authority = testAuthority();
   const node = authority.issue({ cn: "node", ip: ["127.0.0.1"] });
@@ -56,7 +56,7 @@ test("a call is met by TLS, identity, policy and metrics, in that order", async 
   const registry = new MetricsRegistry();
   const metrics = edgeMetrics(registry, { connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }) });
 
-  // The smallest protocol there is: "<action> <tenant> <authorization>", answered by who it was, or why not.
+  // A minimal protocol: "<action> <tenant> <authorization>", answered with the principal, or with the refusal.
   const server = createServer({ ...tlsServerOptions(tls), ...(await loadTls(tls)).context }, (socket) => {
     const address = socket.remoteAddress ?? "";
     const caller = new Caller(identity.authenticator, clock, { certificate: readPeerCertificate(socket), address });

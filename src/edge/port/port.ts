@@ -1,6 +1,6 @@
 /**
- * One port for everything: gRPC and HTTP/2, HTTP/1.1, and what HTTP/1.1 is upgraded to. In clear the first bytes tell
- * which it is; over TLS the handshake does.
+ * One port for all protocols: gRPC and HTTP/2, HTTP/1.1, and what HTTP/1.1 is upgraded to. Without TLS the first bytes
+ * tell which it is; with TLS the handshake does.
  */
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
@@ -12,18 +12,18 @@ import type { H2Limits } from "#h2/connection/limits.ts";
 import { listening } from "#h2/server.ts";
 import { H2Socket } from "#h2/socket.ts";
 import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
-import type { CloseReason, Place, Places } from "./places.ts";
+import type { CloseReason, ConnectionSlot, ConnectionSlots } from "./connection-slots.ts";
 import { sniff } from "./sniff.ts";
 
-/** What is known of a connection, for whoever asks who is calling. */
+/** What is known of a connection, for authentication. */
 export type Peer = {
   readonly address: string;
-  /** Both ends of the connection; undefined where it is gone already. */
+  /** Both ends of the connection; undefined if it is gone already. */
   readonly ends?: ConnectionEnds | undefined;
   /** TLS: the client may have shown a certificate. */
   readonly tls: TLSSocket | undefined;
-  /** Told who is accepted on the connection. */
-  readonly place?: Place | undefined;
+  /** Is told who is accepted on the connection. */
+  readonly slot?: ConnectionSlot | undefined;
 };
 
 export type ConnectionEnds = {
@@ -43,58 +43,61 @@ export type PortOptions = {
   readonly host: string;
   readonly port: number;
   readonly clock: Clock;
-  /** Certificate and key; without them the port speaks in clear. */
+  /** Certificate and key; without them the port does not use TLS. */
   readonly tls?: TlsOptions;
   readonly onRequest: (stream: Stream, headers: HeaderList, ended: boolean, peer: Peer) => StreamHandler;
   /** Does not listen by itself: connections are handed to it. */
   readonly http1: HttpServer;
   readonly h2?: Partial<H2Limits>;
-  /** Who may hold a connection; shared by all ports of a node. */
-  readonly places: Places;
+  /** Limits on connections; shared by all ports of a node. */
+  readonly slots: ConnectionSlots;
   readonly accepted?: (protocol: "h2" | "http/1.1") => void;
   readonly report?: (doing: string, error: unknown) => void;
 };
 
 export type Port = {
   readonly port: number;
-  /** New handshakes are made with these. */
+  /** For new handshakes. */
   setSecureContext(options: TlsOptions): void;
-  /** Takes no more connections, lets what runs come to its end, then stops. */
+  /** Accepts no more connections, lets running calls end, then stops. */
   close(): Promise<void>;
 };
 
 const politely = "the connection made no call, or there are too many; connect again when you have one";
 
-/** More than this above the limit is turned away by the system: sockets that are being closed still count there. */
+/**
+ * The system refuses connections when there are this many above the limit: sockets that are being closed still count
+ * there.
+ */
 const closingMax = 1_000;
 
 export async function openPort(options: PortOptions): Promise<Port> {
-  const { host, port, clock, http1, tls, places, report } = options;
-  const held = new Set<Held>();
-  /** TLS: handshakes that are under way, by the client's address and port. */
-  const shaking = new Map<string, Held>();
+  const { host, port, clock, http1, tls, slots, report } = options;
+  const held = new Set<HeldConnection>();
+  /** TLS: handshakes in progress, by the client's address and port. */
+  const shaking = new Map<string, HeldConnection>();
 
-  function hold(socket: Socket): Held {
-    const mine = new Held(socket, places);
+  function hold(socket: Socket): HeldConnection {
+    const mine = new HeldConnection(socket, slots);
     held.add(mine);
     socket.once("close", () => drop(mine));
     return mine;
   }
 
-  function drop(mine: Held): void {
+  function drop(mine: HeldConnection): void {
     held.delete(mine);
-    mine.place.free();
+    mine.slot.free();
   }
 
-  function adoptHttp1(mine: Held): void {
+  function adoptHttp1(mine: HeldConnection): void {
     options.accepted?.("http/1.1");
     const { socket } = mine;
     peers.set(socket, mine.peer(tls !== undefined));
     http1.emit("connection", socket);
-    socket.resume(); // it was paused while its first bytes were looked at
+    socket.resume(); // it was paused while its first bytes were read
   }
 
-  function adoptH2(mine: Held, firstBytes?: Buffer): void {
+  function adoptH2(mine: HeldConnection, firstBytes?: Buffer): void {
     options.accepted?.("h2");
     const peer = mine.peer(tls !== undefined);
     mine.h2 = new H2Socket(mine.socket, {
@@ -112,9 +115,9 @@ export async function openPort(options: PortOptions): Promise<Port> {
     });
   }
 
-  function adopt(mine: Held): void {
+  function adopt(mine: HeldConnection): void {
     const { socket } = mine;
-    // Whoever takes the socket over listens too; until then a reset must not be anybody's surprise.
+    // The socket's later owner listens too; until then a reset must not crash the process.
     socket.on("error", () => {});
     if (tls && (socket as TLSSocket).alpnProtocol === "h2") return adoptH2(mine);
     if (tls && (socket as TLSSocket).alpnProtocol === "http/1.1") return adoptHttp1(mine);
@@ -126,10 +129,10 @@ export async function openPort(options: PortOptions): Promise<Port> {
     });
   }
 
-  /** The TLS server has its own socket for a connection that was taken in by another. */
+  /** The TLS server has its own socket object for a connection that another server accepted. */
   function adoptSecure(socket: TLSSocket): void {
     const mine = shaking.get(endOf(socket));
-    if (!mine || mine.place.isFreed) return void socket.destroy();
+    if (!mine || mine.slot.isFreed) return void socket.destroy();
     shaking.delete(endOf(socket));
     mine.socket = socket;
     socket.once("close", () => drop(mine));
@@ -146,7 +149,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
   const server: Server = tls
     ? createTlsServer({ ALPNProtocols: ["h2", "http/1.1"], ...tls }, adoptSecure).prependListener("connection", shake)
     : createServer({ noDelay: true }, (socket) => adopt(hold(socket)));
-  server.maxConnections = places.limits.max + closingMax;
+  server.maxConnections = slots.limits.max + closingMax;
   return {
     port: await listening(server, host, port),
     setSecureContext: (next) => {
@@ -164,32 +167,32 @@ export async function openPort(options: PortOptions): Promise<Port> {
 
 const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** A connection and its place. */
-class Held {
-  readonly place: Place;
+/** A connection and its slot. */
+class HeldConnection {
+  readonly slot: ConnectionSlot;
   readonly #address: string;
   readonly #ends: ConnectionEnds | undefined;
-  /** Calls that came with the bytes that told which protocol it is. */
+  /** Calls that came with the bytes that identified the protocol. */
   #firstCalls = 0;
   socket: Socket;
   h2: H2Socket | undefined;
 
-  constructor(socket: Socket, places: Places) {
+  constructor(socket: Socket, slots: ConnectionSlots) {
     this.socket = socket;
     this.#address = socket.remoteAddress ?? "";
     this.#ends = endsOf(socket);
-    this.place = places.take(this.#address, this);
+    this.slot = slots.take(this.#address, this);
   }
 
   peer(isTls: boolean): Peer {
     const tls = isTls ? (this.socket as TLSSocket) : undefined;
-    return { address: this.#address, ends: this.#ends, tls, place: this.place };
+    return { address: this.#address, ends: this.#ends, tls, slot: this.slot };
   }
 
   /** An HTTP/2 request has come. */
   called(): void {
     if (!this.h2) this.#firstCalls += 1;
-    this.place.called();
+    this.slot.called();
   }
 
   calls(): number {
@@ -218,6 +221,6 @@ export const http1CallsOn = (socket: Socket): number => http1Calls.get(socket) ?
 /** An HTTP/1.1 request has come, with all its headers. */
 export function countHttp1Call({ socket }: IncomingMessage, response: ServerResponse): void {
   http1Calls.set(socket, http1CallsOn(socket) + 1);
-  peers.get(socket)?.place?.called();
+  peers.get(socket)?.slot?.called();
   response.once("close", () => http1Calls.set(socket, http1CallsOn(socket) - 1));
 }

@@ -1,4 +1,4 @@
-/** What is served over plain HTTP, whichever version carries it. */
+/** What is served over plain HTTP, in any version. */
 import { Hono } from "hono";
 import type { Admission } from "./admission.ts";
 import { crossSiteProblem } from "#http/cross-site.ts";
@@ -14,9 +14,9 @@ export type RoutePorts = {
   readonly admission: Admission;
   readonly login: Login;
   readonly registry: MetricsRegistry;
-  /** What keeps the node from taking work; nothing: it is ready. */
+  /** Why the node does not take work; empty: it is ready. */
   readonly notReady: () => readonly string[];
-  /** What is served at other addresses; undefined for what is not. */
+  /** Serves other addresses; undefined if it does not know them. */
   readonly elsewhere?: ServeElsewhere | undefined;
 };
 

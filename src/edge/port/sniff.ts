@@ -1,8 +1,8 @@
-/** Which protocol a connection speaks, by its first bytes. */
+/** Detects a connection's protocol by its first bytes. */
 import type { Socket } from "node:net";
 import { looksLikeHttp2 } from "#h2/frames/preface.ts";
 
-/** Calls back once it is known, with all that was read. How long that may take is for the connection's place to say. */
+/** Calls back once the protocol is known, with everything read so far. The connection's slot limits the time. */
 export function sniff(socket: Socket, found: (kind: "h2" | "http/1.1" | "neither", firstBytes: Buffer) => void): void {
   let read: Buffer = Buffer.alloc(0);
   const stop = (): void => {
@@ -25,9 +25,9 @@ export function sniff(socket: Socket, found: (kind: "h2" | "http/1.1" | "neither
 }
 
 /**
- * A whole line that does not end as every request line does is no HTTP/1.1, nor is it an HTTP/2 preface. Whoever meant
- * the latter could not read an answer in HTTP/1.1, and must see that the connection is closed (RFC 9113, 3.4). What has
- * no whole line yet is for the HTTP/1.1 server to wait for, and to refuse.
+ * A complete line that does not end like a request line is neither HTTP/1.1 nor an HTTP/2 preface. A client that meant
+ * the latter could not read an answer in HTTP/1.1, so the connection is closed (RFC 9113, 3.4). For an incomplete line
+ * the HTTP/1.1 server waits, and refuses it.
  */
 export function looksLikeHttp1(first: Buffer): boolean {
   const end = first.indexOf("\n");

@@ -1,4 +1,4 @@
-/** What callers that are not known, or not known yet, can make a node hold for them. */
+/** What unknown callers, or callers that are not identified yet, can make a node hold for them. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { connect } from "node:net";
 import { afterEach, test } from "node:test";
@@ -57,7 +57,7 @@ test("a health check of a megabyte is refused before it is read", async () => {
   equal((await stranger.unary(Health.methods.check, { service: "" })).status, 1);
 });
 
-test("a stranger has few calls open at once; a caller that is known has as many as others", async () => {
+test("an unknown caller has few concurrent calls; a known caller has as many as others", async () => {
   const port = await start();
   const opens = async (client: GrpcClient): Promise<readonly number[]> => {
     const watches = Array.from({ length: 60 }, async () => {
@@ -76,7 +76,7 @@ test("a stranger has few calls open at once; a caller that is known has as many 
   deepEqual(new Set(await opens(clientOf(port, secret))), new Set([0]));
 });
 
-test("an HTTP/1.1 client that does not read its answer is given up", async () => {
+test("an HTTP/1.1 client that does not read its answer is disconnected", async () => {
   let sent = 0;
   let hasEnded = false;
   async function* endless() {

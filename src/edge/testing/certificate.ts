@@ -1,4 +1,4 @@
-/** For tests: certificates made on the spot, so that none lies in the repository and none expires there. */
+/** For tests: certificates generated on the spot, so that none is in the repository and none expires there. */
 import { generateKeyPairSync, randomBytes, sign, type KeyObject } from "node:crypto";
 
 export type TestCertificate = { readonly cert: string; readonly key: string };
@@ -35,7 +35,7 @@ export function testAuthority(cn = "test authority"): TestAuthority {
 
 const pemOf = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" });
 
-// The few pieces of DER that a certificate consists of; numbers are tags.
+// The few parts of DER that a certificate consists of; numbers are tags.
 const sequence = 0x30;
 const set = 0x31;
 const ecdsaWithSha256 = der(sequence, der(0x06, Buffer.from("2a8648ce3d040302", "hex")));

@@ -5,7 +5,7 @@ import { Identity, type IssuerConfig } from "#edge/identity/identity-config.ts";
 export type TestIssuer = {
   readonly name: string;
   readonly jwks: { readonly keys: readonly JWK[] };
-  /** A signed token; claims and header go over what a good token has. */
+  /** A signed token; the given claims and header override those of a good token. */
   sign(claims?: Record<string, unknown>, header?: { alg?: string; kid?: string }): Promise<string>;
   config(more?: Record<string, unknown>): IssuerConfig;
 };

@@ -7,14 +7,14 @@ import {
 } from "#edge/identity/certificate-pattern.ts";
 
 export type PeerCertificate = {
-  /** Whether it leads to an authority that the node trusts. Names of one that does not mean nothing. */
+  /** Whether it leads to an authority that the node trusts. The names of an untrusted certificate mean nothing. */
   readonly trusted: boolean;
   readonly names: readonly CertificateName[];
 };
 
 const namesMax = 100;
 
-/** Undefined where the caller showed none. */
+/** Undefined if the caller showed none. */
 export function readPeerCertificate(socket: TLSSocket): PeerCertificate | undefined {
   const certificate = socket.getPeerCertificate();
   if (!certificate || Object.keys(certificate).length === 0) return undefined;
@@ -25,7 +25,7 @@ export function readPeerCertificate(socket: TLSSocket): PeerCertificate | undefi
   };
 }
 
-/** A field that is there twice is ambiguous and counts for nothing. */
+/** A field that occurs twice is ambiguous and does not count. */
 export function subjectNames(subject: Readonly<Record<string, unknown>> | undefined): readonly CertificateName[] {
   return (["CN", "OU", "O"] as const).flatMap((kind) => {
     const value = subject?.[kind];
@@ -34,9 +34,9 @@ export function subjectNames(subject: Readonly<Record<string, unknown>> | undefi
 }
 
 /**
- * Node gives alternative names as one text, `DNS:a.example, URI:"..."`, and puts a value into JSON's quotes when it
- * has characters that could be taken for the next entry. Whatever does not read exactly so ends the list: names that
- * a clever certificate might have smuggled in are not believed.
+ * Node gives alternative names as one text, `DNS:a.example, URI:"..."`, and puts a value into JSON quotes if it has
+ * characters that could be taken for the next entry. Parsing stops at anything else: names that a crafted certificate
+ * might have injected are not trusted.
  */
 export function readAlternativeNames(text: string): readonly CertificateName[] {
   const names: CertificateName[] = [];

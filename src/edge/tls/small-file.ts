@@ -1,4 +1,4 @@
-/** Files named in the configuration: read whole, within a limit, with errors that say what to look at. */
+/** Files named in the configuration: read whole, within a size limit, with errors that say what to check. */
 import { open } from "node:fs/promises";
 import { Fault, isFault } from "#base/fault.ts";
 

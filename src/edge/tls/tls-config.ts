@@ -4,16 +4,18 @@ import { Duration, File } from "#base/config-words.ts";
 
 export const Tls = z
   .strictObject({
-    certificate: File.describe("The node's certificate and what signed it, as PEM, the node's own first."),
+    certificate: File.describe("The node's certificate chain as PEM, the node's own certificate first."),
     key: File.describe("The certificate's private key, as PEM, without a passphrase."),
-    clientCa: File.optional().describe("Who signs client certificates, as PEM. Left out: nobody is asked for one."),
+    clientCa: File.optional().describe(
+      "The authorities that sign client certificates, as PEM. Left out: clients are not asked for one.",
+    ),
     clientCertificate: z
       .enum(["optional", "required"])
       .default("optional")
-      .describe("With clientCa: whether a caller without a certificate may prove itself in another way."),
+      .describe("With clientCa: whether a caller without a certificate may use other credentials."),
     reload: Duration({ min: "1s", max: "1d" })
       .prefault("30s")
-      .describe("How often to look whether a file has changed. New connections get the new certificate."),
+      .describe("How often to check whether a file has changed. New connections get the new certificate."),
   })
   .superRefine(({ clientCa, clientCertificate }, context) => {
     if (clientCertificate === "required" && clientCa === undefined)

@@ -7,15 +7,15 @@ import type { Tls } from "./tls-config.ts";
 
 export type LoadedTls = {
   readonly context: SecureContextOptions;
-  /** When the node's own certificate ends to be valid, for a warning and a metric. */
+  /** When the node's own certificate expires, for a warning and a metric. */
   readonly expiresAtMs: number;
 };
 
 const doing = "load TLS files";
 
 /**
- * For TLS 1.3 the usual ones; for 1.2 only those that HTTP/2 allows (RFC 9113, 9.2.2): fresh keys for every
- * connection, and encryption that also authenticates.
+ * For TLS 1.3 the defaults; for 1.2 only those that HTTP/2 allows (RFC 9113, 9.2.2): ephemeral keys for every
+ * connection, and authenticated encryption.
  */
 const ciphers = [
   "TLS_AES_128_GCM_SHA256",
@@ -51,7 +51,7 @@ export async function loadTls(config: Tls): Promise<LoadedTls> {
     minVersion: "TLSv1.2",
     ciphers,
     honorCipherOrder: true,
-    // A client must not make the node agree on keys again and again over one connection.
+    // A client must not be able to renegotiate keys again and again over one connection.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
   try {
@@ -65,8 +65,8 @@ export async function loadTls(config: Tls): Promise<LoadedTls> {
 /** What a server needs besides the context; these cannot change while it runs. */
 export const tlsServerOptions = (config: Tls): TlsOptions => ({
   ALPNProtocols: ["h2", "http/1.1"],
-  // A certificate that nobody vouches for does not end the handshake where other ways are open: the authenticator
-  // sees that it is not trusted and says so in words.
+  // An untrusted certificate does not end the handshake if other credentials are possible: the authenticator sees that
+  // it is not trusted and answers with a reason.
   requestCert: config.clientCa !== undefined,
   rejectUnauthorized: config.clientCertificate === "required",
 });
@@ -91,7 +91,7 @@ function readKey(pem: string, file: string): KeyObject {
       : pem.includes("CERTIFICATE")
         ? "this is a certificate, not a key; are the two settings swapped?"
         : 'it is not a PEM key; it should begin with "-----BEGIN PRIVATE KEY-----"';
-    // The cause may quote what it could not read: a key has no place in a log.
+    // The cause may quote what it could not parse: a key must not get into a log.
     throw new Fault("invalid", doing, { file, why }, new Error((cause as NodeJS.ErrnoException).code ?? "unreadable"));
   }
 }

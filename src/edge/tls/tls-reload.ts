@@ -1,4 +1,4 @@
-/** Serves new connections with new files as they appear; connections that stand are not touched. */
+/** Serves new connections with new files as they appear; existing connections are not affected. */
 import type { Server } from "node:tls";
 import type { Clock } from "#base/clock.ts";
 import type { Tls } from "./tls-config.ts";
@@ -8,7 +8,7 @@ import { WatchedFiles } from "./watched-files.ts";
 export type TlsReloadPorts = {
   readonly clock: Clock;
   readonly onReload: (loaded: LoadedTls) => void;
-  /** New files that cannot be used: the old ones go on serving, and the new ones are looked at again. */
+  /** New files that cannot be used: the old ones stay in use, and the new ones are read again later. */
   readonly onTrouble: (error: unknown) => void;
 };
 
@@ -22,7 +22,7 @@ export class TlsReload implements Disposable {
     this.#watched = watched;
   }
 
-  /** Fault where the files cannot be used at all: a node does not start with half of its TLS. */
+  /** Throws a Fault if the files cannot be used at all: a node does not start with half of its TLS. */
   static async start(config: Tls, { clock, onReload, onTrouble }: TlsReloadPorts): Promise<TlsReload> {
     const watched = await WatchedFiles.start(
       [config.certificate, config.key, ...(config.clientCa === undefined ? [] : [config.clientCa])],
@@ -51,7 +51,7 @@ export class TlsReload implements Disposable {
     return this.#loaded;
   }
 
-  /** The server, made with `current`, gets whatever comes after it; the returned function ends that. */
+  /** Gives the server, made with `current`, every later context; the returned function stops that. */
   keepUpToDate(server: Pick<Server, "setSecureContext">): () => void {
     server.setSecureContext(this.#loaded.context);
     this.#servers.add(server);

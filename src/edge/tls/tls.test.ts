@@ -21,7 +21,7 @@ const authority = testAuthority();
 const localhost = authority.issue({ cn: "one", dns: ["localhost"], ip: ["127.0.0.1"] });
 
 let files = 0;
-/** Written aside and renamed, as certificate managers do it. */
+/** Written to another file and renamed, as certificate managers do. */
 async function file(text: string, path = join(folder, `${(files += 1)}.pem`)): Promise<string> {
   await writeFile(`${path}.new`, text);
   await rename(`${path}.new`, path);
@@ -42,13 +42,13 @@ async function why(config: Tls): Promise<string> {
 }
 
 describe("TLS files", () => {
-  test("are loaded, with the day they end", async () => {
+  test("are loaded, with their expiry date", async () => {
     const { context, expiresAtMs } = await loadTls(await configOf());
     equal(context.minVersion, "TLSv1.2");
     ok(expiresAtMs > Date.now() + 20 * 86_400_000);
   });
 
-  test("are refused in words that say what to do", async () => {
+  test("are refused with a text that says what to do", async () => {
     const other = authority.issue({ cn: "other" });
     match(await why(await configOf({ key: join(folder, "none.pem") })), /^not-found: there is no such file: check/);
     match(await why(await configOf({ key: folder })), /^unavailable: it is a folder/);
@@ -115,7 +115,7 @@ describe("a TLS server", () => {
   }
   const nameOf = (socket: TLSSocket): unknown => socket.getPeerCertificate().subject.CN;
 
-  test("agrees on h2 first, then on http/1.1, and on nothing older than TLS 1.2", async () => {
+  test("negotiates h2 first, then http/1.1, and nothing older than TLS 1.2", async () => {
     await serving(await configOf(), async ({ open }) => {
       equal((await open({ ALPNProtocols: ["http/1.1", "h2"] })).alpnProtocol, "h2");
       equal((await open({ ALPNProtocols: ["http/1.1"] })).alpnProtocol, "http/1.1");
@@ -132,7 +132,7 @@ describe("a TLS server", () => {
       equal(nameOf(early), "one");
       const renewed = authority.issue({ cn: "two", ip: ["127.0.0.1"] });
       await file(renewed.cert, config.certificate);
-      // Half of the change is there: the old pair goes on serving.
+      // Half of the change is there: the old pair stays in use.
       await until("half a change is reported", async () => (await clock.advance(1_000), troubles.length > 0));
       equal(nameOf(await open()), "one");
       await file(renewed.key, config.key);
@@ -146,7 +146,7 @@ describe("a TLS server", () => {
     });
   });
 
-  test("reads the names of client certificates, and knows whom it trusts", async () => {
+  test("reads the names of client certificates, and whether they are trusted", async () => {
     const config = await configOf({ clientCa: await file(authority.cert) });
     const worker = authority.issue({
       cn: "build-7",
@@ -173,7 +173,7 @@ describe("a TLS server", () => {
     });
   });
 
-  test("turns away callers without a certificate where one is required", async () => {
+  test("refuses callers without a certificate where one is required", async () => {
     const config = await configOf({ clientCa: await file(authority.cert), clientCertificate: "required" });
     await serving(config, async ({ open, peers }) => {
       // With TLS 1.3 the client learns of it only after its side of the handshake.

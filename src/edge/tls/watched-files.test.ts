@@ -22,7 +22,7 @@ async function watching(path: string, handle: () => void = () => {}) {
     },
     onTrouble: (error) => seen.push(String(error)),
   });
-  /** One look, to its end: the timer for the next is set only then. */
+  /** One complete check: the timer for the next is set only then. */
   const look = async (): Promise<void> => {
     await clock.advance(1_000);
     await until("the look is over", () => clock.pending === 1);
@@ -31,7 +31,7 @@ async function watching(path: string, handle: () => void = () => {}) {
 }
 
 describe("watched files", () => {
-  test("tell each change once, and nothing without one", async () => {
+  test("report each change once, and nothing without a change", async () => {
     const path = join(folder, "plain");
     await writeFile(path, "a");
     const { watched, seen, look } = await watching(path);
@@ -44,7 +44,7 @@ describe("watched files", () => {
     deepEqual(seen, ["change"]);
   });
 
-  test("tell of files that come, go, and lie behind a link that is switched", async () => {
+  test("report files that appear, disappear, and are behind a link that is switched", async () => {
     const path = join(folder, "link");
     const { watched, seen, look } = await watching(path);
     using _ = watched;
@@ -59,7 +59,7 @@ describe("watched files", () => {
     deepEqual(seen, ["change", "change", "change"]);
   });
 
-  test("try again what failed, without a further change", async () => {
+  test("retry a failed change, without a further change", async () => {
     const path = join(folder, "failing");
     let failures = 2;
     const { watched, seen, look } = await watching(path, () => {
@@ -71,7 +71,7 @@ describe("watched files", () => {
     deepEqual(seen, ["change", "Error: half written", "change", "Error: half written", "change"]);
   });
 
-  test("are left alone when it is over", async () => {
+  test("are not checked after the end", async () => {
     const { watched, clock } = await watching(join(folder, "none"));
     watched[Symbol.dispose]();
     equal(clock.pending, 0);

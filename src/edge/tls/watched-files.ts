@@ -1,6 +1,6 @@
 /**
- * Notices that files have changed by looking at them now and then: that works on every file system, over networks, and
- * for files behind links that are switched. A change whose handling fails is handled again at the next look.
+ * Notices changed files by polling: that works on every file system, over networks, and for files behind links that are
+ * switched. A change whose handling fails is handled again at the next check.
  */
 import { stat } from "node:fs/promises";
 import type { Clock } from "#base/clock.ts";
@@ -27,7 +27,7 @@ export class WatchedFiles implements Disposable {
     if (paths.length > 0) this.#arm();
   }
 
-  /** Start before the files are read for the first time, so that no change falls in between. */
+  /** Start before the files are read for the first time, so that no change is missed in between. */
   static async start(paths: readonly string[], ports: WatchedFilesPorts): Promise<WatchedFiles> {
     return new WatchedFiles(paths, ports, await stampOf(paths));
   }
@@ -54,7 +54,7 @@ export class WatchedFiles implements Disposable {
   }
 }
 
-/** Inode, size and time of each; a file that cannot be looked at has a stamp of its own. */
+/** Inode, size and time of each; a file that cannot be read has a stamp of its own. */
 async function stampOf(paths: readonly string[]): Promise<string> {
   const stamps = paths.map((path) =>
     stat(path, { bigint: true }).then(

@@ -11,7 +11,7 @@ import type { Method } from "#wire/message.ts";
 const bytesType = { typeName: "test.Bytes", read: () => ({}), write: () => {} };
 const path = "/test.Service/Take";
 
-/** A stream as far as a server sees it. */
+/** A stream as the server sees it. */
 class FakeStream {
   tag: unknown;
   isOpen = true;
@@ -49,7 +49,7 @@ class Scene {
     this.server.addMethod(method, () => new Promise(() => {}));
   }
 
-  /** Begins a message of so many bytes, and sends a few of them. */
+  /** Starts a message of this many bytes, and sends a few of them. */
   begin(peer: object, length: number): FakeStream {
     const stream = new FakeStream();
     const fields: Record<string, string> = { "content-type": "application/grpc" };
@@ -66,8 +66,8 @@ class Scene {
   }
 }
 
-describe("messages that are still coming in", () => {
-  test("are bounded for all connections together; each may hold what is left for the others", () => {
+describe("incomplete messages", () => {
+  test("are limited for all connections together; each may hold at most what is left for the others", () => {
     const scene = new Scene();
     const [one, two] = [{}, {}];
     deepEqual([scene.begin(one, 50_000).status, scene.server.bodies.bytes], [undefined, 50_000]);
@@ -79,14 +79,14 @@ describe("messages that are still coming in", () => {
     equal(scene.server.bodies.bytes, 75_000);
   });
 
-  test("are forgotten when their call ends, however it does", () => {
+  test("are released when their call ends, however it ends", () => {
     const scene = new Scene();
     const stream = scene.begin({}, 50_000);
     scene.server.onReset(stream as unknown as Stream, 8);
     equal(scene.server.bodies.bytes, 0);
   });
 
-  test("have so much time to come", async () => {
+  test("have a time limit", async () => {
     const scene = new Scene();
     const stream = scene.begin({}, 50_000);
     await scene.clock.advance(119_000);
@@ -96,7 +96,7 @@ describe("messages that are still coming in", () => {
     equal(scene.server.bodies.bytes, 0);
   });
 
-  test("of a call with many of them count one at a time", async () => {
+  test("of a call with many messages count one at a time", async () => {
     const scene = new Scene("client");
     const stream = scene.begin({}, 20_000);
     equal(scene.server.bodies.bytes, 20_000);
@@ -106,7 +106,7 @@ describe("messages that are still coming in", () => {
     equal(stream.status, undefined);
   });
 
-  test("that come in one piece are not counted", () => {
+  test("that arrive in one piece are not counted", () => {
     const scene = new Scene();
     scene.begin({}, 10);
     equal(scene.server.bodies.bytes, 0);

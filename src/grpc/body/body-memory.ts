@@ -1,18 +1,19 @@
 import { afterAwake, type Clock } from "#base/clock.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 
-/** A message may take so long to come; 4 MiB do at 35 kB a second. */
+/** The time limit for receiving a message; 4 MiB need 35 kB a second. */
 const bodyMsMax = 120_000;
 
 const tooMany = new GrpcError(
   grpcCode.unavailable,
-  "this node is taking in as many large messages as it has memory for: try again in a moment",
+  "this node has no memory for more large messages now: try again in a moment",
 );
-const tooSlow = new GrpcError(grpcCode.deadlineExceeded, "the rest of the message has not come within two minutes");
+const tooSlow = new GrpcError(grpcCode.deadlineExceeded, "the rest of the message did not arrive within two minutes");
 
 /**
- * Memory for messages that are still coming in, of all calls of a server. A connection may hold as much as is left for
- * all others. Without it a caller that begins hundreds of large messages and ends none would fill the machine.
+ * Memory for incomplete messages, of all calls of a server. A connection may hold at most as much as is left for all
+ * others. Without this, a caller that begins hundreds of large messages and completes none would fill the machine's
+ * memory.
  */
 export class BodyMemory {
   readonly #bytesMax: number;
@@ -27,7 +28,7 @@ export class BodyMemory {
     return this.#bytes;
   }
 
-  /** False when there is no room. */
+  /** False if the limit is reached. */
   take(peer: object, bytes: number): boolean {
     const own = this.#byPeer.get(peer) ?? { bytes: 0 };
     if (own.bytes + bytes > this.#bytesMax - this.#bytes - bytes) return false;
@@ -44,27 +45,27 @@ export class BodyMemory {
   }
 }
 
-/** What one call holds of it. */
+/** The part that one call holds. */
 export class HeldBodies {
   readonly #memory: BodyMemory;
   readonly #peer: object;
   readonly #cancelLate: () => void;
   #bytes = 0;
 
-  /** `late` hears of it when the rest of the message does not come. */
+  /** `late` is called when the rest of the message does not arrive in time. */
   constructor(memory: BodyMemory, peer: object, clock: Clock, late: (why: GrpcError) => void) {
     this.#memory = memory;
     this.#peer = peer;
     this.#cancelLate = afterAwake(clock, bodyMsMax, () => late(tooSlow));
   }
 
-  /** Throws where there is no room. */
+  /** Throws if the limit is reached. */
   take(bytes: number): void {
     if (!this.#memory.take(this.#peer, bytes)) throw tooMany;
     this.#bytes += bytes;
   }
 
-  /** All of the request is here. */
+  /** The whole request has arrived. */
   whole(): void {
     this.#cancelLate();
   }

@@ -2,7 +2,7 @@ import { equal, notEqual } from "node:assert/strict";
 import { test } from "node:test";
 import { giveBody, takeBody } from "./body-pool.ts";
 
-test("memory that was given back is used again, by one at a time", () => {
+test("returned memory is reused, by one user at a time", () => {
   const first = takeBody(300_000);
   equal(first.length, 300_000);
   giveBody(first);
@@ -13,14 +13,14 @@ test("memory that was given back is used again, by one at a time", () => {
   notEqual(other.buffer, again.buffer);
 });
 
-test("what is huge, or was not taken here is not kept", () => {
+test("huge buffers, and buffers from elsewhere, are not kept", () => {
   for (const bytes of [takeBody(10_000_000), Buffer.alloc(100_000), Buffer.alloc(131_073)]) {
     giveBody(bytes);
     notEqual(takeBody(bytes.length).buffer, bytes.buffer, `${bytes.length}`);
   }
 });
 
-test("no more is kept than it may be", () => {
+test("the pool's size is limited", () => {
   const many = Array.from({ length: 40 }, () => takeBody(1_000_000));
   many.forEach(giveBody);
   const kept = new Set(many.map(({ buffer }) => buffer));

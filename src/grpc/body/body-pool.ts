@@ -1,9 +1,9 @@
 /**
- * Memory for large messages that are held briefly: a request whose handler is done with it when it returns, an answer
- * until it is sent. Such memory comes from outside the heap, and much of it makes the collector look through all that
- * is in the heap, over and over; so it is used again.
+ * A pool of memory for large messages that are held briefly: a request until its handler returns, an answer until it is
+ * sent. Such memory is outside the heap, and allocating much of it triggers full garbage collections again and again;
+ * so it is reused.
  *
- * What is taken and never given back is the collector's, as ever.
+ * Memory that is taken and never returned is left to the garbage collector.
  */
 const bytesMin = 64 * 1024;
 const classesMax = 7; // up to 4 MiB
@@ -12,7 +12,7 @@ const freeBytesMax = 16 * 1024 * 1024;
 const free: readonly ArrayBuffer[][] = Array.from({ length: classesMax }, () => []);
 let freeBytes = 0;
 
-/** The smallest that is large enough; -1 for what is not worth it, or too much. */
+/** The smallest class that is large enough; -1 if it is too small to be worth pooling, or too large. */
 function classFor(length: number): number {
   if (length < bytesMin) return -1;
   const at = Math.ceil(Math.log2(length / bytesMin));
@@ -28,7 +28,7 @@ export function takeBody(length: number): Buffer {
   return Buffer.from(memory, 0, length);
 }
 
-/** Whoever took it must not look at it any more. */
+/** The caller must not use the memory after this. */
 export function giveBody({ buffer, byteLength }: Buffer): void {
   const at = classFor(byteLength);
   if (at === -1 || !(buffer instanceof ArrayBuffer) || buffer.byteLength !== bytesMin << at) return;

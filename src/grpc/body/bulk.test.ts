@@ -1,4 +1,4 @@
-// Messages that are longer than a window, and those whose handler has laid them out itself.
+// Messages longer than a window, and messages that their handler has laid out itself.
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { connectH2 } from "#h2/client.ts";
@@ -66,7 +66,7 @@ describe("bulk", () => {
       for await (const { writeOffset, data } of requests as AsyncIterable<WriteRequest>) {
         const before = Buffer.from(data);
         ok(patterned(data.length, writeOffset).equals(data));
-        if (parts % 7 === 0) await new Promise((later) => setImmediate(later)); // more comes meanwhile
+        if (parts % 7 === 0) await new Promise((later) => setImmediate(later)); // more arrives in the meantime
         ok(before.equals(data));
         committedSize += data.length;
         parts += 1;
@@ -99,7 +99,7 @@ describe("bulk", () => {
       deepEqual(got, sizes);
     });
 
-  test("an only message is answered as a stream of one", limited, async () => {
+  test("a single message is sent like a stream of one", limited, async () => {
     for (const size of [0, 10, 100_000]) {
       const got: Buffer[] = [];
       const method = { ...read, path: "/only" };
@@ -110,7 +110,7 @@ describe("bulk", () => {
     }
   });
 
-  test("memory that was lent is given back", () => equal(released, sizes.length));
+  test("lent memory is returned", () => equal(released, sizes.length));
 
   for (const path of [write.path, "/parts"])
     test(`messages are written whole, whatever the window: ${path}`, limited, async () => {

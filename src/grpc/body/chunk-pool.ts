@@ -1,24 +1,24 @@
 /**
- * Memory for what is read from files and sent, laid out as it leaves: frames of HTTP/2 one behind the other, with room
- * before each for its header, and before the first for what makes a message of the data. So all of it is one piece for
- * the socket. Used again when it has been sent.
+ * Memory for file contents that are sent, laid out as on the wire: HTTP/2 frames in a row, with space before each for
+ * its header, and before the first for the message's prefix. So all of it is one write to the socket. Reused after it
+ * was sent.
  *
- * Callers that read slowly hold theirs for long. When all of them together hold much, the next ones are given little.
+ * Slow readers hold their memory for long. When all calls together hold much, the next ones get only a little.
  */
 import { frameBytesDefault, frameHeaderBytes } from "#h2/frames/frame.ts";
 
-/** In the first frame: for the message's prefix and what stands before its data. */
+/** In the first frame: space for the message's prefix and the fields before its data. */
 export const chunkHeadBytes = 32;
 
-const slotBytes = frameHeaderBytes + frameBytesDefault; // frames that any peer takes
-/** Whoever asks gets the smallest that is large enough: for a power of two of data there is one that fits. */
+const slotBytes = frameHeaderBytes + frameBytesDefault; // frames that every peer accepts
+/** Callers get the smallest that is large enough: for each power of two of data there is a matching one. */
 const framesOfClass = [1, 2, 3, 5, 9, 17, 33, 65] as const;
 export const chunkFramesMax = framesOfClass[framesOfClass.length - 1] as number;
 
 const mib = 1024 * 1024;
-/** Held by all calls together: beyond this each is given a single frame at a time. */
+/** Held by all calls together: above this each call gets a single frame at a time. */
 const heldBytesHigh = 48 * mib;
-/** Of those that lie ready; more are left to the garbage collector. */
+/** Free memory kept for reuse; more is left to the garbage collector. */
 const freeBytesMax = 48 * mib;
 
 let heldBytes = 0;
@@ -27,7 +27,7 @@ const free: readonly Chunk[][] = framesOfClass.map(() => []);
 
 export class Chunk {
   readonly memory: Buffer;
-  /** What of each frame is data. */
+  /** The data part of each frame. */
   readonly slots: readonly Buffer[];
   readonly #class: number;
 
@@ -40,7 +40,7 @@ export class Chunk {
     );
   }
 
-  /** For so many frames, or, when much is held already, for one. */
+  /** For this many frames, or for one if much is held already. */
   static take(frames: number): Chunk {
     const at = heldBytes > heldBytesHigh ? 0 : framesOfClass.findIndex((some) => some >= frames);
     let chunk = free[at]?.pop();
@@ -50,7 +50,7 @@ export class Chunk {
     return chunk;
   }
 
-  /** Whoever took it must not look at it any more. */
+  /** The caller must not use the memory after this. */
   giveBack(): void {
     heldBytes -= this.memory.length;
     if (freeBytes + this.memory.length > freeBytesMax) return;
@@ -58,18 +58,18 @@ export class Chunk {
     free[this.#class]?.push(this);
   }
 
-  /** Data that fits. */
+  /** How much data fits. */
   get dataBytes(): number {
     return chunkDataBytes(this.slots.length);
   }
 }
 
-/** Data that fits into so many frames. */
+/** How much data fits into this many frames. */
 export const chunkDataBytes = (frames: number): number => frames * frameBytesDefault - chunkHeadBytes;
 
 export const framesFor = (dataBytes: number): number => Math.ceil((dataBytes + chunkHeadBytes) / frameBytesDefault);
 
-/** The slots that so much data takes up, the last of them cut. */
+/** The slots that this much data takes up, the last of them cut. */
 export function slotsFor({ slots }: Chunk, dataBytes: number): readonly Buffer[] {
   const frames = framesFor(dataBytes);
   const last = dataBytes - (frames === 1 ? 0 : chunkDataBytes(frames - 1));

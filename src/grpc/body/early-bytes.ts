@@ -1,6 +1,7 @@
 /**
- * What a caller sends before it is known who calls. It is kept as it came, and the stream's window stays closed: so no
- * more is held for somebody unknown than the first windows of a connection, whatever lengths its messages claim.
+ * What a caller sends before it is authenticated. It is kept unparsed, and the stream's window stays closed: so an
+ * unknown caller can make the server hold no more than the first windows of a connection, whatever lengths its messages
+ * claim.
  */
 export class EarlyBytes {
   #memory: Buffer = Buffer.allocUnsafe(4 * 1024);
@@ -15,7 +16,7 @@ export class EarlyBytes {
     return this.#hasEnded;
   }
 
-  /** The bytes are lent: they are copied. */
+  /** The bytes are borrowed: they are copied. */
   add(bytes: Buffer, hasEnded: boolean): void {
     const length = this.#length + bytes.length;
     if (length > this.#memory.length) {

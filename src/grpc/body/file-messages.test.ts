@@ -1,4 +1,4 @@
-// A file's bytes go out as messages, in bounded memory, and nobody touches the file when that has ended.
+// A file's bytes are sent as messages, in bounded memory, and the file is not used after the end.
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { mkdtemp, open, rm, writeFile, type FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ import { GrpcServer } from "#grpc/server.ts";
 const fileBytes = 1_000_000;
 const limited = { timeout: 30_000 };
 
-/** Reads as a disk may: less than it was asked for. */
+/** Reads less than requested, as a disk may. */
 const hesitant = (file: FileHandle, most: number): Pick<FileHandle, "readv"> => ({
   readv(into, position) {
     let left = most;
@@ -54,7 +54,7 @@ describe("a file as messages", () => {
   const wholeOf = (message: LaidMessage): Buffer => message.whole().subarray(prefixBytes);
   const dataOf = (message: LaidMessage): Uint8Array => decode(ReadResponse, wholeOf(message)).data;
 
-  test("says what lies in the range, whatever the sizes, and holds no more than it may", limited, async () => {
+  test("sends the requested range, whatever the sizes, within its memory limit", limited, async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.nat({ max: fileBytes }),
@@ -81,7 +81,7 @@ describe("a file as messages", () => {
     );
   });
 
-  test("goes to the file's end without a length; a length beyond it is corrupt", async () => {
+  test("goes to the file's end without a length; a length beyond the end is corrupt", async () => {
     const all: Uint8Array[] = [];
     for await (const message of fileMessages({ file, head })) {
       all.push(dataOf(message));
@@ -92,7 +92,7 @@ describe("a file as messages", () => {
     await rejects(beyond.next(), (error) => isFault(error, "corrupt"));
   });
 
-  test("is not touched any more when the iteration has ended in the middle (F1)", async () => {
+  test("does not use the file any more when the iteration was stopped early (F1)", async () => {
     let reading = 0;
     const gate = Promise.withResolvers<void>();
     const slow = {
@@ -115,7 +115,7 @@ describe("a file as messages", () => {
     equal(reading, 0);
   });
 
-  test("ends although nobody gives its memory back", async () => {
+  test("ends although its memory is never returned", async () => {
     const messages = fileMessages({ file, head, chunkBytes: 1_000, chunksMax: 1 });
     await messages.next();
     await messages.return();
@@ -126,7 +126,7 @@ describe("a file as messages", () => {
     let client: GrpcClient;
     let ended = 0;
 
-    /** As a store does: one piece of memory, used again for every part. */
+    /** As a store does: one buffer, reused for every part. */
     async function* lent() {
       const memory = Buffer.alloc(100_000);
       for (let position = 0; ;) {
@@ -167,13 +167,13 @@ describe("a file as messages", () => {
       client.serverStream(ByteStream.methods.read, { resourceName, readOffset: 0, readLimit: 0 });
 
     for (const name of ["file", "lent"])
-      test(`arrives as it was: ${name}`, limited, async () => {
+      test(`arrives unchanged: ${name}`, limited, async () => {
         const got: Buffer[] = [];
         for await (const { data } of read(name)) got.push(Buffer.from(data));
         ok(Buffer.concat(got).equals(content));
       });
 
-    test("ends when its caller leaves", limited, async () => {
+    test("ends when its caller disconnects", limited, async () => {
       await until("the others have ended", () => ended === 2);
       const sizes: number[] = [];
       for await (const { data } of read("long")) {

@@ -1,15 +1,14 @@
 /**
- * A range of a file as the messages of an answer: it is read straight into the memory that is sent, with room for
- * everything that makes frames and a message of it, and no byte is copied on the way. While one piece is being sent the
- * next is read.
+ * A range of a file as the messages of an answer: it is read directly into the memory that is sent, with space for
+ * frame and message headers, so that no byte is copied on the way. While one piece is being sent the next is read.
  *
  *     async *read({ resourceName, readOffset, readLimit }) {
  *       await using file = await open(pathOf(resourceName));
  *       yield* fileMessages({ file, offset: readOffset, length: readLimit, head: readResponseHead });
  *     }
  *
- * F1 The file is not touched any more when the iteration has ended, however it ended: then it may be closed.
- * F2 A call holds at most `chunksMax` pieces of `chunkBytes`, sent and unsent; they are used again by the next ones.
+ * F1 The file is not used any more when the iteration has ended, however it ended: then it may be closed.
+ * F2 A call holds at most `chunksMax` pieces of `chunkBytes`, sent and unsent; they are reused for the next ones.
  */
 import type { FileHandle } from "node:fs/promises";
 import { assert } from "#base/assert.ts";
@@ -18,10 +17,10 @@ import { Chunk, chunkDataBytes, chunkFramesMax, chunkHeadBytes, framesFor, slots
 import { prefixBytes } from "./message-reader.ts";
 import { LaidMessage } from "#grpc/outgoing.ts";
 
-/** What stands before the data in a message of this kind, such as `readResponseHead` of wire/read-response.ts. */
+/** The fields before the data in a message of this type, such as `readResponseHead` of wire/read-response.ts. */
 export type DataHead = {
   readonly bytesMax: number;
-  /** Writes it before the `dataBytes` that begin at `dataAt`; answers where it begins. */
+  /** Writes them before the `dataBytes` that begin at `dataAt`; returns where they begin. */
   write(bytes: Uint8Array, dataAt: number, dataBytes: number): number;
 };
 
@@ -31,7 +30,7 @@ export type FileRange = {
   /** Left out: to the file's end. A file that ends before is "corrupt". */
   readonly length?: number;
   readonly head: DataHead;
-  /** About the data of one message, and of one read. Reading is work for another thread: less of it costs more. */
+  /** Roughly the data of one message, and of one read. Reading happens in another thread: smaller reads cost more. */
   readonly chunkBytes?: number;
   readonly chunksMax?: number;
 };
@@ -39,7 +38,7 @@ export type FileRange = {
 const chunkBytesDefault = 512 * 1024;
 const chunksMaxDefault = 3;
 
-type Filled = { readonly chunk: Chunk; readonly slots: readonly Buffer[]; readonly bytes: number };
+type FilledChunk = { readonly chunk: Chunk; readonly slots: readonly Buffer[]; readonly bytes: number };
 
 export async function* fileMessages(range: FileRange): AsyncGenerator<LaidMessage, void, undefined> {
   const { file, offset = 0, length = Number.POSITIVE_INFINITY, head } = range;
@@ -50,8 +49,8 @@ export async function* fileMessages(range: FileRange): AsyncGenerator<LaidMessag
   let left = length;
   let position = offset;
 
-  async function readNext(): Promise<Filled | undefined> {
-    if (left <= 0 || !(await outstanding.room())) return undefined;
+  async function readNext(): Promise<FilledChunk | undefined> {
+    if (left <= 0 || !(await outstanding.waitForSlot())) return undefined;
     const chunk = Chunk.take(framesFor(Math.min(left, messageBytes)));
     try {
       const wanted = Math.min(left, messageBytes, chunk.dataBytes);
@@ -80,7 +79,7 @@ export async function* fileMessages(range: FileRange): AsyncGenerator<LaidMessag
       if (!filled) return;
       const { chunk, bytes } = filled;
       reading = readNext();
-      reading.catch(() => {}); // heard when it is awaited, here or at the end
+      reading.catch(() => {}); // handled when it is awaited, here or at the end
       if (bytes === 0) release(chunk);
       else yield laid(filled, head, () => release(chunk));
     }
@@ -91,14 +90,14 @@ export async function* fileMessages(range: FileRange): AsyncGenerator<LaidMessag
   }
 }
 
-function laid({ chunk, slots, bytes }: Filled, head: DataHead, release: () => void): LaidMessage {
+function laid({ chunk, slots, bytes }: FilledChunk, head: DataHead, release: () => void): LaidMessage {
   const [first = chunk.memory, ...more] = slots;
   const dataAt = first.byteOffset - chunk.memory.byteOffset;
   const start = head.write(chunk.memory, dataAt, bytes);
   return new LaidMessage(chunk.memory.subarray(start, dataAt + first.length), release, more);
 }
 
-/** Reads go on until all is there or the file has ended. */
+/** Reads until the buffer is full or the file has ended. */
 async function readFully(
   file: FileRange["file"],
   into: readonly Buffer[],
@@ -114,7 +113,7 @@ async function readFully(
   return got;
 }
 
-/** What is left of these when the first so many bytes are taken away. */
+/** What is left of these after the first bytes are removed. */
 function behind(pieces: readonly Buffer[], bytes: number): readonly Buffer[] {
   let skip = bytes;
   return pieces.flatMap((piece) => {
@@ -124,7 +123,7 @@ function behind(pieces: readonly Buffer[], bytes: number): readonly Buffer[] {
   });
 }
 
-/** How many pieces a call has in its hands; whoever wants one more waits for one to come back. */
+/** How many pieces a call holds; to get one more, wait until one comes back. */
 class Outstanding {
   readonly #max: number;
   #count = 0;
@@ -144,8 +143,8 @@ class Outstanding {
     this.#wake?.();
   }
 
-  /** False: nobody wants one any more. */
-  async room(): Promise<boolean> {
+  /** False: no more pieces are wanted. */
+  async waitForSlot(): Promise<boolean> {
     while (this.#count >= this.#max && !this.#closed) {
       await new Promise<void>((wake) => (this.#wake = wake));
       this.#wake = undefined;

@@ -1,24 +1,24 @@
 /**
- * Messages that have come and were not asked for yet; the peer's window opens as they are taken. While none waits, it
- * opens for the message under way as its bytes come, however long that is: it is bounded by its own limit.
+ * Messages that arrived and were not requested yet; the peer's window opens as they are taken. While none waits, it
+ * also opens for the incomplete message as its bytes arrive: that message has a size limit of its own.
  */
 import { sizeOnWire, type Framed } from "./message-reader.ts";
 
 export class Inbox {
   readonly #messages: Framed[] = [];
   readonly #consume: (bytes: number) => void;
-  /** Bytes that have come and were not consumed. */
+  /** Bytes that arrived and were not consumed. */
   #owed = 0;
   #ended = false;
   #error: Error | undefined;
   #wake: (() => void) | undefined;
 
-  /** `consume` hears how many bytes more the peer may send. */
+  /** `consume` is called with how many bytes more the peer may send. */
   constructor(consume: (bytes: number) => void) {
     this.#consume = consume;
   }
 
-  /** So many bytes have come; the messages that they completed have been pushed. */
+  /** This many bytes arrived; the messages that they completed have been pushed. */
   came(bytes: number): void {
     this.#owed += bytes;
     if (this.#messages.length === 0) this.#settle(this.#owed);
@@ -34,13 +34,13 @@ export class Inbox {
     this.#wake?.();
   }
 
-  /** What has come before is still taken. */
+  /** Messages that arrived before are still returned. */
   end(): void {
     this.#ended = true;
     this.#wake?.();
   }
 
-  /** At once: what has come is of no use any more. */
+  /** At once: messages that arrived before are dropped. */
   fail(error: Error): void {
     this.#error ??= error;
     this.#messages.length = 0;

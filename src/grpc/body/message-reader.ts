@@ -1,9 +1,9 @@
 /**
- * Messages out of a stream of bytes: each has a flag (compressed or not) and its length in front.
+ * Splits a stream of bytes into messages: each is preceded by a flag (compressed or not) and its length.
  *
- * G1 Whatever comes, at most `sizeMax` bytes of a message are kept; a longer one is refused when its length is read,
- *    before any of it.
- * G2 What is handed on is nobody else's memory: the bytes that come in are lent, and each is copied once.
+ * G1 At most `sizeMax` bytes of a message are kept; a longer one is refused when its length is read, before any of its
+ * data.
+ * G2 Messages are passed on in memory of their own: the incoming bytes are borrowed, and each is copied once.
  */
 import { takeBody } from "./body-pool.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
@@ -16,26 +16,26 @@ export type Framed = {
   readonly compressed: boolean;
 };
 
-/** How much of the stream a message took up: for the peer's window. */
+/** How many bytes of the stream a message took up: for the peer's window. */
 export const sizeOnWire = ({ bytes }: Framed): number => prefixBytes + bytes.length;
 
-/** Where messages go. */
+/** Receives the messages. */
 export type MessageSink = {
   /** A whole one. */
   take(message: Framed): void;
-  /** A message of `length` bytes begins with `first`, which is lent. Answers true to be given it in parts. */
+  /** A message of `length` bytes begins with `first`, which is borrowed. Return true to receive it in parts. */
   beginParts?(first: Buffer, length: number): boolean;
-  /** Bytes [at, end) of `chunk`, which is lent, are next of the message that is taken in parts. */
+  /** Bytes [at, end) of `chunk`, which is borrowed, continue the message that is received in parts. */
   addPart?(chunk: Buffer, at: number, end: number, last: boolean): void;
 };
 
-/** Hears of the memory that a message takes before it is whole, and throws where that is too much. */
+/** Is told the memory that an incomplete message needs, and throws if that is too much. */
 export type Holder = { hold(bytes: number): void };
 
 export class MessageReader {
   readonly #sizeMax: number;
   readonly #holder: Holder | undefined;
-  /** Of a message that does not lie in one piece: most do, and need none of what follows. */
+  /** For a message that does not arrive in one piece: most do, and need none of what follows. */
   #prefix: Buffer = none;
   #prefixGot = 0;
   #isInside = false;
@@ -50,12 +50,12 @@ export class MessageReader {
     this.#holder = holder;
   }
 
-  /** Nothing is begun and not ended. */
+  /** No message is incomplete. */
   get isBetween(): boolean {
     return this.#prefixGot === 0 && !this.#isInside;
   }
 
-  /** Takes in bytes and hands on every message that they complete. */
+  /** Reads bytes and passes on every message that they complete. */
   read(chunk: Buffer, into: MessageSink): void {
     let at = 0;
     while (at < chunk.length) {
@@ -81,7 +81,7 @@ export class MessageReader {
     }
   }
 
-  /** Reads a prefix, and decides how its message is to be read; answers where that goes on. */
+  /** Reads a prefix, and decides how to read its message; returns where to continue. */
   #begin(chunk: Buffer, at: number, into: MessageSink): number {
     let length: number;
     if (this.#prefixGot === 0 && chunk.length - at >= prefixBytes) {
@@ -140,7 +140,7 @@ function copied(chunk: Buffer, at: number, end: number): Buffer {
   return copy;
 }
 
-/** Writes the prefix of a message of so many bytes. */
+/** Writes the prefix of a message of this many bytes. */
 export function writePrefix(into: Uint8Array, at: number, length: number, compressed: boolean): void {
   into[at] = compressed ? 1 : 0;
   into[at + 1] = length >>> 24;

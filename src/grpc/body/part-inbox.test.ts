@@ -1,4 +1,4 @@
-// Long messages are told in parts while they come; what a handler was given stays as it is until it asks for more.
+// Long messages are delivered in parts while they arrive; a part stays valid until the handler asks for the next.
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -18,7 +18,7 @@ function patterned(length: number, seed: number): Buffer {
   return bytes;
 }
 
-/** An inbox, and a peer that sends no more than the window allows, from memory that it uses for something else next. */
+/** An inbox, and a peer that sends no more than the window allows, from memory that it then overwrites. */
 class Upload {
   readonly #reader = new MessageReader(1 << 20);
   readonly #stream: Buffer;
@@ -71,7 +71,7 @@ const requestOf = (length: number, i: number): WriteRequest => ({
 const length = fc.oneof(fc.nat({ max: 10 }), fc.nat({ max: 9_000 }), fc.nat({ max: 3 * partMemoryBytes }));
 
 describe("messages in parts", () => {
-  test("say what the whole ones say, at any speed, within the window", async () => {
+  test("are equivalent to the whole messages, at any speed, within the window", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(length, { maxLength: 6 }),
@@ -86,7 +86,7 @@ describe("messages in parts", () => {
           if (upload.isSent) upload.inbox.end();
           for (;;) {
             const asked = upload.inbox.next();
-            while (!upload.isSent && sendSome()); // as much as the window takes: the handler waits
+            while (!upload.isSent && sendSome()); // as much as the window allows: the handler waits
             const item = await asked;
             if (!item) break;
             const part = item.part === undefined ? decode(writeRequest, item.bytes) : (item.part as WriteRequest);
@@ -110,7 +110,7 @@ describe("messages in parts", () => {
     );
   });
 
-  test("begin before they have ended, and the window opens by what was dealt with", async () => {
+  test("begin before the message has ended, and the window opens as parts are processed", async () => {
     const upload = new Upload([requestOf(300_000, 0)]);
     upload.send(20_000);
     const { data, finishWrite } = await upload.nextPart();
@@ -122,7 +122,7 @@ describe("messages in parts", () => {
     equal(upload.consumed, 20_000);
   });
 
-  test("that are small or packed come whole", async () => {
+  test("that are small or compressed arrive whole", async () => {
     const small = new Upload([requestOf(100, 1)]);
     small.send(1_000);
     equal((await small.inbox.next())?.part, undefined);
@@ -134,7 +134,7 @@ describe("messages in parts", () => {
     deepEqual([item?.compressed, item?.bytes.length], [true, packed.length - prefixBytes]);
   });
 
-  test("are left to the handler that has them when the call fails, and no more come", async () => {
+  test("stay valid for their handler when the call fails, and no more arrive", async () => {
     const upload = new Upload([requestOf(200_000, 0)]);
     upload.send(70_000);
     const { data } = await upload.nextPart();

@@ -1,43 +1,43 @@
 /**
- * The inbox of a call whose long messages are told as several short ones while they come (`inParts`, wire/message.ts):
- * a handler begins with what is there, and nothing has to be put together. The bytes are copied out of the socket's
- * memory once, into memory of this call's.
+ * The inbox of a call whose long messages are delivered as several short ones while they arrive (`inParts`,
+ * wire/message.ts): a handler begins with what is there, and nothing has to be assembled. The bytes are copied once,
+ * out of the socket's memory into memory of this call.
  *
- * P1 A part's bytes stay as they are until the next one is asked for, however long that takes, and whatever becomes of
- *    the call meanwhile.
- * P2 The peer's window opens by what the handler has dealt with: what lies here is never more than a window, and the
- *    rest of one piece of memory.
+ * P1 A part's bytes stay unchanged until the next one is requested, however long that takes, and whatever happens to
+ * the call in the meantime.
+ * P2 The peer's window opens by what the handler has processed: the inbox never holds more than a window, and the rest
+ * of one piece of memory.
  */
 import type { MessageParts } from "#wire/message.ts";
 import { prefixBytes, sizeOnWire, type Framed, type MessageSink } from "./message-reader.ts";
 import { PartMemory, partMemoryBytes } from "./part-memory.ts";
 
-/** A whole message, which is to be read yet, or a part of one, which is a message already. */
+/** A whole message, not yet decoded, or a part of one, which is decoded already. */
 export type Item = Framed & { readonly part?: unknown };
 type Waiting = { readonly item: Item; readonly wireBytes: number; readonly memory: PartMemory | undefined };
 
 type Parts = MessageParts<unknown>;
 
 const noBytes = Buffer.alloc(0);
-/** Shorter messages have memory of their own: so many of them may be under way at once. */
+/** Shorter messages get memory of their own, so that many of them may be in progress at once. */
 const wholeBytesMax = 4 * 1024;
-/** With less room than this, more of a long message goes to the next piece of memory. */
+/** With less free space than this, the next bytes of a long message go into another piece of memory. */
 const roomBytesMin = 4 * 1024;
 
 export class PartInbox implements MessageSink {
   readonly #inParts: (first: Buffer, length: number) => Parts | undefined;
   readonly #consume: (bytes: number) => void;
   readonly #waiting: Waiting[] = [];
-  /** With the handler. */
+  /** In use by the handler. */
   #lent: Waiting | undefined;
-  /** The message that comes in parts: what is to be skipped of it, and what has been told. */
+  /** The message that arrives in parts: what is to be skipped of it, and how much was delivered. */
   #parts: Parts | undefined;
   #skip = 0;
   #told = 0;
-  /** What has come of it and was not told lies at the end of `#memory`. */
+  /** Its bytes that were not delivered yet are at the end of `#memory`. */
   #memory: PartMemory | undefined;
   #untold = 0;
-  /** Bytes that have come and were not consumed; of those, bytes before the data of a message. */
+  /** Bytes that arrived and were not consumed; of those, bytes before the data of a message. */
   #owed = 0;
   #headBytes = 0;
   #ended = false;
@@ -85,7 +85,7 @@ export class PartInbox implements MessageSink {
     return (this.#memory = PartMemory.take());
   }
 
-  /** Makes a part of what has come. */
+  /** Makes a part of the bytes that arrived. */
   #tell(last: boolean): void {
     const [parts, memory, bytes] = [this.#parts, this.#memory, this.#untold];
     if (!parts) return;
@@ -114,10 +114,10 @@ export class PartInbox implements MessageSink {
     this.#wake?.();
   }
 
-  /** So many bytes have come, and what they completed has been added. */
+  /** This many bytes arrived, and what they completed has been added. */
   came(bytes: number): void {
     this.#owed += bytes;
-    // A message that is put together is bounded by its own limit: it must not wait for the window.
+    // A message that is assembled has a limit of its own: it must not wait for the window.
     if (this.#waiting.length === 0 && !this.#lent && !this.#parts) this.#settle(this.#owed);
   }
 
@@ -132,7 +132,7 @@ export class PartInbox implements MessageSink {
     this.#wake?.();
   }
 
-  /** At once: what has come is of no use any more, but for what the handler has (P1). */
+  /** At once: everything that arrived is dropped, except what the handler uses (P1). */
   fail(error: Error): void {
     this.#error ??= error;
     for (const { memory } of this.#waiting.splice(0)) memory?.release();
@@ -142,8 +142,8 @@ export class PartInbox implements MessageSink {
     this.#wake?.();
   }
 
-  /** The handler has dealt with what it was given last. */
-  letGo(): void {
+  /** The handler has processed the last part. */
+  release(): void {
     const lent = this.#lent;
     if (!lent) return;
     this.#lent = undefined;
@@ -152,7 +152,7 @@ export class PartInbox implements MessageSink {
   }
 
   async next(): Promise<Item | undefined> {
-    this.letGo();
+    this.release();
     for (;;) {
       if (this.#error) throw this.#error;
       if (this.#waiting.length === 0 && this.#untold > 0) this.#tell(false);
@@ -162,7 +162,7 @@ export class PartInbox implements MessageSink {
         return waiting.item;
       }
       if (!this.#parts) this.#settle(this.#owed);
-      if (this.#memory) this.#letGoOfMemory(); // nobody knows when more will come
+      if (this.#memory) this.#letGoOfMemory(); // it is unknown when more will arrive
       if (this.#ended) return undefined;
       await new Promise<void>((wake) => (this.#wake = wake));
       this.#wake = undefined;

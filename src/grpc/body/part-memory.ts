@@ -1,15 +1,15 @@
-/** Where parts of messages lie until their handler has dealt with them. The memory is used again and again. */
+/** Memory for parts of messages until their handler has processed them. It is reused. */
 
-/** Several of them stay in a processor's cache, and going from one to the next costs little beside filling one. */
+/** Several of these fit into a processor's cache, and switching to the next costs little compared with filling one. */
 export const partMemoryBytes = 64 * 1024;
-/** Of those that lie ready; more are left to the garbage collector. 4 MiB for the whole process. */
+/** Free pieces kept for reuse; more are left to the garbage collector. 4 MiB for the whole process. */
 const poolMax = 64;
 const pool: PartMemory[] = [];
 
 export class PartMemory {
   readonly bytes: Buffer = Buffer.allocUnsafeSlow(partMemoryBytes);
   used = 0;
-  /** Who fills it, and whoever has a part that lies here. */
+  /** The inbox that fills it, and the users of parts in it. */
   #holders = 1;
 
   static take(): PartMemory {

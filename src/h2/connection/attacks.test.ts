@@ -1,5 +1,5 @@
-// What a hostile peer can try, one test each: the connection ends with the right code after a bounded amount of it, and
-// what is held for the peer stays bounded all the while (C2).
+// What a hostile peer can try, one test each: the connection ends with the right code after a bounded number of frames,
+// and the memory held for the peer stays bounded throughout (C2).
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { clientPreface, flag, frameType } from "#h2/frames/frame.ts";
@@ -22,7 +22,9 @@ import { heldBytes } from "#h2/testing/peer.ts";
 
 const okHeaders = [[":status", "200"]] as const;
 
-/** Gives the same again and again until the machine has had enough; answers how often, and its last words. */
+/**
+ * Sends the same frames again and again until the connection ends; returns how often, and the last frames sent back.
+ */
 function flood(rig: Rig, frames: (turn: number) => readonly Uint8Array[], turnsMax = 100_000) {
   let words: readonly string[] = [];
   let turns = 0;
@@ -44,7 +46,7 @@ describe("floods", () => {
     equal(rig.connection.streamCount, 0);
   });
 
-  test("a client that cancels now and then is no attacker", () => {
+  test("a client that cancels now and then is not an attacker", () => {
     const rig = new Rig();
     for (let turn = 0; turn < 5_000; turn += 1) {
       rig.nowMs += 20;
@@ -65,14 +67,14 @@ describe("floods", () => {
     ],
   };
   for (const [name, attack] of Object.entries(provoked))
-    test(`rapid reset, done by us: ${name}`, () => {
+    test(`rapid reset, provoked: ${name}`, () => {
       const rig = new Rig();
       const { turns, last } = flood(rig, (turn) => attack(rig, oddId(turn)));
       match(String(last), /^GOAWAY \d+ enhanceYourCalm$/);
       equal(turns, h2LimitsDefault.provokedResets.burst + 1);
     });
 
-  test("too many streams: refused, and whoever does not stop is sent away", () => {
+  test("too many streams: refused, and a client that does not stop is disconnected", () => {
     const rig = new Rig({ limits: { streamsMax: 10 } });
     const { turns, last } = flood(rig, (turn) => [rig.headers(oddId(turn))]);
     equal(last, `GOAWAY ${oddId(turns - 1)} enhanceYourCalm`);
@@ -102,7 +104,7 @@ describe("floods", () => {
     equal(turns, h2LimitsDefault.emptyFrames.burst + 1);
   });
 
-  test("pings of a peer that is being sent something are its good right", () => {
+  test("a peer that is receiving data may send pings", () => {
     const rig = new Rig({ onRequest: (stream) => stream.sendHeaders(okHeaders, true) });
     for (let turn = 0; turn < 2_000; turn += 1) rig.give(rig.headersEnd(oddId(turn)), ping());
     equal(rig.connection.closed, false);
@@ -113,7 +115,7 @@ describe("floods", () => {
     let paused = 0;
     let turns = 0;
     for (; !rig.connection.closed && turns < 1e6; turns += 1) {
-      rig.connection.receive(ping(), rig.nowMs); // and nobody takes the output
+      rig.connection.receive(ping(), rig.nowMs); // and the output is never taken
       if (rig.connection.wantsReadPause && paused === 0) paused = rig.connection.outputBytes;
     }
     ok(paused <= h2LimitsDefault.controlBytesHigh + 100, `${paused} bytes when reading should pause`);
@@ -139,21 +141,21 @@ describe("header bombs", () => {
     ok(turns <= 5);
   });
 
-  test("headers that are merely too large cost their stream", () => {
+  test("headers that are merely too large cost only their stream", () => {
     const rig = new Rig();
     const big = Buffer.concat([Buffer.from("4001617fa11e", "hex"), Buffer.alloc(4_000, "x")]);
     const block = Buffer.concat([rig.block(request), big, Buffer.alloc(30, 0xbe)]);
     deepEqual(rig.give(frame(frameType.headers, flag.endHeaders, 1, block)), ["RST_STREAM 1 enhanceYourCalm"]);
   });
 
-  test("an HPACK bomb: a few bytes that mean megabytes", () => {
+  test("an HPACK bomb: a few bytes that decode to megabytes", () => {
     const rig = new Rig();
     const big = Buffer.concat([Buffer.from("4001617fa11e", "hex"), Buffer.alloc(4_000, "x")]);
     const bomb = Buffer.concat([rig.block(request), big, Buffer.alloc(10_000, 0xbe)]);
     const before = process.memoryUsage().heapUsed;
     deepEqual(rig.give(frame(frameType.headers, flag.endHeaders, 1, bomb)), ["GOAWAY 0 enhanceYourCalm"]);
     ok(process.memoryUsage().heapUsed - before < 5_000_000);
-    ok(!rig.heard.some((line) => line.startsWith("request")), "nobody hears of it");
+    ok(!rig.heard.some((line) => line.startsWith("request")), "no handler is called");
   });
 
   test("more fields than allowed", () => {
@@ -171,7 +173,7 @@ describe("header bombs", () => {
 });
 
 describe("window games", () => {
-  /** A server that has a megabyte for whoever asks. */
+  /** A server that sends a megabyte for every request. */
   const generous: RigOptions = {
     onRequest: (stream) => {
       stream.sendHeaders(okHeaders);
@@ -179,7 +181,7 @@ describe("window games", () => {
     },
   };
 
-  test("a slow reader: no window, so nothing is laid out, and in time the stream is reset", () => {
+  test("a slow reader: without a window nothing is sent, and in time the stream is reset", () => {
     const rig = new Rig({ ...generous, limits: { keepaliveMs: 1e9 } });
     rig.give(settings([[4, 0]]), rig.headersEnd(1));
     rig.after(1_000);
@@ -189,14 +191,14 @@ describe("window games", () => {
     equal(rig.connection.streamCount, 0);
   });
 
-  test("the connection's window held shut stalls all streams, and they are reset", () => {
+  test("a closed connection window stalls all streams, and they are reset", () => {
     const rig = new Rig({ ...generous, limits: { keepaliveMs: 1e9 } });
     rig.give(settings([[4, 0x7fffffff]]), rig.headersEnd(1), rig.headersEnd(3));
     rig.after(1_000);
     deepEqual(rig.after(h2LimitsDefault.sendStallMs), ["RST_STREAM 1 enhanceYourCalm", "RST_STREAM 3 enhanceYourCalm"]);
   });
 
-  test("a peer that does not read at all: the output is bounded, and in time the connection is given up", () => {
+  test("a peer that does not read at all: the output is bounded, and in time the connection ends", () => {
     const rig = new Rig(generous);
     rig.give(settings([[4, 0x7fffffff]]), windowUpdate(0, 0x7fff0000 - 65_535));
     for (let turn = 0; turn < 200; turn += 1) rig.connection.receive(rig.headersEnd(oddId(turn)), rig.nowMs);
@@ -206,7 +208,7 @@ describe("window games", () => {
     equal(rig.heard.at(-1), "closed by us enhanceYourCalm: the peer does not read");
   });
 
-  test("windows opened byte by byte: every byte is a frame, and soon it is enough", () => {
+  test("windows opened byte by byte: every byte is a frame, until the limit is reached", () => {
     const rig = new Rig({ ...generous, limits: { windowUpdates: { burst: 500, perSecond: 10 } } });
     rig.give(settings([[4, 0]]), rig.headersEnd(1));
     const { turns, last } = flood(rig, () => [windowUpdate(1, 1)]);
@@ -228,7 +230,7 @@ describe("window games", () => {
     match(rig.heard.at(-1) ?? "", /flowControlError/);
   });
 
-  test("a setting that changes all windows is applied once a frame, however often the frame says it", () => {
+  test("a setting that changes all windows is applied once per frame, however often the frame repeats it", () => {
     const rig = new Rig();
     for (let turn = 0; turn < 256; turn += 1) rig.give(rig.headers(oddId(turn)));
     const many = settings(Array.from({ length: 2_730 }, (_, at) => [4, at] as const));
@@ -275,7 +277,7 @@ describe("slow and silent peers", () => {
       deepEqual(rig.after(1), ["GOAWAY 0 enhanceYourCalm"]);
     });
 
-  test("slow loris: one byte at a time does not buy more time", () => {
+  test("slow loris: one byte at a time does not extend the time limit", () => {
     const rig = new Rig();
     const bytes = rig.headers(1, [...request, ["x", "y".repeat(200)]]);
     for (const byte of bytes) {
@@ -285,7 +287,7 @@ describe("slow and silent peers", () => {
     match(rig.heard.at(-1) ?? "", /took too long/);
   });
 
-  test("half-open: nothing is heard, a PING asks, nobody answers", () => {
+  test("half-open: nothing arrives, a PING is sent, and no answer comes", () => {
     const rig = new Rig();
     rig.give(rig.headersEnd(1));
     deepEqual(rig.after(h2LimitsDefault.keepaliveMs), ["PING 0000000000000001"]);
@@ -293,7 +295,7 @@ describe("slow and silent peers", () => {
     deepEqual(rig.heard.slice(1), ["reset 1 cancel", "closed by us noError: the peer no longer answers"]);
   });
 
-  test("a peer that answers is left alone, as long as it has a stream", () => {
+  test("a peer that answers is kept, as long as it has a stream", () => {
     const rig = new Rig();
     rig.give(rig.headersEnd(1));
     for (let i = 0; i < 30; i += 1) {
@@ -303,7 +305,7 @@ describe("slow and silent peers", () => {
     equal(rig.connection.closed, false);
   });
 
-  test("idle: no streams for long, and that is that", () => {
+  test("idle: a connection without streams for long is closed", () => {
     const rig = new Rig({ limits: { keepaliveMs: 1e9 } });
     rig.give(rig.headersEnd(1), rst(1));
     deepEqual(rig.after(h2LimitsDefault.idleMs), ["GOAWAY 1 noError"]);
@@ -311,7 +313,7 @@ describe("slow and silent peers", () => {
   });
 });
 
-test("what is held for a connection is the same after ten thousand attacks as after ten", () => {
+test("the memory held for a connection is the same after ten thousand attacks as after ten", () => {
   const attack = (): void => {
     const rig = new Rig();
     flood(rig, (turn) => [rig.headers(oddId(turn)), data(oddId(turn), "x"), dataEnd(oddId(turn)), settingsAck], 5);

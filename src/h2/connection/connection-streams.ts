@@ -1,6 +1,6 @@
 /**
- * The streams of a connection: how they begin, what goes through them in both directions, and how they end. What
- * concerns the connection as a whole (its settings, its farewells, its end) is not known here.
+ * The streams of a connection: how they begin, what goes through them in both directions, and how they end. The
+ * connection as a whole (its settings, GOAWAY, its end) is handled elsewhere.
  */
 import { assert } from "#base/assert.ts";
 import type { ConnectionHandler } from "./connection-handler.ts";
@@ -18,7 +18,7 @@ import { StreamTable } from "./stream-table.ts";
 import { WaitingRequests } from "./waiting-requests.ts";
 import type { Watch } from "./watch.ts";
 
-/** What the streams ask of the connection that they belong to. */
+/** What the streams need from their connection. */
 export type StreamsOwner = {
   readonly limits: H2Limits;
   readonly isServer: boolean;
@@ -26,19 +26,19 @@ export type StreamsOwner = {
   readonly closed: boolean;
   readonly draining: boolean;
   readonly takesRequests: boolean;
-  /** So many bytes of the connection's window are free again. */
+  /** This many bytes of the connection's window are free again. */
   giveBack(bytes: number): void;
-  /** Something was laid into the output. */
+  /** Output was added. */
   wroteSomething(): void;
-  /** A stream has closed: it may be the one that the connection's end waited for. */
+  /** A stream has closed: the connection may have waited for it to end. */
   streamClosed(): void;
 };
 
-/** What a client opens before it has heard how many streams the server allows. */
+/** How many streams a client opens before it knows the server's limit. */
 const streamsBeforeSettings = 100;
 
-/** Until a handler is known, and for requests that were refused. */
-const nobody: StreamHandler = { onData() {}, onReset() {} };
+/** Until a handler is known, and for refused requests. */
+const ignoreAll: StreamHandler = { onData() {}, onReset() {} };
 
 export class ConnectionStreams implements StreamOwner, SenderOwner {
   readonly table: StreamTable;
@@ -53,7 +53,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
   readonly #waiting: WaitingRequests;
   /** How many streams the peer allows us. */
   openMax = streamsBeforeSettings;
-  /** What a new stream may send, and be sent, before a window is opened. */
+  /** The initial windows of a new stream, for sending and receiving. */
   #sendWindowBytes = windowBytesDefault;
   #receiveWindowBytes: number;
 
@@ -67,13 +67,13 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     this.table = new StreamTable(owner.limits);
     this.sender = new Sender(owner.limits, this);
     this.#waiting = new WaitingRequests(owner.limits.streamsWaitingMax);
-    // Until the peer has acknowledged our setting, it may still count with the default.
+    // Until the peer has acknowledged our setting, it may still use the default.
     this.#receiveWindowBytes = Math.max(owner.limits.streamWindowBytes, windowBytesDefault);
   }
 
-  // ---- what the connection asks for
+  // ---- called by the connection
 
-  /** Neither open nor waiting to be. */
+  /** No stream is open or waiting to be opened. */
   get noneLeft(): boolean {
     return this.table.open.size === 0 && this.#waiting.count === 0;
   }
@@ -116,7 +116,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     }
   }
 
-  /** The peer's setting of what may be sent on a stream before it opens the window. */
+  /** The peer's setting for the initial send window of streams. */
   changeInitialWindow(size: number): void {
     const change = size - this.#sendWindowBytes;
     this.#sendWindowBytes = size;
@@ -125,12 +125,12 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
         throw new ConnectionError(errorCode.flowControlError, "an initial window that makes a stream's too large");
   }
 
-  /** The peer has acknowledged our settings: it counts with our window. */
+  /** The peer has acknowledged our settings: it uses our window size. */
   settingsAcked(): void {
     this.#receiveWindowBytes = this.#limits.streamWindowBytes;
   }
 
-  /** Streams that have something to send to a peer that opens no window. */
+  /** Resets streams that have data for a peer that opens no window. */
   resetStalled(): void {
     for (const stream of this.table.open.values()) {
       const stalled = hasSomething(stream) && (stream.sendWindow <= 0 || this.sender.window <= 0);
@@ -147,7 +147,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     for (const id of this.table.late.overdue(nowMs)) this.stopLate(id);
   }
 
-  /** Client: the peer has not touched streams above this one, and takes no more. */
+  /** Client: the peer has not processed streams above this one, and accepts no more. */
   refuseAbove(lastId: number): void {
     for (const stream of this.table.open.values())
       if (stream.id > lastId) {
@@ -171,7 +171,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     }
   }
 
-  // ---- what streams ask for
+  // ---- called by streams
 
   get outputBuffer(): Buffer {
     return this.sender.output.buffer;
@@ -209,7 +209,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
   }
 
   consume(stream: Stream, bytes: number): void {
-    if (stream.closed) return; // all of it was given back when the stream closed (R3)
+    if (stream.closed) return; // all of it was returned when the stream closed (R3)
     assert(bytes <= stream.unconsumed, "no more is consumed than was received");
     stream.unconsumed -= bytes;
     this.#owner.giveBack(bytes);
@@ -226,28 +226,28 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     this.#owner.wroteSomething();
   }
 
-  // ---- what the sender tells
+  // ---- called by the sender
 
   localEnded(stream: Stream): void {
     if (stream.remote === phase.ended) this.#closeStream(stream);
     else if (this.#isServer) {
-      // The answer is complete, and nobody will look at the rest of the question.
+      // The answer is complete, and the rest of the request will not be read.
       const { id, bodyBytesLeft } = stream;
       if (this.#owner.draining || !this.table.late.add(id, bodyBytesLeft, this.#owner.nowMs)) this.stopLate(id);
       this.#closeStream(stream);
     }
   }
 
-  roomAgain(stream: Stream): void {
+  writableAgain(stream: Stream): void {
     this.#calls.writable(stream);
   }
 
-  // ---- what the receiver tells
+  // ---- called by the receiver
 
   /** Server: a well-formed request. */
   requestCame(id: number, headers: HeaderList, ended: boolean): void {
     if (this.table.open.size >= this.#limits.streamsMax) return this.streamFailed(id, errorCode.refusedStream);
-    const stream = new Stream(id, this, nobody, this.#sendWindowBytes, this.#newWindow());
+    const stream = new Stream(id, this, ignoreAll, this.#sendWindowBytes, this.#newWindow());
     stream.remote = ended ? phase.ended : phase.open;
     stream.bodyBytesLeft = headers.contentLength;
     this.table.open.set(id, stream);
@@ -284,7 +284,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     this.#closeStream(stream, complete ? undefined : code);
   }
 
-  /** Nobody wants the rest of a request that was answered: RST_STREAM without error. */
+  /** Stops the rest of a request that was answered: RST_STREAM without error. */
   stopLate(id: number): void {
     this.#layReset(id, errorCode.noError);
   }
@@ -299,7 +299,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     this.#closeStream(stream, code);
   }
 
-  // ---- inside
+  // ---- private
 
   #newWindow(): ReceiveWindow {
     return new ReceiveWindow(this.#receiveWindowBytes, this.#limits.streamWindowBytesMax, this.#owner.nowMs);
@@ -310,7 +310,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     this.table.resetByUs.add(id);
   }
 
-  /** With a code, its handler hears that it was reset: before anything that follows from its end. */
+  /** With a code, its handler gets the reset first, before any other consequence of its end. */
   #closeStream(stream: Stream, resetCode?: number): void {
     stream.closed = true;
     if (stream.id === 0) this.#waiting.remove(stream);

@@ -36,7 +36,7 @@ function opened(ids: readonly number[], options: ConstructorParameters<typeof Ri
 }
 
 describe("sending", () => {
-  test("a unary answer is three frames, and from the second time on a handful of bytes around its body", () => {
+  test("a unary answer is three frames, and from the second one on only a few bytes around its body", () => {
     const rig = opened([1, 3]);
     must(rig.streams.get(1)).sendUnary(okHeaders, Buffer.from("hello"), okTrailers);
     deepEqual(rig.sent(), ["HEADERS 1 :status=200", "DATA 1 5", "HEADERS 1 grpc-status=0 end"]);
@@ -45,7 +45,7 @@ describe("sending", () => {
     equal(rig.connection.streamCount, 0);
   });
 
-  test("a constant block is remembered as bytes of its own, not as a view of the output", () => {
+  test("a constant block is cached as a copy, not as a view of the output", () => {
     const rig = opened([1, 3, 5, 7]);
     for (const id of [1, 3, 5, 7]) {
       must(rig.streams.get(id)).sendUnary(okHeaders, Buffer.alloc(2_000, id), okTrailers);
@@ -53,7 +53,7 @@ describe("sending", () => {
     }
   });
 
-  test("a unary body's memory is the caller's again at once, also when it has to wait", () => {
+  test("the caller may reuse the memory of a unary body at once, also when the body has to wait", () => {
     const rig = new Rig();
     rig.give(settings([[4, 0]]), rig.headersEnd(1));
     const scratch = Buffer.from("mine");
@@ -70,7 +70,7 @@ describe("sending", () => {
     deepEqual(rig.sent(), ["HEADERS 1 :status=200", "HEADERS 1 grpc-status=0 end"]);
   });
 
-  test("a body may be written where it will be sent from", () => {
+  test("a body may be written directly into the output", () => {
     const rig = opened([1]);
     const stream = must(rig.streams.get(1));
     const at = stream.beginUnary(okHeaders, 3);
@@ -79,7 +79,7 @@ describe("sending", () => {
     ok(rig.sentBytes()[0]?.includes("abc"));
   });
 
-  test("a writer that fails in the middle of a unary answer sends zeroes, not what others sent before", () => {
+  test("a writer that fails in the middle of a unary answer sends zeroes, not bytes of other peers", () => {
     const rig = opened([1, 3]);
     must(rig.streams.get(1)).sendUnary(okHeaders, Buffer.from("a secret of somebody else's"), okTrailers);
     rig.sent();
@@ -91,7 +91,7 @@ describe("sending", () => {
     ok(!bytes.includes("secret"));
   });
 
-  test("fields that nobody would accept are refused before anything is encoded", () => {
+  test("invalid fields are refused before anything is encoded", () => {
     const rig = opened([1]);
     const stream = must(rig.streams.get(1));
     const bad: HeaderPairs = [
@@ -116,7 +116,7 @@ describe("sending", () => {
     deepEqual(rig.sent(), ["HEADERS 1 :status=200 x-first=1 end"]);
   });
 
-  test("S1: no more than the stream's window, and on with the next update", () => {
+  test("S1: sends no more than the stream's window, and continues with the next update", () => {
     const rig = new Rig();
     rig.give(settings([[4, 10]]), rig.headersEnd(1));
     const stream = must(rig.streams.get(1));
@@ -131,7 +131,7 @@ describe("sending", () => {
     deepEqual(rig.give(settings([[4, 100]])), ["SETTINGS ack", "DATA 1 13", "HEADERS 1 grpc-status=0 end"]);
   });
 
-  test("S1: no more than the connection's window; what needs none goes on", () => {
+  test("S1: sends no more than the connection's window; frames that need none are still sent", () => {
     const rig = new Rig();
     rig.give(settings([[4, 1_000_000]]), rig.headersEnd(1), rig.headersEnd(3), rig.headersEnd(5));
     const [one, three, five] = [1, 3, 5].map((id) => must(rig.streams.get(id)));
@@ -149,7 +149,7 @@ describe("sending", () => {
     ok(more.includes("HEADERS 3 grpc-status=0 end"));
   });
 
-  test("S1: frames no larger than the peer takes", () => {
+  test("S1: frames are no larger than the peer accepts", () => {
     const rig = new Rig();
     rig.give(
       settings([
@@ -188,7 +188,7 @@ describe("sending", () => {
     equal(interleaved.filter((line) => line.startsWith("DATA 1 ")).length, 10);
   });
 
-  test("S4: what the socket does not take stays in its stream, and the writer is asked to wait", () => {
+  test("S4: data that the socket does not accept stays in its stream, and the writer is asked to wait", () => {
     const rig = new Rig({ limits: { outputBytesHigh: 50_000, streamSendBytesHigh: 60_000 } });
     rig.give(settings([[4, 10_000_000]]), windowUpdate(0, 10_000_000), rig.headersEnd(1));
     rig.sent();
@@ -206,7 +206,7 @@ describe("sending", () => {
     equal(stream.unsentBytes, 0);
   });
 
-  test("bytes that are handed over are released when they have left, once, also when the stream is reset", () => {
+  test("bytes that were handed over are released when they have been sent, once, also when the stream is reset", () => {
     const rig = new Rig();
     rig.give(settings([[4, 5_000]]), rig.headersEnd(1));
     const stream = must(rig.streams.get(1));
@@ -223,7 +223,7 @@ describe("sending", () => {
     equal(released.join(" "), "first second third");
   });
 
-  test("with head-room the frame's header goes before the bytes, and neighbours leave as one piece", () => {
+  test("with headroom the frame's header is put before the bytes, and adjacent pieces are sent as one", () => {
     const rig = opened([1]);
     const stream = must(rig.streams.get(1));
     stream.sendHeaders(okHeaders);
@@ -239,7 +239,7 @@ describe("sending", () => {
     deepEqual(memory.subarray(0, 9).toString("hex"), "002710000000000001");
   });
 
-  test("a header list longer than a frame goes on in CONTINUATION", () => {
+  test("a header list longer than a frame continues in CONTINUATION", () => {
     const rig = opened([1]);
     const long: HeaderPairs = [
       [":status", "200"],
@@ -254,7 +254,7 @@ describe("sending", () => {
     equal(bytes[second + 4], flag.endHeaders);
   });
 
-  test("nothing happens on a stream that is closed, and the order is the caller's to keep", () => {
+  test("a closed stream ignores everything, and a wrong order of calls is an error", () => {
     const rig = opened([1, 3]);
     const stream = must(rig.streams.get(1));
     stream.reset();
@@ -282,7 +282,7 @@ describe("receiving", () => {
     deepEqual(rig.sent(), ["WINDOW_UPDATE 0 32768", "WINDOW_UPDATE 1 32768"]);
   });
 
-  test("a window that is used up quickly doubles, up to its bound", () => {
+  test("a window that is used up quickly doubles, up to its limit", () => {
     const rig = new Rig({
       limits: { streamWindowBytes: 65_536, streamWindowBytesMax: 131_072, connectionWindowBytes: 1e6 },
     });
@@ -296,7 +296,7 @@ describe("receiving", () => {
     deepEqual(increments, ["WINDOW_UPDATE 1 98304", ...Array.from({ length: 3 }, () => "WINDOW_UPDATE 1 65536")]);
   });
 
-  test("what was announced is what is allowed, to the byte", () => {
+  test("exactly the announced window is allowed, to the byte", () => {
     const rig = new Rig({ limits: { streamWindowBytes: 65_536, windowGrowthMs: 0 } });
     rig.give(rig.headers(1), data(1, body), data(1, body));
     must(rig.streams.get(1)).consume(32_768);
@@ -305,7 +305,7 @@ describe("receiving", () => {
     deepEqual(rig.give(data(1, "x")), ["RST_STREAM 1 flowControlError"]);
   });
 
-  test("R3: what a stream leaves unconsumed is given back to the connection when it ends, however it ends", () => {
+  test("R3: bytes that a stream leaves unconsumed are returned to the connection when it ends, however it ends", () => {
     const rig = new Rig({ limits: { connectionWindowBytes: 65_536, windowGrowthMs: 0 } });
     rig.give(rig.headers(1), data(1, body), data(1, body));
     deepEqual(rig.give(rst(1)), ["WINDOW_UPDATE 0 32768"]);
@@ -318,7 +318,7 @@ describe("receiving", () => {
     );
   });
 
-  test("R3: padding is consumed by nobody else, so at once", () => {
+  test("R3: padding has no other consumer, so it is consumed at once", () => {
     const rig = new Rig({ limits: { streamWindowBytes: 65_535, connectionWindowBytes: 65_535 } });
     rig.give(rig.headers(1));
     const padding = Buffer.concat([Buffer.from([255]), Buffer.alloc(255)]);
@@ -332,7 +332,7 @@ describe("receiving", () => {
     throws(() => must(rig.streams.get(1)).consume(1), /no more is consumed than was received/);
   });
 
-  test("C3: a handler that throws loses its stream, and nobody else does", () => {
+  test("C3: a handler that throws loses its own stream only", () => {
     const rig = new Rig({
       onData: () => {
         throw new Error("oh");
@@ -348,7 +348,7 @@ describe("receiving", () => {
     ]);
   });
 
-  test("a stream cancelled by the peer is told so once; one that was lost knows it", () => {
+  test("a stream that the peer cancels is reset once; a lost one knows that it is lost", () => {
     const rig = opened([1, 3]);
     rig.give(rst(1), rst(1));
     rig.connection.socketClosed("gone");
@@ -359,7 +359,7 @@ describe("receiving", () => {
 });
 
 describe("draining", () => {
-  test("a server first says that it will, then which streams it took, then ends when those have", () => {
+  test("a server announces it first, then says which streams it accepted, then ends when those have ended", () => {
     const rig = opened([1]);
     rig.connection.drain();
     deepEqual(rig.sent(), ["GOAWAY 2147483647 noError", "PING 0000000000000002"]);
@@ -370,7 +370,7 @@ describe("draining", () => {
     deepEqual(rig.heard, ["request 1 POST / end", "request 3 POST / end", "closed by us noError: drained"]);
   });
 
-  test("a server whose streams end early still waits for those that are on their way", () => {
+  test("a server whose streams end early still waits for streams that are on their way", () => {
     const rig = opened([1]);
     rig.connection.drain();
     must(rig.streams.get(1)).sendHeaders(okHeaders, true);
@@ -382,7 +382,7 @@ describe("draining", () => {
     equal(rig.heard.at(-1), "closed by us noError: drained");
   });
 
-  test("without an answer to the PING it goes on after a second, and ends after drainMs", () => {
+  test("without an answer to the PING it continues after a second, and ends after drainMs", () => {
     const rig = opened([1], { limits: { drainMs: 5_000 } });
     rig.connection.drain();
     rig.sent();
@@ -397,7 +397,7 @@ describe("a client", () => {
   const get: HeaderPairs = request.map(([name, value]) => [name, name === ":method" ? "GET" : value] as const);
   const client = (limits = {}): Rig => new Rig({ role: "client", limits });
 
-  test("asks, is answered, and both ends are done", () => {
+  test("sends a request, is answered, and both ends are done", () => {
     const rig = client();
     const stream = rig.connection.request(request, rig.streamHandler);
     stream.write(Buffer.from("abc"), { end: true });
@@ -407,7 +407,7 @@ describe("a client", () => {
     equal(rig.connection.streamCount, 0);
   });
 
-  test("waits for its turn when the peer allows no more streams", () => {
+  test("waits when the peer allows no more streams", () => {
     const rig = client();
     rig.give(settings([[3, 1]]));
     rig.connection.request(get, rig.streamHandler, true);
@@ -439,7 +439,7 @@ describe("a client", () => {
     match(rig.sent().join(), /^HEADERS 1 /);
   });
 
-  test("more than may wait is refused by a fault", () => {
+  test("more waiting requests than allowed throw a fault", () => {
     const rig = client({ streamsWaitingMax: 1 });
     rig.give(settings([[3, 0]]));
     rig.connection.request(get, rig.streamHandler, true);
@@ -449,21 +449,21 @@ describe("a client", () => {
     );
   });
 
-  test("a request that waits can be given up, and sends nothing", () => {
+  test("a waiting request can be cancelled, and sends nothing", () => {
     const rig = client();
     rig.give(settings([[3, 0]]));
     rig.connection.request(get, rig.streamHandler, true).reset();
     deepEqual(rig.give(settings([[3, 10]])), ["SETTINGS ack"]);
   });
 
-  test("hears of 1xx before the response", () => {
+  test("receives 1xx before the response", () => {
     const rig = client();
     rig.connection.request(get, rig.streamHandler, true);
     rig.give(rig.headers(1, [[":status", "103"]]), rig.headersEnd(1, response));
     deepEqual(rig.heard, ["response 1 103", "response 1 200 end"]);
   });
 
-  test("GOAWAY: what was not touched may be tried elsewhere, the rest ends in peace", () => {
+  test("GOAWAY: unprocessed streams may be tried elsewhere, the others end normally", () => {
     const rig = client();
     for (let i = 0; i < 3; i += 1) rig.connection.request(get, rig.streamHandler, true);
     rig.give(goaway(3));
@@ -539,7 +539,7 @@ describe("a client", () => {
     deepEqual(rig.heard, ["response 1 200 end", "response 3 304 end"]);
   });
 
-  test("RST_STREAM without error behind a complete response is no failure", () => {
+  test("RST_STREAM without error after a complete response is not a failure", () => {
     const rig = client();
     rig.connection.request(request, rig.streamHandler);
     rig.give(rig.headersEnd(1, response), rst(1, 0));
@@ -548,7 +548,7 @@ describe("a client", () => {
   });
 });
 
-test("client and server of ours understand each other, whatever is sent and however it is cut", () => {
+test("our client and server understand each other, whatever is sent and however it is split", () => {
   const message = fc.record({ up: fc.nat(70_000), down: fc.nat(70_000), cut: fc.integer({ min: 1, max: 40_000 }) });
   fc.assert(
     fc.property(fc.array(message, { minLength: 1, maxLength: 6 }), (messages) => {
@@ -616,7 +616,7 @@ test("client and server of ours understand each other, whatever is sent and howe
   );
 });
 
-test("a bug that shows itself inside ends the connection, and says so", () => {
+test("a bug in our code ends the connection, and says so", () => {
   const rig = opened([1]);
   const stream = must(rig.streams.get(1));
   stream.sendHeaders(okHeaders);
@@ -629,7 +629,7 @@ test("a bug that shows itself inside ends the connection, and says so", () => {
   match(String(rig.connection.closedWhy?.error), /oh/);
 });
 
-test("SETTINGS that are acknowledged late let a peer count with the default window", () => {
+test("until it acknowledges our SETTINGS a peer may use the default window", () => {
   const rig = new Rig({ greeted: false, limits: { streamWindowBytes: 1_000 } });
   rig.sent();
   rig.connection.receive(Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 0);

@@ -1,12 +1,12 @@
 /**
- * An HTTP/2 connection as a machine without I/O: bytes go in by `receive`, time by `tick`, frames come out in `output`,
- * and the handlers hear what happened, at once and in order. Server and client are the same machine; what differs is
- * who opens streams. Whoever owns the socket writes what `takeOutput` gives after every call, and closes the socket
- * once the machine is closed and all is written. What becomes of single streams is decided in connection-streams.ts.
+ * An HTTP/2 connection as a state machine without I/O: bytes go in by `receive`, time by `tick`, frames come out in
+ * `output`, and the handlers are called at once and in order. Server and client are the same machine; they differ in
+ * who opens streams. The owner of the socket writes what `takeOutput` returns after every call, and closes the socket
+ * once the machine is closed and everything is written. connection-streams.ts handles single streams.
  *
- * C1  A handler hears of a stream exactly once that it is over: by its end, its trailers, or onReset.
- * C2  Whatever the peer does, what is held for it is bounded by the limits.
- * C3  An exception of a handler costs its stream, not the connection.
+ * C1 A handler is told exactly once that a stream is over: by its end, its trailers, or onReset.
+ * C2 Whatever the peer does, the memory held for it is bounded by the limits.
+ * C3 An exception of a handler costs its stream, not the connection.
  */
 import { assert } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
@@ -48,11 +48,11 @@ export class Connection implements ReceiverOwner, StreamsOwner {
   nowMs: number;
   #closed: ClosedWhy | undefined;
   #draining = false;
-  /** The last stream that our final GOAWAY let in. */
+  /** The last stream that our final GOAWAY accepted. */
   #lastTakenId = streamIdLimit;
   #settingsAcked = false;
   #peerGone = false;
-  /** Inside of a call of the socket's owner, who will look at the output when it returns. */
+  /** Inside a call by the socket's owner, who checks for output when it returns. */
   #inside = false;
 
   constructor({ role, handler, limits = {}, nowMs }: ConnectionOptions) {
@@ -89,12 +89,12 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     return this.#sender.output.bytes;
   }
 
-  /** The peer asks faster than it reads the answers: it should not be read for a while. */
+  /** The peer sends requests faster than it reads the answers: do not read from it for a while. */
   get wantsReadPause(): boolean {
     return this.#sender.output.controlBytesUnsent > this.limits.controlBytesHigh;
   }
 
-  /** Bytes from the peer, in whatever pieces. */
+  /** Bytes from the peer, split in any way. */
   receive(bytes: Uint8Array, nowMs: number): void {
     if (this.#closed) return;
     this.nowMs = nowMs;
@@ -114,12 +114,12 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     this.#inside = false;
   }
 
-  /** Everything that is to be written now, as one batch; undefined when there is nothing. */
+  /** Everything to be written now, as one batch; undefined if there is nothing. */
   takeOutput(): Batch | undefined {
     return this.#sender.output.take();
   }
 
-  /** The batch was written (or never will be): there is room for more. */
+  /** The batch was written (or never will be): more output may be produced. */
   outputDone(batch: Batch, nowMs: number): void {
     this.nowMs = nowMs;
     this.#inside = true;
@@ -133,7 +133,7 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     this.#inside = false;
   }
 
-  /** Time passes: to be called about once a second. Everything that has a time limit is looked at here. */
+  /** Lets time pass: call it about once a second. All time limits are checked here. */
   tick(nowMs: number): void {
     if (this.#closed) return;
     this.nowMs = nowMs;
@@ -154,7 +154,7 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     this.#inside = false;
   }
 
-  /** No new streams; ends when those that are open have. A peer that takes its time is cut off after `drainMs`. */
+  /** Accepts no new streams; ends when the open ones have ended. A slow peer is disconnected after `drainMs`. */
   drain(): void {
     if (this.#closed || this.#draining) return;
     this.#draining = true;
@@ -185,7 +185,7 @@ export class Connection implements ReceiverOwner, StreamsOwner {
 
   // ---- for the client
 
-  /** Requests may be made: neither side is going away. */
+  /** Whether requests may be made: neither side is going away. */
   get takesRequests(): boolean {
     return !this.#closed && !this.#draining && !this.#peerGone;
   }
@@ -201,7 +201,7 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     return stream;
   }
 
-  // ---- what the receiver tells
+  // ---- called by the receiver
 
   takesStream(id: number): boolean {
     return id <= this.#lastTakenId;
@@ -252,7 +252,7 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     if (increment > 0) this.#sender.layNumber(frameType.windowUpdate, 0, increment);
   }
 
-  // ---- what the streams ask and tell
+  // ---- called by the streams
 
   get draining(): boolean {
     return this.#draining;
@@ -268,7 +268,7 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     if (this.#draining) this.#closeWhenDrained();
   }
 
-  // ---- inside
+  // ---- private
 
   #finalGoaway(): void {
     if (this.#closed || this.#lastTakenId !== streamIdLimit) return;
@@ -284,7 +284,7 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     this.#end({ by: "us", code: errorCode.noError, why: "drained" });
   }
 
-  /** A broken rule, or a bug of ours: that, too, costs this connection and no other. */
+  /** A protocol error, or a bug of ours: either way only this connection ends. */
   #caught(error: unknown): void {
     if (error instanceof ConnectionError) this.#fail(error.code, error.message);
     else this.#fail(errorCode.internalError, "a bug of ours", error);

@@ -1,4 +1,6 @@
-/** Counts what a peer may do, but not at any rate: each kind against its bucket, and too much ends the connection. */
+/**
+ * Limits the rate of frames that are legal but cost us work: each kind has a bucket, and too many end the connection.
+ */
 import { ConnectionError, errorCode } from "#h2/frames/error-codes.ts";
 import { Bucket, type H2Limits } from "./limits.ts";
 
@@ -37,7 +39,7 @@ export class FloodGuard {
     if (!this.#buckets[flood].take(nowMs)) throw calm(`too many ${words[flood]}`);
   }
 
-  /** What we have sent in all pays for the window updates and pings that it may bring about. */
+  /** The data that we sent pays for the window updates and pings that it may cause. */
   sent(dataBytes: number, headers: number): void {
     if (dataBytes === this.#paidDataBytes && headers === this.#paidHeaders) return;
     this.#buckets.windowUpdates.refund((dataBytes - this.#paidDataBytes) / 1024 + headers - this.#paidHeaders);

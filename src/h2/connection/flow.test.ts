@@ -1,4 +1,5 @@
-// Flow control as properties, checked by a peer that keeps its own books: S1 and S2 of sender.ts, R3 of receiver.ts.
+// Flow control as properties, checked by a peer that does its own accounting: S1 and S2 of sender.ts, R3 of
+// receiver.ts.
 import { equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -21,8 +22,8 @@ function eachFrame(bytes: Buffer, see: (type: number, flags: number, id: number,
   }
 }
 
-/** The peer's side of what we send: windows as it granted them, and the bytes as they came. */
-class Books {
+/** The peer's view of what we send: the windows that it granted, and the bytes as they came. */
+class WindowAccounts {
   connection = 65_535;
   initial = 65_535;
   frameMax = 16_384;
@@ -73,11 +74,11 @@ const sendStep = fc.oneof(
   fc.record({ kind: fc.constant("slow" as const) }),
 );
 
-test("S1, S2: windows are kept and bytes come in order, whatever is written and granted; in the end all of it", () => {
+test("S1, S2: windows are respected and all bytes arrive in order, whatever is written and granted", () => {
   fc.assert(
     fc.property(fc.array(sendStep, { maxLength: 60 }), fc.boolean(), (steps, byTrailers) => {
       const rig = new Rig({ limits: { outputBytesHigh: 40_000, windowUpdates: { burst: 1e6, perSecond: 0 } } });
-      const books = new Books();
+      const books = new WindowAccounts();
       const written = new Map<number, number>(ids.map((id) => [id, 0]));
       for (const id of ids) rig.give(rig.headersEnd(id));
       for (const id of ids) rig.streams.get(id)?.sendHeaders(okHeaders);
@@ -95,7 +96,7 @@ test("S1, S2: windows are kept and bytes come in order, whatever is written and 
           books.connection += step.bytes;
           rig.connection.receive(windowUpdate(0, step.bytes), rig.nowMs);
         } else if (step.kind === "initial") {
-          // What is on its way was sent under the old setting, so the books are closed before.
+          // Data in flight was sent under the old setting, so account for it first.
           for (const bytes of rig.sentBytes()) books.see(bytes);
           books.changeInitial(step.bytes);
           rig.connection.receive(settings([[4, step.bytes]]), rig.nowMs);
@@ -104,7 +105,7 @@ test("S1, S2: windows are kept and bytes come in order, whatever is written and 
           books.frameMax = step.bytes;
           rig.connection.receive(settings([[5, step.bytes]]), rig.nowMs);
         } else for (const bytes of rig.sentBytes()) books.see(bytes);
-        if (rig.connection.closed) return; // too many SETTINGS, which is another matter
+        if (rig.connection.closed) return; // too many SETTINGS, which another test covers
       }
       for (const id of ids) {
         const stream = rig.streams.get(id);
@@ -141,7 +142,7 @@ const receiveStep = fc.oneof(
   fc.record({ kind: fc.constant("time" as const), ms: fc.nat(200) }),
 );
 
-test("R3: every byte is given back to the connection's window exactly once, however its stream ends", () => {
+test("R3: every byte is returned to the connection's window exactly once, however its stream ends", () => {
   fc.assert(
     fc.property(fc.array(receiveStep, { maxLength: 80 }), (steps) => {
       const limits = {
@@ -171,13 +172,13 @@ test("R3: every byte is given back to the connection's window exactly once, howe
         look();
         if (step.kind === "data") {
           const length = step.bytes + (step.padded ? 101 : 0);
-          if (length > window || length > (streamWindows.get(step.id) ?? 0)) continue; // the peer keeps the rules
+          if (length > window || length > (streamWindows.get(step.id) ?? 0)) continue; // the peer respects the windows
           window -= length;
           streamWindows.set(step.id, (streamWindows.get(step.id) ?? 0) - length);
           const payload = Buffer.alloc(length);
           if (step.padded) payload[0] = 100;
           const closed = rig.streams.get(step.id)?.closed === true && !rig.heard.includes(`cancelled ${step.id}`);
-          if (closed) window += length; // behind its own reset a peer sends nothing
+          if (closed) window += length; // after its own reset a peer sends nothing
           else rig.connection.receive(data(step.id, payload, step.padded ? flag.padded : 0), rig.nowMs);
         } else if (step.kind === "consume") {
           const stream = rig.streams.get(step.id);

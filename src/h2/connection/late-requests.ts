@@ -1,14 +1,14 @@
 /**
- * Requests that were answered in full before they had ended (RFC 9113 section 8.1). Nobody looks at the rest of them.
- * Most often it is on its way already, so it is waited for and held against the rules as ever; only a client that goes
- * on for too long, or with too much, is told to stop.
+ * Requests that were answered in full before they had ended (RFC 9113 section 8.1). The rest of them is not read.
+ * Usually it is on its way already, so it is accepted and checked as always; only a client that goes on for too long,
+ * or with too much data, is told to stop.
  */
 import type { H2Limits } from "./limits.ts";
 
-/** What became of one by what came. */
+/** What a frame means for such a request. */
 export type LateVerdict = "goes on" | "has ended" | "breaks a rule" | "is too much";
 
-type Late = {
+type LateRequest = {
   readonly sinceMs: number;
   /** Announced by content-length and still to come, or -1. */
   bodyBytesLeft: number;
@@ -16,7 +16,7 @@ type Late = {
 };
 
 export class LateRequests {
-  readonly #late = new Map<number, Late>();
+  readonly #late = new Map<number, LateRequest>();
   readonly #limits: H2Limits;
 
   constructor(limits: H2Limits) {
@@ -34,7 +34,7 @@ export class LateRequests {
     return true;
   }
 
-  /** DATA of so many bytes; how many of them are padding nobody knows who does not read it. */
+  /** DATA of this many bytes; how many of them are padding is unknown without reading it. */
   data(id: number, bytes: number, isPadded: boolean, ends: boolean): LateVerdict | undefined {
     const late = this.#late.get(id);
     if (!late) return undefined;
@@ -48,7 +48,7 @@ export class LateRequests {
     return late.bytes > this.#limits.lateRequestBytesMax ? this.#over(id, "is too much") : "goes on";
   }
 
-  /** A second header block, well-formed as trailers or not. */
+  /** A second header block, valid as trailers or not. */
   trailers(id: number, isWell: boolean): LateVerdict | undefined {
     const late = this.#late.get(id);
     return late && this.#over(id, isWell && late.bodyBytesLeft <= 0 ? "has ended" : "breaks a rule");
@@ -58,7 +58,7 @@ export class LateRequests {
     return this.#late.delete(id);
   }
 
-  /** Takes out those that have had their time: in the order in which they came. */
+  /** Removes and returns those whose time is up, in the order in which they came. */
   *overdue(nowMs: number): Generator<number> {
     for (const [id, { sinceMs }] of this.#late) {
       if (nowMs - sinceMs < this.#limits.lateRequestMs) return;

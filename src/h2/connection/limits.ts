@@ -1,6 +1,6 @@
-/** Every count, size, rate and time that an HTTP/2 connection is held to. All have defaults. */
+/** Every limit on counts, sizes, rates and times of an HTTP/2 connection. All have defaults. */
 
-/** A bucket: so many at once, and so many more with every second that passes. */
+/** A token bucket: the burst, and how many more per second. */
 export type Rate = { readonly burst: number; readonly perSecond: number };
 
 export type H2Limits = {
@@ -20,25 +20,25 @@ export type H2Limits = {
   readonly headerTableBytesMax: number;
   /** Payload of a frame that the peer may send; larger ones end the connection with FRAME_SIZE_ERROR. */
   readonly frameBytesMax: number;
-  /** Receive window of a stream at its start: what it may leave unconsumed. */
+  /** Initial receive window of a stream: how much it may leave unconsumed. */
   readonly streamWindowBytes: number;
   /** The most it grows to, for a stream that is consumed quickly. */
   readonly streamWindowBytesMax: number;
-  /** The same for the connection: what all its streams together may leave unconsumed. */
+  /** The same for the connection: how much all its streams together may leave unconsumed. */
   readonly connectionWindowBytes: number;
-  /** The most it grows to; a lower one than the start means that it does not. */
+  /** The most it grows to; if this is below the initial size, it does not grow. */
   readonly connectionWindowBytesMax: number;
-  /** A window doubles when half of it was used up in less than this. */
+  /** A window doubles when half of it was used up in less time than this. */
   readonly windowGrowthMs: number;
   /** Bytes that a stream may hold unsent before `write` asks its caller to wait. */
   readonly streamSendBytesHigh: number;
-  /** DATA is laid out for the socket only while less than this waits there. */
+  /** DATA is put into the output only while less than this waits there for the socket. */
   readonly outputBytesHigh: number;
-  /** Unsent bytes outside of DATA (answers to the peer's frames) at which reading pauses. */
+  /** Unsent bytes other than DATA (answers to the peer's frames) at which reading pauses. */
   readonly controlBytesHigh: number;
-  /** The same, at which the connection ends: a peer that asks and never reads the answers. */
+  /** The same, at which the connection ends: a peer that sends requests and never reads the answers. */
   readonly controlBytesMax: number;
-  /** What one stream may send before the next one has its turn. */
+  /** How much one stream may send before the next one has its turn. */
   readonly quantumBytes: number;
   /** Streams that the peer opens and resets (rapid reset). */
   readonly peerResets: Rate;
@@ -46,9 +46,9 @@ export type H2Limits = {
   readonly provokedResets: Rate;
   /** SETTINGS, each of which has to be acknowledged. */
   readonly settingsFrames: Rate;
-  /** PINGs while we send nothing; whoever is being sent something may measure it. */
+  /** PINGs while we send nothing; a peer that receives data may measure the connection. */
   readonly pings: Rate;
-  /** PRIORITY and frames of unknown types: all that is ignored. */
+  /** PRIORITY and frames of unknown types: everything that is ignored. */
   readonly priorityFrames: Rate;
   /** DATA without bytes and without end. */
   readonly emptyFrames: Rate;
@@ -60,21 +60,21 @@ export type H2Limits = {
   readonly settingsAckMs: number;
   /** From the first byte of a header block (or any other frame but DATA) to its last (slow loris). */
   readonly frameMs: number;
-  /** Without any stream for so long, the connection is closed. */
+  /** A connection without streams for this long is closed. */
   readonly idleMs: number;
-  /** Nothing heard for so long: a PING asks whether anybody is there (half-open). */
+  /** After this long without a byte from the peer a PING checks whether it is still there (half-open). */
   readonly keepaliveMs: number;
-  /** And without any answer for so long, nobody is. */
+  /** After this long without an answer the connection ends. */
   readonly keepaliveAckMs: number;
-  /** A stream with something to send, and no window for so long, is reset (slow reader). */
+  /** A stream that has had data and no window for this long is reset (slow reader). */
   readonly sendStallMs: number;
-  /** The socket takes nothing for so long: the connection is given up. */
+  /** If the socket accepts nothing for this long, the connection ends. */
   readonly writeStallMs: number;
-  /** From a drain's start to its end, streams or no streams. */
+  /** From a drain's start to its end, even if streams are still open. */
   readonly drainMs: number;
-  /** How many requests that are answered before they have ended may still be on their way. */
+  /** How many requests that were answered before they had ended may still be arriving, */
   readonly lateRequestsMax: number;
-  /** And how much may still come of each, */
+  /** how many more bytes of each are accepted, */
   readonly lateRequestBytesMax: number;
   /** and for how long. */
   readonly lateRequestMs: number;
@@ -135,7 +135,7 @@ export class Bucket {
     this.#filledAtMs = nowMs;
   }
 
-  /** False when there have been too many. */
+  /** False when there were too many. */
   take(nowMs: number): boolean {
     const { burst, perSecond } = this.#rate;
     const sinceMs = Math.max(0, nowMs - this.#filledAtMs);

@@ -1,12 +1,12 @@
 /**
- * What waits to be written to the socket. Small frames are laid one behind the other into a pooled buffer; large
- * payloads stay where they are and are named as segments of their own, so that bulk data is never copied here.
+ * What waits to be written to the socket. Small frames are written one after the other into a pooled buffer; large
+ * payloads stay where they are and become segments of their own, so that bulk data is never copied here.
  *
- * Whoever writes takes everything as one batch, writes it, and says when it is done. Only then are the pooled buffers
- * used again and the owners of the payloads told (`release`).
+ * The writer takes everything as one batch, writes it, and calls `done`. Only then are the pooled buffers reused and
+ * the owners of the payloads told (`release`).
  */
 
-/** Called when the bytes that were handed over are no longer needed here, sent or not. */
+/** Called when the handed-over bytes are no longer needed here, sent or not. */
 export type Release = () => void;
 
 export type Batch = {
@@ -18,7 +18,7 @@ export type Batch = {
 };
 
 const bufferBytes = 32 * 1024;
-/** Buffers that lie ready; more are left to the garbage collector. 4 MiB for the whole process. */
+/** Free buffers kept for reuse; more are left to the garbage collector. 4 MiB for the whole process. */
 const poolMax = 128;
 const pool: Buffer[] = [];
 
@@ -36,7 +36,7 @@ export class Output {
   #sealedBytes = 0;
   #inFlightBytes = 0;
   #inFlightControlBytes = 0;
-  /** Of the waiting bytes, those that are not DATA. Counted by whoever lays them. */
+  /** The waiting bytes that are not DATA. Counted by the code that adds them. */
   controlBytes = 0;
 
   /** Waiting to be taken. */
@@ -53,7 +53,7 @@ export class Output {
     return this.#inFlightControlBytes + this.controlBytes;
   }
 
-  /** Makes room for so many bytes at `end`. */
+  /** Makes sure that this many bytes fit at `end`. */
   reserve(bytes: number): void {
     if (this.end + bytes > this.buffer.length) this.#nextBuffer(bytes);
   }
@@ -73,13 +73,13 @@ export class Output {
     this.#start = this.end;
   }
 
-  /** The buffer that is full goes back to the pool with the batch that its bytes are in. */
+  /** A full buffer goes back to the pool with the batch that contains its bytes. */
   #keep(): void {
     if (this.buffer.length === bufferBytes) this.#pooled.push(this.buffer);
     this.buffer = empty;
   }
 
-  /** Names bytes[start, end) as next, without copying. Pieces that follow each other in memory become one. */
+  /** Adds bytes[start, end) without copying. Pieces that are adjacent in memory are merged. */
   addSegment(bytes: Uint8Array, start: number, end: number): void {
     this.#seal();
     const last = this.#chunks.at(-1);
@@ -95,7 +95,7 @@ export class Output {
     this.#chunks.push(bytes.subarray(start, end));
   }
 
-  /** To be called when everything up to here has been sent, or given up. */
+  /** Called when everything up to here has been sent, or dropped. */
   addRelease(release: Release): void {
     this.#releases.push(release);
   }

@@ -1,8 +1,8 @@
-/** The settings that a peer announces (RFC 9113 section 6.5.2). Of a setting that comes twice the last one counts. */
+/** The settings that a peer announces (RFC 9113 section 6.5.2). If a setting comes twice the last one counts. */
 import { ConnectionError, errorCode } from "#h2/frames/error-codes.ts";
 import { frameBytesDefault, frameBytesLimit, readUint32, setting, windowBytesLimit } from "#h2/frames/frame.ts";
 
-/** What a frame does not mention is undefined and stays as it was. Unknown settings are ignored. */
+/** A setting that the frame does not contain is undefined and stays as it was. Unknown settings are ignored. */
 export type PeerSettings = {
   headerTableSize: number | undefined;
   maxConcurrentStreams: number | undefined;
@@ -38,7 +38,7 @@ export function readPeerSettings(bytes: Buffer, at: number, end: number, fromCli
   return found;
 }
 
-/** A server may say only that it does not push (RFC 9113 section 6.5.2). */
+/** A server may only say that it does not push (RFC 9113 section 6.5.2). */
 function checkPush(value: number, fromClient: boolean): void {
   if (value > 1 || (value === 1 && !fromClient))
     throw new ConnectionError(errorCode.protocolError, `ENABLE_PUSH is ${value}`);

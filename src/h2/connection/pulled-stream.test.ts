@@ -13,7 +13,7 @@ function pulled(): { rig: Rig; body: PulledStream } {
 }
 
 describe("a pulled stream", () => {
-  test("gives data in order, then ends, with trailers", async () => {
+  test("returns data in order, then ends, with trailers", async () => {
     const { rig, body } = pulled();
     rig.give(data(1, "ab"), data(1, "cd"));
     const got: string[] = [];
@@ -25,7 +25,7 @@ describe("a pulled stream", () => {
     equal(body.trailers?.get("x"), "1");
   });
 
-  test("consumes a chunk when the next one is asked for, and not before", async () => {
+  test("consumes a chunk when the next one is requested, and not before", async () => {
     const { rig, body } = pulled();
     const half = Buffer.alloc(16_384);
     rig.give(data(1, half), data(1, half), dataEnd(1, half));
@@ -36,7 +36,7 @@ describe("a pulled stream", () => {
     equal(body.stream.unconsumed, 2 * 16_384);
   });
 
-  test("a write waits for room, and goes on when there is some", async () => {
+  test("a write waits until the stream accepts more, and then continues", async () => {
     const { rig, body } = pulled();
     rig.give(settings([[4, 0]]));
     body.stream.sendHeaders([[":status", "200"]]);
@@ -48,7 +48,7 @@ describe("a pulled stream", () => {
     await writing;
   });
 
-  test("a reset is a fault for whoever reads, writes or waits", async () => {
+  test("a reset is a fault for every pending read, write or wait", async () => {
     const { rig, body } = pulled();
     rig.give(settings([[4, 0]]));
     body.stream.sendHeaders([[":status", "200"]]);

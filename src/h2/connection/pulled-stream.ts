@@ -1,7 +1,7 @@
 /**
- * A stream for those who would rather ask than be told: its data is an async iterable, `write` waits for room, and a
- * reset is a fault wherever one waits. Bytes count as consumed when the next ones are asked for, so what lies here is
- * never more than the stream's window.
+ * A stream with a pull interface: its data is an async iterable, `write` waits until the stream accepts more, and a
+ * reset is a fault wherever a caller waits. Bytes count as consumed when the next ones are requested, so never more
+ * than the stream's window is held here.
  */
 import { Fault } from "#base/fault.ts";
 import { errorCodeName } from "#h2/frames/error-codes.ts";
@@ -10,7 +10,7 @@ import type { Stream, StreamHandler, WriteOptions } from "./stream.ts";
 
 export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
   readonly stream: Stream;
-  /** Made when somebody asks: a stream that is reset at once should cost little. */
+  /** Created on first use: a stream that is reset at once should cost little. */
   #response: PromiseWithResolvers<HeaderList> | undefined;
   #answered: HeaderList | undefined;
   #reset: AbortController | undefined;
@@ -21,25 +21,25 @@ export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
 
-  /** Takes the stream over. `ended` when its headers were also its end. */
+  /** Takes the stream over. `ended`: its headers were also its end. */
   constructor(stream: Stream, ended = false) {
     this.stream = stream;
     this.#ended = ended;
     stream.handler = this;
   }
 
-  /** Client: the response's headers; 1xx are passed over. */
+  /** Client: the response's headers; 1xx are skipped. */
   get response(): Promise<HeaderList> {
     if (!this.#response) {
       this.#response = Promise.withResolvers();
-      this.#response.promise.catch(() => {}); // whoever waits for it hears of it; nobody has to
+      this.#response.promise.catch(() => {}); // handled by those that wait for it, if any
       if (this.#answered) this.#response.resolve(this.#answered);
       else if (this.#fault) this.#response.reject(this.#fault);
     }
     return this.#response.promise;
   }
 
-  /** Known when the data has come to its end. */
+  /** Known when the data has ended. */
   get trailers(): HeaderList | undefined {
     return this.#trailers;
   }
@@ -68,7 +68,7 @@ export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
     }
   }
 
-  /** Resolves when there is room for more; rejects when the stream was reset. */
+  /** Resolves when the stream accepts more; rejects when it was reset. */
   async write(bytes: Uint8Array, options: WriteOptions = {}): Promise<void> {
     this.#throwIfReset();
     if (this.stream.write(bytes, options)) return;
@@ -86,7 +86,7 @@ export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
   }
 
   onData(_stream: Stream, bytes: Buffer, ended: boolean): void {
-    if (bytes.length > 0) this.#chunks.push(Buffer.from(bytes)); // they are lent
+    if (bytes.length > 0) this.#chunks.push(Buffer.from(bytes)); // they are borrowed
     if (ended) this.#end(undefined);
     else this.#wakeReader?.();
   }

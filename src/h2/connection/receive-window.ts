@@ -1,7 +1,7 @@
 /**
- * What the peer may still send us, for a stream or the connection (RFC 9113 section 5.2). It opens by what was
- * consumed, not by what was received, so that a slow consumer stops its peer. It grows while it is what holds a
- * fast one back, up to a bound that is also the bound of what can lie here unconsumed.
+ * How much the peer may still send us, for a stream or the connection (RFC 9113 section 5.2). It opens by what was
+ * consumed, not by what was received, so that a slow consumer stops its peer. It grows while it limits a fast consumer,
+ * up to a maximum, which also bounds the unconsumed bytes held here.
  */
 import type { H2Limits } from "./limits.ts";
 
@@ -34,7 +34,7 @@ export class ReceiveWindow {
     return true;
   }
 
-  /** Answers the increment that is due now, or 0: half a window is worth a frame. */
+  /** Returns the increment to send now, or 0: a frame is sent for half a window. */
   consume(bytes: number, nowMs: number, limits: H2Limits): number {
     this.#consumed += bytes;
     if (this.#consumed * 2 < this.#size) return 0;

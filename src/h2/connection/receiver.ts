@@ -1,11 +1,11 @@
 /**
  * The receiving half of a connection: what each frame means in each state of its stream (RFC 9113 sections 5.1 and 6).
  *
- * R1  Header blocks are always decoded, even those of streams that are refused or gone: the table must stay in step.
- * R2  A rule whose breach leaves both ends with different ideas of the connection ends it (ConnectionError); any other
- *     breach resets its stream.
- * R3  Every received DATA byte is counted against both windows, and given back to the connection's exactly once:
- *     when consumed, when nobody is there to consume it, or when its stream closes.
+ * R1 Header blocks are always decoded, even those of streams that are refused or gone: the table must stay in step.
+ * R2 A violation that leaves both ends with different states of the connection ends it (ConnectionError); any other
+ * violation resets its stream.
+ * R3 Every received DATA byte is counted against both windows, and returned to the connection's exactly once: when
+ * consumed, when there is no consumer, or when its stream closes.
  */
 import type { ConnectionStreams } from "./connection-streams.ts";
 import { ConnectionError, errorCode, type ErrorCode } from "#h2/frames/error-codes.ts";
@@ -21,7 +21,7 @@ import { ReceiveWindow } from "./receive-window.ts";
 import { phase, type Stream } from "./stream.ts";
 import type { StreamTable } from "./stream-table.ts";
 
-/** What the receiver tells the connection as a whole; what is about one stream it tells the streams. */
+/** Callbacks for the connection as a whole; events of one stream go to the streams. */
 export type ReceiverOwner = {
   readonly limits: H2Limits;
   readonly isServer: boolean;
@@ -48,14 +48,14 @@ export class Receiver implements FrameSink {
   readonly window: ReceiveWindow;
   readonly #guard: FloodGuard;
   #settingsSeen = false;
-  /** The stream whose header block is not complete, or 0. */
+  /** The stream whose header block is incomplete, or 0. */
   #blockId = 0;
   #blockEnds = false;
   #blockSelfDependent = false;
   #blockParts: Buffer[] = [];
   #blockBytes = 0;
   #continuations = 0;
-  /** The stream that DATA is arriving for, or undefined when it is to be dropped. */
+  /** The stream that receives the current DATA, or undefined if it is dropped. */
   #dataStream: Stream | undefined;
   #dataEnds = false;
 
@@ -107,7 +107,7 @@ export class Receiver implements FrameSink {
       case frameType.goaway:
         return this.#goaway(id, bytes, at, end);
       case frameType.pushPromise:
-        throw protocol("PUSH_PROMISE, which nobody may send here");
+        throw protocol("PUSH_PROMISE, which is not allowed here");
       default:
         this.#count("priorityFrames"); // unknown types are ignored; browsers' PRIORITY_UPDATE is one of them
     }
@@ -141,7 +141,7 @@ export class Receiver implements FrameSink {
     this.#holdBlock(bytes, at, end);
   }
 
-  /** What can be said before the block is complete, and must end the connection. */
+  /** Checks that are possible before the block is complete, and that must end the connection. */
   #checkHeadersStream(id: number): void {
     const table = this.#table;
     if (table.open.has(id) || table.late.has(id)) return;
@@ -172,7 +172,7 @@ export class Receiver implements FrameSink {
     this.#blockParts.push(Buffer.from(bytes.subarray(at, end)));
   }
 
-  /** A complete header block (R1: decoded whatever becomes of it). */
+  /** A complete header block (R1: always decoded). */
   #block(id: number, bytes: Buffer, at: number, end: number): void {
     const fields = this.decoder.decode(bytes, at, end);
     const { overflowed } = this.decoder;
@@ -184,7 +184,7 @@ export class Receiver implements FrameSink {
       if (!this.#owner.takesStream(id)) return; // beyond our GOAWAY: the client knows to try elsewhere
       table.lastPeerId = id;
     } else if (stream === undefined) {
-      // Reset by us, and the peer had not heard; or the rest of a request that was answered.
+      // Reset by us before the peer knew; or the rest of a request that was answered.
       return this.#late(id, table.late.trailers(id, ends && !overflowed && readTrailers(fields) !== undefined));
     }
     if (stream !== undefined && stream.remote === phase.ended)
@@ -284,7 +284,7 @@ export class Receiver implements FrameSink {
     const stream = this.#table.open.get(id);
     if (stream !== undefined) return this.#streams.resetCame(stream, readUint32(bytes, at));
     this.#table.late.drop(id);
-    this.#table.resetByUs.forget(id); // whatever was on its way came before this
+    this.#table.resetByUs.forget(id); // frames that were on their way came before this
   }
 
   #windowUpdate(id: number, bytes: Buffer, at: number, end: number): void {

@@ -1,12 +1,13 @@
 /**
- * The sending half of a connection: frames are laid into the output, DATA as the peer's windows allow and fairly
- * between streams. Knows nothing of what comes in.
+ * The sending half of a connection: writes frames into the output, DATA as the peer's windows allow and fairly between
+ * streams. Independent of what is received.
  *
- * S1  DATA never exceeds the stream's window, the connection's window, or the peer's frame size.
- * S2  What one stream sends leaves in the order in which it was given: headers, data, trailers.
- * S3  Streams with something to send take turns; one turn is one frame of at most a quantum. While there is a
- *     backlog, nobody goes past the queue.
- * S4  DATA is laid out only while less than `outputBytesHigh` waits for the socket; the rest waits in its stream.
+ * S1 DATA never exceeds the stream's window, the connection's window, or the peer's frame size.
+ * S2 One stream's headers, data and trailers are sent in the order in which they were given.
+ * S3 Streams with something to send take turns; one turn is one frame of at most a quantum. While there is a backlog,
+ * no stream bypasses the queue.
+ * S4 DATA is put into the output only while less than `outputBytesHigh` waits for the socket; the rest waits in its
+ * stream.
  */
 import { assert } from "#base/assert.ts";
 import {
@@ -24,18 +25,18 @@ import type { H2Limits } from "./limits.ts";
 import { Output } from "./output.ts";
 import { phase, type Queued, type Stream, type WriteOptions } from "./stream.ts";
 
-/** Below this, copying into the output costs less than a segment of its own. */
+/** Below this, copying into the output costs less than a separate segment. */
 const copiedBytesMax = 2_048;
-/** A unary answer is written into the output up to this size. */
+/** A unary answer is copied into the output up to this size. */
 const unaryBytesMax = 8_192;
-/** The largest frame that we send, whatever the peer would take. */
+/** The largest frame that we send, whatever the peer accepts. */
 const sentFrameBytesMax = 64 * 1024;
 
 export type SenderOwner = {
-  /** The stream's last frame has been laid. */
+  /** The stream's last frame is in the output. */
   localEnded(stream: Stream): void;
-  /** There is room again in a stream whose `write` said that there was none. */
-  roomAgain(stream: Stream): void;
+  /** A stream whose `write` returned false accepts more again. */
+  writableAgain(stream: Stream): void;
 };
 
 export class Sender {
@@ -47,11 +48,11 @@ export class Sender {
   /** Streams with something to send, in the order of their turns. */
   #ring: Stream[] = [];
   #ringAt = 0;
-  /** DATA bytes and HEADERS frames ever laid: what a peer may answer with window updates and pings. */
+  /** DATA bytes and HEADERS frames sent so far: a peer may answer them with window updates and pings. */
   dataBytesLaid = 0;
   headersLaid = 0;
   #pumping = false;
-  /** The stream whose unary answer has been begun: its body is not written yet. */
+  /** The stream whose unary answer has begun: its body is not written yet. */
   #unary: Stream | undefined;
   #unaryBuffer: Buffer = this.output.buffer;
   #unaryAt = 0;
@@ -72,13 +73,13 @@ export class Sender {
     this.#frameBytesMax = Math.min(bytes, sentFrameBytesMax);
   }
 
-  /** False when the window would exceed what a window can be. */
+  /** False if the window would exceed the largest allowed. */
   widenConnection(increment: number): boolean {
     this.#window += increment;
     return this.#window <= windowBytesLimit;
   }
 
-  /** The same for a stream; the increment is negative when a setting took window away. */
+  /** The same for a stream; the increment is negative when a setting reduced the window. */
   widenStream(stream: Stream, increment: number): boolean {
     stream.sendWindow += increment;
     if (stream.sendWindow > windowBytesLimit) return false;
@@ -150,7 +151,7 @@ export class Sender {
     this.#ended(stream);
   }
 
-  /** S3: whoever goes past the queue must find nobody in it. */
+  /** S3: a stream may bypass the queue only if it is empty. */
   #mayGoAhead(stream: Stream, bytes: number): boolean {
     return (
       this.#ring.length === this.#ringAt &&
@@ -179,7 +180,7 @@ export class Sender {
       this.pump();
     }
     const room = stream.queuedBytes < this.#limits.streamSendBytesHigh;
-    if (!room) stream.wantsRoom = true;
+    if (!room) stream.owesWritable = true;
     return room;
   }
 
@@ -246,9 +247,10 @@ export class Sender {
     if (hasSomething(stream)) this.#schedule(stream);
   }
 
-  /** Lays out what windows and the output's bound allow (S3, S4). */
+  /** Sends what windows and the output's limit allow (S3, S4). */
   pump(): void {
-    if (this.#pumping || this.#ringAt === this.#ring.length) return; // whoever writes from onWritable is inside of it
+    // an onWritable handler may write from inside of it
+    if (this.#pumping || this.#ringAt === this.#ring.length) return;
     this.#pumping = true;
     let fruitless = 0;
     while (this.#ringAt < this.#ring.length && this.output.bytesUnsent < this.#limits.outputBytesHigh) {
@@ -260,9 +262,9 @@ export class Sender {
       const again = this.#turn(stream, waiting === 1);
       if (again) this.#schedule(stream);
       fruitless = again && this.dataBytesLaid + this.headersLaid === before ? fruitless + 1 : 0;
-      if (stream.wantsRoom && stream.queuedBytes * 2 <= this.#limits.streamSendBytesHigh) {
-        stream.wantsRoom = false;
-        if (!stream.closed) this.#owner.roomAgain(stream);
+      if (stream.owesWritable && stream.queuedBytes * 2 <= this.#limits.streamSendBytesHigh) {
+        stream.owesWritable = false;
+        if (!stream.closed) this.#owner.writableAgain(stream);
       }
     }
     this.#pumping = false;
@@ -282,7 +284,7 @@ export class Sender {
     return stream;
   }
 
-  /** One frame of one stream; answers whether it has more that only needs its turn. */
+  /** One frame of one stream; returns whether it has more that only needs its turn. */
   #turn(stream: Stream, alone: boolean): boolean {
     const item = stream.queue[0];
     if (item === undefined) {
@@ -291,7 +293,7 @@ export class Sender {
     }
     const left = item.bytes.length - item.start;
     const turnBytes = alone ? this.#frameBytesMax : Math.min(this.#frameBytesMax, this.#limits.quantumBytes);
-    if (left > 0 && stream.sendWindow <= 0) return false; // comes back with its window
+    if (left > 0 && stream.sendWindow <= 0) return false; // continues when its window opens
     const length = Math.min(left, turnBytes, stream.sendWindow, this.#window);
     if (left > 0 && length <= 0) return true;
     const whole = length === left || left === 0;
@@ -326,7 +328,7 @@ export class Sender {
   /** The stream is closed: nothing of it will be sent any more. */
   drop(stream: Stream): void {
     if (this.#unary === stream) {
-      // Its writer failed. The output was used by others before: what they sent must not go to this peer.
+      // Its writer failed. The buffer was used before: bytes of other peers must not go to this one.
       this.#unaryBuffer.fill(0, this.#unaryAt, this.#unaryAt + this.#unaryBytes);
       this.#unary = undefined;
     }

@@ -1,4 +1,4 @@
-/** Calls the handlers of streams, so that an exception of one costs its stream and not the connection (C3). */
+/** Calls the handlers of streams, so that an exception costs its stream and not the connection (C3). */
 import type { HeaderList } from "#h2/hpack/header-list.ts";
 import type { Stream } from "./stream.ts";
 
@@ -27,7 +27,7 @@ export class StreamCalls {
     }
   }
 
-  /** Whoever does not care for trailers hears the end all the same. */
+  /** A handler without onTrailers gets the end as well. */
   trailers(stream: Stream, trailers: HeaderList): void {
     try {
       if (stream.handler.onTrailers) stream.handler.onTrailers(stream, trailers);

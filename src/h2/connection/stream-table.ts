@@ -1,10 +1,10 @@
-/** The streams of a connection, and the memory of those that are gone: what a late frame means depends on it. */
+/** The streams of a connection, and a record of recently closed ones: the meaning of a late frame depends on it. */
 import { windowBytesLimit } from "#h2/frames/frame.ts";
 import { LateRequests } from "./late-requests.ts";
 import type { H2Limits } from "./limits.ts";
 import type { Stream } from "./stream.ts";
 
-/** Remembers the last so many ids. Looked at only when a frame names a stream that is not there. */
+/** Remembers the most recent ids. Read only when a frame names an unknown stream. */
 class RecentIds {
   protected readonly ids: number[] = [];
   readonly #max: number;
@@ -29,7 +29,7 @@ class RecentIds {
   }
 }
 
-/** And what the peer would have let us send, for the rule on its limit holds to the end. */
+/** Also remembers the send window, because its upper limit applies to closed streams too. */
 class EndedStreams extends RecentIds {
   readonly #windows: number[] = [];
 
@@ -38,7 +38,7 @@ class EndedStreams extends RecentIds {
     this.add(id);
   }
 
-  /** False when the window is now larger than a window may be. */
+  /** False if the window is now larger than allowed. */
   widen(id: number, increment: number): boolean {
     const at = this.ids.indexOf(id);
     if (at === -1) return true;
@@ -50,14 +50,14 @@ class EndedStreams extends RecentIds {
 
 export class StreamTable {
   readonly open = new Map<number, Stream>();
-  /** Reset by us: the peer may not have heard yet, and what it still sends is let pass. */
+  /** Reset by us: the peer may not know yet, and what it still sends is ignored. */
   readonly resetByUs = new RecentIds(256);
   /** Ended by both sides, or reset by the peer: it must not send any more. */
   readonly ended = new EndedStreams(64);
   readonly late: LateRequests;
-  /** The highest id that the peer has opened; every id up to it is no longer idle. */
+  /** The highest id that the peer has opened; no id up to it is idle any more. */
   lastPeerId = 0;
-  /** The same for ids of our own. */
+  /** The same for our own ids. */
   lastOwnId = 0;
 
   constructor(limits: H2Limits) {

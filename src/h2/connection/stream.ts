@@ -1,10 +1,10 @@
 /**
  * One stream, as the layer above sees it: headers, data and trailers in both directions, with backpressure in both.
  *
- * Receiving: `handler` is called as frames arrive. Data stays on the account of the peer until `consume` says that it
- * has been dealt with; what was never consumed is given back to the connection when the stream ends.
- * Sending: `write` takes everything and answers whether there is room for more; when it said no, `onWritable` tells
- * when to go on. Both ends of a connection use the same class.
+ * Receiving: `handler` is called as frames arrive. Data counts against the peer's window until `consume` is called;
+ * what was never consumed is returned to the connection when the stream ends.
+ * Sending: `write` accepts everything and returns whether it accepts more; if not, `onWritable` tells when to continue.
+ * Both ends of a connection use the same class.
  */
 import type { HeaderList } from "#h2/hpack/header-list.ts";
 import type { OutgoingHeaders } from "#h2/hpack/hpack-encoder.ts";
@@ -13,9 +13,9 @@ import type { Release } from "./output.ts";
 import type { ReceiveWindow } from "./receive-window.ts";
 
 /**
- * What happens on a stream. One object may serve many streams: each call names its stream. The `bytes` of onData are
- * lent: they lie where the socket was read into, and are overwritten by its next read, or another's, as soon as the
- * call has returned. Whoever keeps them copies them.
+ * Callbacks of a stream. One object may serve many streams: each call names its stream. The `bytes` of onData are
+ * borrowed: they are in the socket's read buffer, and are overwritten by the next read of this or another socket as
+ * soon as the call has returned. To keep them, copy them.
  */
 export type StreamHandler = {
   /** Client: the response has begun. Also called for 1xx responses, which may come before it. */
@@ -23,16 +23,16 @@ export type StreamHandler = {
   onData(stream: Stream, bytes: Buffer, ended: boolean): void;
   /** The peer has ended its side with trailers. */
   onTrailers?(stream: Stream, trailers: HeaderList): void;
-  /** There is room to write again, after `write` said that there was none. */
+  /** The stream accepts data again, after `write` returned false. */
   onWritable?(stream: Stream): void;
   /** Cancelled: reset by the peer or by us, or the connection is gone. Nothing else is called afterwards. */
   onReset(stream: Stream, code: number): void;
 };
 
-/** How far one direction of a stream has come. */
+/** The state of one direction of a stream. */
 export const phase = { waiting: 0, open: 1, ended: 2 } as const;
 
-/** Something to be sent when windows and turns allow. `start` moves as pieces of it leave. */
+/** Something to be sent when windows and turns allow. `start` moves as parts of it are sent. */
 export type Queued = {
   readonly bytes: Uint8Array;
   start: number;
@@ -42,15 +42,15 @@ export type Queued = {
 };
 
 export type WriteOptions = {
-  /** This is the last of the stream: END_STREAM. */
+  /** This is the end of the stream: END_STREAM. */
   readonly end?: boolean;
-  /** Called when the bytes are no longer needed here; until then nobody may change them. */
+  /** Called when the bytes are no longer needed here; until then they must not be changed. */
   readonly release?: Release;
   /** At least 9 bytes before `bytes` in its ArrayBuffer may be overwritten: the frame's header goes there. */
   readonly headroom?: boolean;
 };
 
-/** What a stream asks of its connection. */
+/** What a stream needs from its connection. */
 export type StreamOwner = {
   sendHeaders(stream: Stream, headers: OutgoingHeaders, end: boolean): void;
   sendTrailers(stream: Stream, trailers: OutgoingHeaders): void;
@@ -68,10 +68,10 @@ export class Stream {
   /** 0 while a client's request waits for a free stream. */
   id: number;
   handler: StreamHandler;
-  /** The layer above keeps here what belongs to the stream. */
+  /** For the layer above: data that belongs to the stream. */
   tag: unknown = undefined;
 
-  // What follows is the connection's, and nobody else's.
+  // The following fields are for the connection only.
   readonly owner: StreamOwner;
   local: number = phase.waiting;
   remote: number = phase.waiting;
@@ -89,11 +89,11 @@ export class Stream {
   queue: Queued[] = [];
   queuedBytes = 0;
   trailers: OutgoingHeaders | undefined;
-  /** `write` said no, and onWritable is owed. */
-  wantsRoom = false;
+  /** `write` returned false, and onWritable must be called. */
+  owesWritable = false;
   /** In the ring of streams that have something to send. */
   scheduled = false;
-  /** Since when there is something to send and no window; -1 when that is not so. */
+  /** Since when there is something to send and no window; -1 if not. */
   stalledSinceMs = -1;
 
   constructor(id: number, owner: StreamOwner, handler: StreamHandler, sendWindow: number, window: ReceiveWindow) {
@@ -109,30 +109,30 @@ export class Stream {
     return !this.closed;
   }
 
-  /** Bytes that wait here, for windows and for turns. */
+  /** Bytes that wait here for windows and turns. */
   get unsentBytes(): number {
     return this.queuedBytes;
   }
 
-  /** Server: the response's headers, once; 1xx may come before. Without effect on a stream that is closed. */
+  /** Server: the response's headers, once; 1xx may come before. Does nothing on a closed stream. */
   sendHeaders(headers: OutgoingHeaders, end = false): void {
     this.owner.sendHeaders(this, headers, end);
   }
 
   /**
-   * Answers false when the caller should wait for `onWritable`. Takes the bytes in any case, and does not copy them:
-   * until `release` is called nobody may change them.
+   * Returns false when the caller should wait for `onWritable`. Accepts the bytes in any case, and does not copy them:
+   * until `release` is called they must not be changed.
    */
   write(bytes: Uint8Array, options: WriteOptions = noOptions): boolean {
     return this.owner.write(this, bytes, options);
   }
 
-  /** Ends our side, behind whatever still waits. */
+  /** Ends our side, after everything that still waits. */
   sendTrailers(trailers: OutgoingHeaders): void {
     this.owner.sendTrailers(this, trailers);
   }
 
-  /** A whole response in one go: the way of most calls. The body is copied, so its memory is the caller's again. */
+  /** A whole response at once, as for most calls. The body is copied, so the caller may reuse its memory. */
   sendUnary(headers: OutgoingHeaders, body: Uint8Array, trailers: OutgoingHeaders): void {
     const at = this.owner.beginUnary(this, headers, body.length);
     if (at >= 0) {
@@ -146,10 +146,10 @@ export class Stream {
   }
 
   /**
-   * The same without a body to copy: lays HEADERS and an empty-handed DATA frame and answers where in `outputBuffer`
-   * its `bodyBytes` bytes are to be written, at once, before anything else is called but `endUnary`.
-   * Answers -1, with nothing sent, when windows are short, the socket is behind, or the body is empty or larger than
-   * 8 KiB: then take the long way.
+   * The same without copying a body: writes HEADERS and the header of a DATA frame, and returns where in `outputBuffer`
+   * its `bodyBytes` bytes must be written, at once, before anything but `endUnary` is called. Returns -1, with nothing
+   * sent, if a window is too small, the socket is behind, or the body is empty or larger than 8 KiB: then use
+   * `sendUnary`.
    */
   beginUnary(headers: OutgoingHeaders, bodyBytes: number): number {
     return this.owner.beginUnary(this, headers, bodyBytes);
@@ -163,12 +163,12 @@ export class Stream {
     return this.owner.outputBuffer;
   }
 
-  /** So many of the received bytes have been dealt with; the peer may send as many more. */
+  /** This many of the received bytes have been processed; the peer may send as many more. */
   consume(bytes: number): void {
     this.owner.consume(this, bytes);
   }
 
-  /** Gives the stream up, at once; what waits is dropped. `onReset` is not called: the caller knows. */
+  /** Resets the stream at once; waiting data is dropped. `onReset` is not called: the caller knows. */
   reset(code: number = errorCode.cancel): void {
     this.owner.resetByUs(this, code);
   }

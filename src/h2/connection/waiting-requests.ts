@@ -1,4 +1,4 @@
-/** A client's requests that wait for the peer to allow another stream, in the order in which they were made. */
+/** A client's requests that wait until the peer allows another stream, in the order in which they were made. */
 import { Fault } from "#base/fault.ts";
 import type { OutgoingHeaders } from "#h2/hpack/hpack-encoder.ts";
 import type { Stream } from "./stream.ts";
@@ -7,7 +7,7 @@ export type WaitingRequest = { readonly stream: Stream; readonly headers: Outgoi
 
 export class WaitingRequests {
   readonly #max: number;
-  /** A Map keeps the order and lets any of them leave: whoever waits may also give up. */
+  /** A Map keeps the order and allows removing any of them: a waiting request may be cancelled. */
   readonly #requests = new Map<Stream, WaitingRequest>();
 
   constructor(max: number) {
@@ -27,7 +27,7 @@ export class WaitingRequests {
     this.#requests.delete(stream);
   }
 
-  /** The one that has waited longest, which waits no more. */
+  /** Removes and returns the one that has waited longest. */
   next(): WaitingRequest | undefined {
     for (const [stream, request] of this.#requests) {
       this.#requests.delete(stream);

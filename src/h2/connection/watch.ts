@@ -1,4 +1,4 @@
-/** The times that a connection is held to. Knows when things began; says, when asked, what is overdue. */
+/** The time limits of a connection. Remembers when things began, and says on request what is overdue. */
 import { errorCode, type ErrorCode } from "#h2/frames/error-codes.ts";
 import type { H2Limits } from "./limits.ts";
 
@@ -59,7 +59,7 @@ export class Watch {
     this.#wroteAtMs = nowMs;
   }
 
-  /** Whether the last read ended inside of something that must be complete soon. */
+  /** Whether the last read ended inside something that must be complete soon. */
   midFrame(is: boolean, nowMs: number): void {
     if (!is) this.#midFrameSinceMs = never;
     else if (this.#midFrameSinceMs === never) this.#midFrameSinceMs = nowMs;

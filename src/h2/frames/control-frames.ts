@@ -1,12 +1,12 @@
-/** The frames that a connection sends of its own accord: its greeting, pings and farewells. */
+/** The frames that a connection sends by itself: preface and SETTINGS, PING, GOAWAY. */
 import { clientPreface, frameType, setting, windowBytesDefault, writeUint32 } from "./frame.ts";
 import type { H2Limits } from "#h2/connection/limits.ts";
 import type { Sender } from "#h2/connection/sender.ts";
 
-/** The last byte of a PING of ours says what it was for. */
+/** The last byte of our PINGs says what they were for. */
 export const pingPurpose = { keepalive: 1, drain: 2 } as const;
 
-/** The preface, SETTINGS, and what the connection's window has above the default. */
+/** The preface, SETTINGS, and the WINDOW_UPDATE that raises the connection's window above the default. */
 export function layGreeting(sender: Sender, limits: H2Limits, isServer: boolean, windowBytes: number): void {
   const { output } = sender;
   if (!isServer) {

@@ -20,12 +20,13 @@ export type ErrorCode = (typeof errorCode)[keyof typeof errorCode];
 
 const names = new Map<number, string>(Object.entries(errorCode).map(([name, code]) => [code, name]));
 
-/** For messages: a peer may send codes that nobody has defined. */
+/** For messages: a peer may send undefined codes. */
 export const errorCodeName = (code: number): string => names.get(code) ?? `code ${code}`;
 
 /**
- * The whole connection is lost: GOAWAY with the code, then the end. Thrown inside the machine and caught at its door;
- * nobody else sees it. An error of one stream is no exception: it is an RST_STREAM and life goes on.
+ * The whole connection is lost: GOAWAY with the code, then the end. Thrown inside the machine and caught at its entry
+ * points; no caller sees it. An error of one stream is not an exception: it is an RST_STREAM, and the connection goes
+ * on.
  */
 export class ConnectionError extends Error {
   readonly code: ErrorCode;

@@ -1,7 +1,7 @@
 /**
- * Cuts the bytes of a connection into frames. DATA is passed on in the pieces in which it arrives, straight from the
- * read; every other frame is passed on whole, and only a frame that was cut in two by a read is copied.
- * Lengths are checked before anything is held, so no more than one frame of the allowed size is ever here.
+ * Splits the bytes of a connection into frames. DATA is passed on in the pieces in which it arrives, directly from the
+ * read; every other frame is passed on whole, and only a frame that was split by a read is copied. Lengths are checked
+ * before anything is buffered, so at most one frame of the allowed size is held here.
  */
 import { ConnectionError, errorCode } from "./error-codes.ts";
 import { clientPreface, flag, frameHeaderBytes, frameType, readUint31 } from "./frame.ts";
@@ -12,9 +12,9 @@ export type FrameSink = {
   /** Any frame but DATA; its payload is bytes[at, end). */
   frame(type: number, flags: number, streamId: number, bytes: Buffer, at: number, end: number): void;
   dataBegins(flags: number, streamId: number, length: number): void;
-  /** Of the DATA frame that began last, so many bytes are padding. */
+  /** The current DATA frame has this many bytes of padding. */
   dataPadding(bytes: number): void;
-  /** The next piece of it; `last` when it is whole. An empty frame has one empty piece. */
+  /** The next piece of its data; `last` when it is complete. An empty frame has one empty piece. */
   data(bytes: Buffer, at: number, end: number, last: boolean): void;
 };
 
@@ -22,7 +22,7 @@ export class FrameReader {
   readonly #sink: FrameSink;
   readonly #frameBytesMax: number;
   #prefaceLeft: number;
-  /** A frame, or the nine bytes before it, that a read cut in two. */
+  /** A frame, or its nine-byte header, that a read split. */
   #held: Buffer = Buffer.alloc(0);
   #heldBytes = 0;
   #inData = false;
@@ -91,7 +91,7 @@ export class FrameReader {
     return length;
   }
 
-  /** Copies as much of the cut frame as there is; answers where the rest of the read begins. */
+  /** Copies as much of the split frame as there is; returns where the rest of the read begins. */
   #fillHeld(bytes: Buffer, at: number): number {
     if (this.#heldBytes < frameHeaderBytes) {
       if (this.#held.length < frameHeaderBytes) this.#held = Buffer.allocUnsafe(frameHeaderBytes);
@@ -160,7 +160,7 @@ export class FrameReader {
       const count = Math.min(this.#dataLeft, bytes.length - at);
       if (count === 0) return at;
       this.#dataLeft -= count;
-      // The frame counts as read before anybody hears of it: a handler may close the connection.
+      // Mark the frame as read before the callback: a handler may close the connection.
       if (this.#dataLeft === 0 && this.#padLeft === 0) this.#inData = false;
       this.#sink.data(bytes, at, at + count, this.#dataLeft === 0);
       at += count;

@@ -1,4 +1,4 @@
-// One test for every rule of RFC 9113 that a peer can break, by the RFC's sections. What is expected is the whole
+// One test for every rule of RFC 9113 that a peer can break, by the RFC's sections. The expected value is the whole
 // answer: the frame with its code. "GOAWAY" means that the connection is over, "RST_STREAM" that only the stream is.
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -47,7 +47,7 @@ describe("section 3.4: the preface", () => {
   test("is wrong at its last byte", () => {
     deepEqual(start(Buffer.concat([clientPreface.subarray(0, 23), Buffer.from("x")])), over("protocolError"));
   });
-  test("may come byte by byte", () => {
+  test("may arrive byte by byte", () => {
     deepEqual(start(...Array.from(clientPreface, (byte) => Buffer.from([byte])), settings()), ["SETTINGS ack"]);
   });
   test("is followed by SETTINGS", () => deepEqual(start(clientPreface, ping()), over("protocolError")));
@@ -115,7 +115,7 @@ describe("section 4: frames", () => {
     ],
   ]);
 
-  test("every way of cutting a conversation into reads means the same", () => {
+  test("every way of splitting a conversation into reads means the same", () => {
     const whole = (): { rig: Rig; stream: Buffer } => {
       const rig = new Rig({
         onRequest: (stream, _headers, ended) => ended && stream.sendHeaders([[":status", "204"]], true),
@@ -226,7 +226,7 @@ describe("section 5.1: stream states", () => {
     deepEqual(second.give(second.headersEnd(1)), over("streamClosed", 1));
   });
 
-  test("reset by us: what was on its way is let pass, and its headers are decoded (R1)", () => {
+  test("reset by us: frames that were on their way are ignored, and their headers are decoded (R1)", () => {
     const rig = new Rig();
     rig.give(rig.headers(1));
     rig.streams.get(1)?.reset();
@@ -245,7 +245,7 @@ describe("section 5.1: stream states", () => {
     };
     const stopped = ["RST_STREAM 1 noError"];
 
-    test("the rest, when it comes soon, is let pass, and nobody hears of it", () => {
+    test("the rest, if it comes soon, is accepted without telling the handler", () => {
       const rig = early();
       deepEqual(rig.give(data(1, "more"), dataEnd(1)), []);
       deepEqual(rig.after(5_000), []);
@@ -257,20 +257,20 @@ describe("section 5.1: stream states", () => {
       const rig = early();
       deepEqual(rig.give(dataEnd(1), data(1, "more")), only("streamClosed"));
     });
-    test("RST_STREAM without error tells a client to stop that goes on for too long or with too much", () => {
+    test("RST_STREAM without error stops a client that goes on for too long or with too much", () => {
       deepEqual(early().after(2_000), stopped);
       const rig = early({ lateRequestBytesMax: 10 });
       deepEqual(rig.give(data(1, "0123456789")), []);
       deepEqual(rig.give(data(1, "x")), stopped);
       deepEqual(rig.give(data(1, "and more"), dataEnd(1)), []);
     });
-    test("at once where too many are late, or the connection is going away", () => {
+    test("at once if too many are late, or the connection is going away", () => {
       const rig = early({ lateRequestsMax: 1 });
       deepEqual(rig.give(rig.headers(3)), ["HEADERS 3 :status=200 end", "RST_STREAM 3 noError"]);
       rig.connection.drain();
       deepEqual(rig.sent().slice(0, 1), stopped);
     });
-    test("the rules hold for the rest", () => {
+    test("the rules apply to the rest too", () => {
       const long = (): Rig => early({}, [...request, ["content-length", "3"]]);
       deepEqual(long().give(data(1, "1234")), only("protocolError"));
       deepEqual(long().give(dataEnd(1, "12")), only("protocolError"));
@@ -433,7 +433,7 @@ describe("section 6: each frame", () => {
     ["7 RST_STREAM with an unknown code is a reset", (rig) => rig.give(rig.headers(1), rst(1, 0xff)), []],
   ]);
 
-  test("6.10 a block in many pieces is one block, padding and priority left out", () => {
+  test("6.10 a block in many pieces is one block, without padding and priority", () => {
     const rig = new Rig();
     const block = rig.block(request);
     const first = Buffer.concat([bytes("04 00000000 0f"), block.subarray(0, 3), Buffer.alloc(4)]);
@@ -446,7 +446,7 @@ describe("section 6: each frame", () => {
     deepEqual(rig.heard, ["request 1 POST / end"]);
   });
 
-  test("6.9 more than the stream's window resets it, more than the connection's ends that", () => {
+  test("6.9 more than the stream's window resets it, more than the connection's ends the connection", () => {
     const small = new Rig({ limits: { streamWindowBytes: 65_535, connectionWindowBytes: 200_000 } });
     const full = data(1, Buffer.alloc(16_384));
     small.give(small.headers(1), full, full, full);
@@ -548,7 +548,7 @@ describe("section 8: messages", () => {
     ],
   ]);
 
-  test("fine: te trailers, OPTIONS *, CONNECT, a host that agrees, content-length 0 without content", () => {
+  test("valid: te trailers, OPTIONS *, CONNECT, a matching host, content-length 0 without content", () => {
     const rig = new Rig();
     const options: HeaderPairs = [
       [":method", "OPTIONS"],
@@ -582,7 +582,7 @@ describe("section 8: messages", () => {
     deepEqual(rig.heard, ["request 1 POST /", "data 1 3", "trailers 1 grpc-status=0"]);
   });
 
-  test("8.2.3 the crumbs of a cookie are one cookie", () => {
+  test("8.2.3 the parts of a cookie are joined", () => {
     let cookie: string | undefined;
     const rig = new Rig({
       onRequest: (_stream, headers) => {

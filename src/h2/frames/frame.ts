@@ -1,4 +1,4 @@
-/** The words of RFC 9113 sections 3.4, 4.1, 6 and 6.5.2, and how a frame's first nine bytes are written. */
+/** The constants of RFC 9113 sections 3.4, 4.1, 6 and 6.5.2, and how a frame's first nine bytes are written. */
 export const frameType = {
   data: 0x0,
   headers: 0x1,

@@ -1,9 +1,9 @@
 /**
- * One header field as it was decoded. What the rules of RFC 9113 section 8 say about a field alone is found out once,
- * when the field is made, and kept as its `kind`: a field that is taken from a table a thousand times costs no more.
+ * One decoded header field. The rules of RFC 9113 section 8 that concern a single field are checked once, when the
+ * field is created, and stored as its `kind`: a field that is read from a table a thousand times is checked only once.
  */
 
-/** What the rules want to know of a field. The pseudo-fields come first; `firstRegular` is where the others begin. */
+/** What the rules need to know of a field. The pseudo-fields come first; `firstRegular` is where the others begin. */
 export const fieldKind = {
   method: 0,
   scheme: 1,
@@ -15,7 +15,7 @@ export const fieldKind = {
   regular: 6,
   contentLength: 7,
   host: 8,
-  /** Breaks a rule by itself: a capital in the name, a line break in the value, a field of HTTP/1.1's hops. */
+  /** Invalid by itself: a capital letter in the name, a line break in the value, a hop-by-hop field of HTTP/1.1. */
   malformed: 9,
 } as const;
 
@@ -42,7 +42,7 @@ export class HeaderField {
   readonly name: string;
   readonly value: string;
   readonly kind: number;
-  /** Must not be put into a table by anybody who passes it on. */
+  /** Intermediaries must not put it into a table either. */
   readonly neverIndexed: boolean;
 
   constructor(name: string, value: string, kind: number, neverIndexed: boolean) {
@@ -57,7 +57,7 @@ export class HeaderField {
   }
 }
 
-/** The kind that a name alone has; `te` is settled by its value, in `kindOf`. */
+/** The kind by the name alone; for `te` the value decides, in `kindOf`. */
 export function kindOfName(name: string): number {
   return special.get(name) ?? (isFieldName(name) ? fieldKind.regular : fieldKind.malformed);
 }
@@ -68,7 +68,7 @@ export function kindOf(name: string, value: string, nameKind: number): number {
   return hasOuterSpace(value) ? fieldKind.malformed : nameKind;
 }
 
-/** The kind of a field of our own making, which nobody has looked at yet. */
+/** The kind of a field of our own, which is not checked yet. */
 export function kindOfPair(name: string, value: string): number {
   return hasControl(value) ? fieldKind.malformed : kindOf(name, value, kindOfName(name));
 }
@@ -77,7 +77,7 @@ export function makeField(name: string, value: string): HeaderField {
   return new HeaderField(name, value, kindOfPair(name, value), false);
 }
 
-/** RFC 9113 section 8.2.1: visible ASCII without capitals; a colon only in front, and those names are all known. */
+/** RFC 9113 section 8.2.1: visible ASCII without capitals; a colon only in front, and all such names are known. */
 function isFieldName(name: string): boolean {
   if (name.length === 0) return false;
   for (let i = 0; i < name.length; i += 1) {

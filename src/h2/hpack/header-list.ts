@@ -1,6 +1,6 @@
 /**
- * A decoded header list that keeps the rules of RFC 9113 section 8: pseudo-fields first, each once, those of the right
- * direction and no others; nothing of HTTP/1.1's hops. The three readers answer undefined for a malformed list.
+ * A decoded header list that follows the rules of RFC 9113 section 8: pseudo-fields first, each once, only those of the
+ * right direction; no hop-by-hop fields of HTTP/1.1. The three readers return undefined for a malformed list.
  */
 import { fieldKind, type HeaderField } from "./header-field.ts";
 
@@ -14,7 +14,7 @@ export class HeaderList {
   /** -1 when there is none. */
   readonly contentLength: number;
 
-  constructor(fields: readonly HeaderField[], seen: Seen) {
+  constructor(fields: readonly HeaderField[], seen: FieldSummary) {
     this.fields = fields;
     this.method = seen.pseudo[fieldKind.method];
     this.scheme = seen.pseudo[fieldKind.scheme];
@@ -24,7 +24,7 @@ export class HeaderList {
     this.contentLength = seen.contentLength;
   }
 
-  /** The first value of that name; crumbs of a cookie are put together (RFC 9113 section 8.2.3). */
+  /** The first value of that name; the parts of a cookie are joined (RFC 9113 section 8.2.3). */
   get(name: string): string | undefined {
     const { fields } = this;
     if (name === "cookie") return this.#cookie();
@@ -35,7 +35,7 @@ export class HeaderList {
     return undefined;
   }
 
-  /** All values of that name, in their order. */
+  /** All values of that name, in order. */
   all(name: string): readonly string[] {
     return this.fields.filter((field) => field.name === name).map(({ value }) => value);
   }
@@ -46,8 +46,8 @@ export class HeaderList {
   }
 }
 
-/** Reused for every list: what the pass over the fields finds. */
-class Seen {
+/** Reused for every list: the findings of the pass over the fields. */
+class FieldSummary {
   readonly pseudo: (string | undefined)[] = [undefined, undefined, undefined, undefined, undefined, undefined];
   contentLength = -1;
   host: string | undefined;
@@ -64,7 +64,7 @@ class Seen {
       const { kind } = field;
       if (kind === fieldKind.regular) continue;
       if (kind < fieldKind.firstRegular) {
-        if (this.pseudoCount !== i || this.pseudo[kind] !== undefined) return false; // late, or twice
+        if (this.pseudoCount !== i || this.pseudo[kind] !== undefined) return false; // too late, or twice
         this.pseudo[kind] = field.value;
         this.pseudoCount += 1;
       } else if (kind === fieldKind.contentLength) {
@@ -77,7 +77,7 @@ class Seen {
     return true;
   }
 
-  /** Several lengths are fine if they agree (RFC 9110 section 8.6). */
+  /** Several lengths are allowed if they agree (RFC 9110 section 8.6). */
   #readLength(text: string): boolean {
     if (!/^\d{1,15}$/.test(text)) return false;
     const length = Number(text);
@@ -87,7 +87,7 @@ class Seen {
   }
 }
 
-const seen = new Seen();
+const seen = new FieldSummary();
 
 export function readRequest(fields: readonly HeaderField[]): HeaderList | undefined {
   if (!seen.read(fields)) return undefined;

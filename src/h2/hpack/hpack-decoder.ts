@@ -1,11 +1,11 @@
 /**
- * HPACK decoding (RFC 7541): a header block in, fields out. What breaks the code is a ConnectionError
- * COMPRESSION_ERROR, since after it both ends hold different tables. What is merely too much is not: the rest of the
- * block is read for the tables' sake and its fields are dropped, so that only the stream suffers (`overflowed`). A
- * bomb, a few bytes that mean megabytes, is not read to its end: it costs the connection.
+ * HPACK decoding (RFC 7541): a header block in, fields out. Invalid input is a ConnectionError COMPRESSION_ERROR,
+ * because afterwards both ends have different tables. Input that is merely too large is not: the rest of the block is
+ * decoded for the tables and its fields are dropped, so that only the stream is affected (`overflowed`). A bomb, a few
+ * bytes that decode to megabytes, is not decoded to its end: it ends the connection.
  *
- * Values are decoded at once, not on demand: a table counts the decoded length and the rules look at the characters,
- * so the work is due anyway, and a string of 170 characters costs less than the object that would put it off.
+ * Values are decoded at once, not on demand: the table needs the decoded length and the rules check the characters, so
+ * the work is needed anyway, and a string of 170 characters costs less than an object that defers it.
  */
 import { ConnectionError, errorCode } from "#h2/frames/error-codes.ts";
 import { fieldKind, fieldOverheadBytes, HeaderField, kindOf, kindOfName } from "./header-field.ts";
@@ -14,17 +14,17 @@ import { DynamicTable } from "./hpack-table.ts";
 import { huffmanDecode, huffmanDecodedMax, huffmanSawControl } from "./huffman.ts";
 
 export type HpackDecoderLimits = {
-  /** The dynamic table's size that we announce. */
+  /** The dynamic table size that we announce. */
   readonly tableBytesMax: number;
   /** The header list's size by RFC 9113 section 6.5.2: names, values and 32 for each field. */
   readonly headerListBytesMax: number;
   readonly headerCountMax: number;
 };
 
-/** Shared by all decoders: a string is made from it before anybody else decodes. Grows to the longest one seen. */
+/** Shared by all decoders: the string is created before another one decodes. Grows to the longest one seen. */
 let scratch = Buffer.allocUnsafeSlow(4096);
 
-/** A list so many times as large as allowed is no mistake: its stream alone would not be enough to give up. */
+/** A list this many times larger than allowed is an attack: resetting its stream is not enough. */
 const bombFactor = 4;
 
 export class HpackDecoder {
@@ -35,7 +35,7 @@ export class HpackDecoder {
   #end = 0;
   /** Set by #string: the decoded bytes had a NUL, CR or LF. */
   #sawControl = false;
-  /** The last block had more fields or more bytes than the limits allow; what it held was not kept. */
+  /** The last block had more fields or more bytes than the limits allow; its contents were dropped. */
   overflowed = false;
 
   constructor(limits: HpackDecoderLimits) {
@@ -73,7 +73,7 @@ export class HpackDecoder {
           throw new ConnectionError(errorCode.enhanceYourCalm, "a header bomb");
       } else fields.push(field);
     }
-    this.#bytes = scratch; // a read's memory is not kept alive by the decoder
+    this.#bytes = scratch; // do not keep the memory of a read alive
     return this.overflowed ? [] : fields;
   }
 
@@ -90,7 +90,7 @@ export class HpackDecoder {
     let nameKind: number;
     if (nameIndex === 0) {
       name = this.#string();
-      nameKind = kindOfName(name); // a control character in it is found there, too
+      nameKind = kindOfName(name); // finds a control character in it, too
     } else {
       const named = this.#field(nameIndex);
       name = named.name;

@@ -1,6 +1,6 @@
 /**
- * HPACK encoding (RFC 7541). Fields that are likely to come again are indexed; what changes with every message is not,
- * so that the table stays still and constant blocks (`ConstantHeaders`) keep their encoding of a few bytes.
+ * HPACK encoding (RFC 7541). Fields that are likely to repeat are indexed; fields that change with every message are
+ * not, so that the table stays stable and constant blocks (`ConstantHeaders`) keep their encoding of a few bytes.
  */
 import { assert } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
@@ -10,10 +10,10 @@ import { huffmanEncode, huffmanLength } from "./huffman.ts";
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
-/** Secrets: never in a table, so that nobody can guess them by watching lengths (RFC 7541 section 7.1.3). */
+/** Secrets: never in a table, so that they cannot be guessed by observing lengths (RFC 7541 section 7.1.3). */
 const secretNames: ReadonlySet<string> = new Set(["authorization", "proxy-authorization", "cookie", "set-cookie"]);
 
-/** Different in every message: an entry would push out one that is worth keeping. */
+/** Different in every message: an entry would evict one that is worth keeping. */
 const changingNames: ReadonlySet<string> = new Set([
   "content-length",
   "content-range",
@@ -29,10 +29,10 @@ const indexedValueBytesMax = 256;
 
 let constantsMade = 0;
 
-/** A header block that is sent again and again, the same for all connections. Made once, at start. */
+/** A header block that is sent again and again, the same for all connections. Created once, at start. */
 export class ConstantHeaders {
   readonly fields: readonly HeaderField[];
-  /** Where the encoders remember its encoding. */
+  /** The key under which encoders cache its encoding. */
   readonly id: number;
 
   constructor(pairs: HeaderPairs) {
@@ -45,7 +45,7 @@ export class ConstantHeaders {
 
 export type OutgoingHeaders = HeaderPairs | ConstantHeaders;
 
-/** Throws "invalid" for fields that no peer would accept, and before anything of them is encoded. */
+/** Throws "invalid" for fields that no peer would accept, before any of them is encoded. */
 export function checkSendable(headers: OutgoingHeaders): void {
   if (headers instanceof ConstantHeaders) return;
   for (const [name, value] of headers)
@@ -53,7 +53,7 @@ export function checkSendable(headers: OutgoingHeaders): void {
       throw new Fault("invalid", "send header", { name: name.slice(0, 100) });
 }
 
-/** What an encoding cannot exceed: no string takes more than its characters, a length at most 5 bytes, a prefix 1. */
+/** The upper limit of an encoding: no string takes more than its characters, a length at most 5 bytes, a prefix 1. */
 export function encodedBytesMax(headers: OutgoingHeaders): number {
   let bytes = 12; // two table size updates
   if (headers instanceof ConstantHeaders)
@@ -65,14 +65,14 @@ export function encodedBytesMax(headers: OutgoingHeaders): number {
 type Known = { readonly bytes: Uint8Array; readonly insertions: number };
 
 export class HpackEncoder {
-  /** Oldest first; `#dropped` of them have gone. Entry n was the n-th insertion. */
+  /** Oldest first; `#dropped` of them are gone. Entry n was the n-th insertion. */
   #entries: { readonly name: string; readonly value: string; readonly size: number }[] = [];
   #dropped = 0;
-  /** Counts every insertion ever made. */
+  /** Counts all insertions. */
   #insertions = 0;
   #size = 0;
   #sizeMax: number;
-  /** What the peer has been told, and the smallest size since: both must be said (RFC 7541 section 4.2). */
+  /** The announced size, and the smallest size since: both must be sent (RFC 7541 section 4.2). */
   #announcedSize = 4096;
   #smallestSize: number;
   readonly #ourSizeMax: number;
@@ -97,7 +97,7 @@ export class HpackEncoder {
     this.#evictTo(this.#sizeMax);
   }
 
-  /** Writes the block to target[at...], which has room for `encodedBytesMax`; answers where it ends. */
+  /** Writes the block to target[at...], which has space for `encodedBytesMax`; returns where it ends. */
   encode(headers: OutgoingHeaders, target: Uint8Array, at: number): number {
     if (this.#announcedSize !== this.#sizeMax || this.#smallestSize < this.#sizeMax)
       at = this.#sayTableSize(target, at);
@@ -116,7 +116,8 @@ export class HpackEncoder {
     const insertions = this.#insertions;
     const start = at;
     for (const { name, value } of headers.fields) at = this.#field(name, value, target, at);
-    // Only an encoding that changed nothing can be repeated. A copy: a Buffer's `slice` would be a view of the output.
+    // Only an encoding that did not change the table can be repeated. A copy: a Buffer's `slice` would be a view of the
+    // output.
     this.#known[headers.id] =
       insertions === this.#insertions ? { bytes: Uint8Array.from(target.subarray(start, at)), insertions } : undefined;
     return at;
@@ -162,7 +163,7 @@ export class HpackEncoder {
     this.#size += size;
   }
 
-  /** The oldest go first, so the newest of a name goes last and its name with it. */
+  /** The oldest are evicted first, so the newest entry of a name is last, and its name is removed with it. */
   #evictTo(size: number): void {
     while (this.#size > size) {
       const oldest = this.#entries[this.#dropped];
@@ -173,7 +174,7 @@ export class HpackEncoder {
       if (named?.newest === nth) this.#byName.delete(oldest.name);
       this.#size -= oldest.size;
       this.#dropped += 1;
-      this.#known.length = 0; // their indexes may point at what has just gone
+      this.#known.length = 0; // their indexes may refer to evicted entries
     }
     if (this.#dropped > 64 && this.#dropped * 2 > this.#entries.length) {
       this.#entries = this.#entries.slice(this.#dropped);

@@ -1,4 +1,4 @@
-/** HPACK's static table (RFC 7541 appendix A): entry n stands at staticFields[n]; there is no entry 0. */
+/** HPACK's static table (RFC 7541 appendix A): entry n is staticFields[n]; there is no entry 0. */
 import { makeField, type HeaderField } from "./header-field.ts";
 
 const rows: readonly (readonly [name: string, value: string])[] = [
@@ -70,7 +70,7 @@ export const staticCount = rows.length;
 const unused = makeField("", "");
 export const staticFields: readonly HeaderField[] = [unused, ...rows.map(([name, value]) => makeField(name, value))];
 
-/** The encoder's view: the entries by name. Names with several values follow each other in the table. */
+/** The encoder's view: the entries by name. Names with several values are adjacent in the table. */
 export type StaticName = { readonly firstIndex: number; readonly values: readonly string[] };
 
 export const staticNames: ReadonlyMap<string, StaticName> = new Map(

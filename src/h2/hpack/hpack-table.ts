@@ -1,6 +1,6 @@
 /**
- * The decoder's dynamic table (RFC 7541 section 2.3.2) as a ring: an insertion moves nothing, an eviction moves
- * nothing. The ring grows with the number of fields, never beyond what the size limit lets in.
+ * The decoder's dynamic table (RFC 7541 section 2.3.2) as a ring: neither an insertion nor an eviction moves entries.
+ * The ring grows with the number of fields, never beyond what the size limit allows.
  */
 import type { HeaderField } from "./header-field.ts";
 
@@ -29,7 +29,7 @@ export class DynamicTable {
     return this.#sizeMax;
   }
 
-  /** The newest field is 0. The caller has looked at `count`. */
+  /** The newest field is 0. The caller has checked `count`. */
   at(index: number): HeaderField {
     return this.#ring[(this.#head - 1 - index) & this.#mask] as HeaderField;
   }

@@ -104,7 +104,7 @@ describe("decoding the RFC's examples (appendix C)", () => {
   });
 });
 
-describe("decoding what is wrong", () => {
+describe("decoding invalid input", () => {
   const cases: Readonly<Record<string, string>> = {
     "index 0": "80",
     "an index beyond both tables": "be",
@@ -124,11 +124,11 @@ describe("decoding what is wrong", () => {
     "a table size update behind a field": "8220",
   };
   for (const [name, hex] of Object.entries(cases))
-    test(`${name} breaks the connection`, () => {
+    test(`${name} ends the connection`, () => {
       throws(() => decodeWith(new HpackDecoder(wide), hex), broken);
     });
 
-  test("a field that is malformed is decoded, and says so: the table must be kept in step", () => {
+  test("a malformed field is decoded and marked: the table must stay in step", () => {
     const bad: Readonly<Record<string, string>> = {
       "a capital in the name": "4001 41 0162",
       "a space in the name": "4002 6120 0162",
@@ -159,7 +159,7 @@ describe("decoding what is wrong", () => {
 });
 
 describe("the decoder's limits", () => {
-  test("what is too large is read for the table's sake, and nothing of it is kept; a bomb is not", () => {
+  test("a block that is too large is decoded for the table, and dropped; a bomb is not decoded", () => {
     const decoder = new HpackDecoder({ tableBytesMax: 4096, headerListBytesMax: 16_384, headerCountMax: 10_000 });
     const big = Buffer.concat([Buffer.from("4001617fa11e", "hex"), Buffer.alloc(4_000, "x")]);
     const large = Buffer.concat([big, Buffer.alloc(14, 0xbe)]);
@@ -189,7 +189,7 @@ describe("the decoder's limits", () => {
     equal(decoder.tableBytes, 0);
   });
 
-  test("the table may be made smaller and larger again at a block's start", () => {
+  test("the table may shrink and grow again at a block's start", () => {
     const decoder = new HpackDecoder(wide);
     decodeWith(decoder, "4001 61 0162");
     deepEqual(decodeWith(decoder, "20 3fe11f 82"), [":method: GET"]);
@@ -213,7 +213,7 @@ describe("the encoder", () => {
     equal(encodeWith(encoder, grpcReply).toString("hex"), "88c0bf");
   });
 
-  test("never indexes secrets, and says so to whoever passes them on", () => {
+  test("never indexes secrets, and marks them for intermediaries", () => {
     const encoder = new HpackEncoder();
     const decoder = new HpackDecoder(wide);
     for (let i = 0; i < 2; i += 1) {
@@ -223,7 +223,7 @@ describe("the encoder", () => {
     equal(encoder.tableBytes, 0);
   });
 
-  test("leaves what changes with every call out of the table", () => {
+  test("keeps fields that change with every call out of the table", () => {
     const encoder = new HpackEncoder();
     encodeWith(encoder, [
       ["grpc-timeout", "29999m"],
@@ -232,7 +232,7 @@ describe("the encoder", () => {
     equal(encoder.tableBytes, 0);
   });
 
-  test("says a smaller table and the size after it, as the peer's settings changed", () => {
+  test("announces a smaller table and the size after it, as the peer's settings changed", () => {
     const encoder = new HpackEncoder();
     const decoder = new HpackDecoder(wide);
     const pairs = [["x-a", "1"]] as const;
@@ -249,7 +249,7 @@ describe("the encoder", () => {
     equal(decoder.tableBytes, encoder.tableBytes);
   });
 
-  test("whatever it encodes, in whatever order and tables, the decoder gives back", () => {
+  test("the decoder returns whatever was encoded, in any order and with any tables", () => {
     const name = fc.oneof(
       fc.constantFrom(":path", "content-type", "authorization", "grpc-timeout", "te", "x-long-name-of-ours"),
       fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/),

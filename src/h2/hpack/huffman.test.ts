@@ -32,7 +32,7 @@ describe("the Huffman code", () => {
     }
   });
 
-  test("every text of single bytes comes back, and its length was foretold", () => {
+  test("every text of single bytes is decoded again, and its length was predicted", () => {
     const text = fc.array(fc.integer({ min: 0, max: 255 }), { maxLength: 300 });
     fc.assert(
       fc.property(text, (chars) => {
@@ -54,7 +54,7 @@ describe("the Huffman code", () => {
       }
   });
 
-  test("padding is at most 7 bits, and all ones; the end-of-string symbol never comes", () => {
+  test("padding is at most 7 bits, and all ones; the end-of-string symbol never occurs", () => {
     deepEqual(
       ["", "ff", "ffff", "1c", "1f", "1fff", "fffffffc", "ffffffff", "fe", "0fff"].map((hex) =>
         decode(Buffer.from(hex, "hex")),
@@ -63,7 +63,7 @@ describe("the Huffman code", () => {
     );
   });
 
-  test("arbitrary bytes decode to something that encodes to them again, or not at all", () => {
+  test("arbitrary bytes decode to something that encodes to them again, or are refused", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         const text = decode(bytes);

@@ -1,9 +1,10 @@
 /**
- * HPACK's Huffman code (RFC 7541 appendix B). The code is canonical: codes of one length follow each other in the
- * order of their symbols, so the lengths alone say everything and the tables are made from them at start.
+ * HPACK's Huffman code (RFC 7541 appendix B). The code is canonical: codes of one length are consecutive in the order
+ * of their symbols, so the lengths alone define it and the tables are built from them at start.
  *
- * Decoding looks at 12 bits at a time, which are one or two symbols of ordinary headers. Longer codes go a slower way,
- * and so do NUL, CR and LF, which a field value must not contain: they are noticed there, at no cost for anybody else.
+ * Decoding looks at 12 bits at a time, which are one or two symbols of ordinary headers. Longer codes take a slower
+ * path, and so do NUL, CR and LF, which a field value must not contain: they are detected there, at no cost for other
+ * symbols.
  */
 
 // prettier-ignore
@@ -29,7 +30,7 @@ const codes = new Uint32Array(257);
 const lengths = Uint8Array.from(codeLengths);
 /** The next 12 bits -> symbols << 24 | their bits << 16 | second symbol << 8 | first symbol; 0 for a longer code. */
 const look = new Uint32Array(1 << lookBits);
-/** By length: the first code, and where its symbol stands in `inOrder`. */
+/** By length: the first code, and the position of its symbol in `inOrder`. */
 const firstCode = new Float64Array(codeBitsMax + 2);
 const firstAt = new Uint16Array(codeBitsMax + 2);
 const inOrder = Uint16Array.from(Array.from(lengths.keys()).toSorted((a, b) => lengths[a]! - lengths[b]! || a - b));
@@ -70,16 +71,18 @@ function addSecondSymbols(): void {
 }
 makeTables();
 
-/** Whether the last call of `huffmanDecode` met a NUL, CR or LF. */
+/** Whether the last call of `huffmanDecode` found a NUL, CR or LF. */
 export let huffmanSawControl = false;
 
-/** What `target` must hold for `bytes` encoded bytes: the shortest code has 5 bits, and one byte more is written. */
+/**
+ * The size that `target` needs for `bytes` encoded bytes: the shortest code has 5 bits, and one byte more is written.
+ */
 export const huffmanDecodedMax = (bytes: number): number => Math.ceil((bytes * 8) / 5) + 1;
 
-/** Decodes source[at, end) to the front of `target`; answers the number of bytes, or -1 for what is not the code. */
+/** Decodes source[at, end) to the front of `target`; returns the number of bytes, or -1 for invalid input. */
 export function huffmanDecode(source: Uint8Array, at: number, end: number, target: Uint8Array): number {
   huffmanSawControl = false;
-  let window = 0; // its lowest `bits` bits are still to be decoded; what is above them is stale
+  let window = 0; // its lowest `bits` bits are still to be decoded; the bits above are stale
   let bits = 0;
   let out = 0;
   for (;;) {
@@ -117,7 +120,7 @@ export function huffmanDecode(source: Uint8Array, at: number, end: number, targe
   return decodeTail(window, bits, target, out);
 }
 
-/** Fewer than 12 bits are left: perhaps some short symbols more, then only the padding of ones, of 7 bits at most. */
+/** Fewer than 12 bits are left: perhaps some more short symbols, then only the padding of ones, at most 7 bits. */
 function decodeTail(window: number, bits: number, target: Uint8Array, out: number): number {
   for (;;) {
     const symbol = look[((window << (lookBits - bits)) | (0xfff >>> bits)) & 0xfff]! & 0xff;
@@ -132,8 +135,8 @@ function decodeTail(window: number, bits: number, target: Uint8Array, out: numbe
 }
 
 /**
- * A code of more than 12 bits: `held` (of `bits` bits, at least 12) goes before source[at]. Answers
- * length << 8 | symbol, or -1. Up to 27 + 24 bits are gathered in a double, which counts to 53 exactly.
+ * A code of more than 12 bits: `held` (of `bits` bits, at least 12) goes before source[at]. Returns length << 8 |
+ * symbol, or -1. Up to 27 + 24 bits are collected in a double, which is exact up to 53 bits.
  */
 function decodeLong(source: Uint8Array, at: number, end: number, held: number, bits: number): number {
   let gathered = held;
@@ -159,7 +162,7 @@ export function huffmanLength(text: string): number {
   return (bits + 7) >>> 3;
 }
 
-/** Writes the text's code to target[at...]; answers where it ends. */
+/** Writes the text's code to target[at...]; returns where it ends. */
 export function huffmanEncode(text: string, target: Uint8Array, at: number): number {
   let window = 0;
   let bits = 0;

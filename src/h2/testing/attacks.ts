@@ -1,4 +1,4 @@
-/** What hostile peers send over real sockets, for tests and benchmarks: each goes on until the server hangs up. */
+/** What hostile peers send over real sockets, for tests and benchmarks: each goes on until the server disconnects. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { clientPreface, flag, frameType } from "#h2/frames/frame.ts";
@@ -33,7 +33,10 @@ export const attacks: Readonly<Record<string, Attack>> = {
 const turnsMax = 1_000_000;
 const turnsAtOnce = 100;
 
-/** Goes on until the server hangs up. Answers with how many frames, or groups of them, it sent, and whether it did. */
+/**
+ * Goes on until the server disconnects. Returns how many frames, or groups of frames, it sent, and whether the server
+ * did.
+ */
 export async function attackOnce(
   host: string,
   port: number,

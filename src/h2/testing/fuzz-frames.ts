@@ -1,6 +1,6 @@
 /**
- * Frames as a half-mad peer would send them: mostly well-formed and often meaningful, so that they get deep into the
- * machine, and now and then damaged. Everything is drawn from one generator: the same seed, the same bytes.
+ * Frames of a broken peer: mostly well-formed and often meaningful, so that they get deep into the machine, and now and
+ * then damaged. Everything is drawn from one generator: the same seed gives the same bytes.
  */
 import type { Random } from "#base/random.ts";
 import { flag, frameType, writeFrameHeader, writeUint32 } from "#h2/frames/frame.ts";
@@ -74,7 +74,7 @@ type Kind =
   | "goaway"
   | "continuation"
   | "odd";
-/** By weight: what real traffic is made of comes most. */
+/** By weight: the most frequent are those of real traffic. */
 const kinds: readonly Kind[] = [
   ..."hhhhhhhhdddddddddwwwww"
     .split("")
@@ -140,7 +140,7 @@ export class FuzzFrames {
     }
   }
 
-  /** Mostly a stream that is open; now and then any, old or new. */
+  /** Mostly an open stream; now and then any, old or new. */
   #id(): number {
     if (this.#open.length > 0 && this.#random.chance(0.98)) return this.#random.pick(this.#open);
     const back = this.#random.below(this.#random.chance(0.9) ? 6 : 40) * 2;

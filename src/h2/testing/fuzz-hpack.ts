@@ -1,4 +1,6 @@
-/** Header blocks, whole and damaged, against the decoder: it answers fields or a ConnectionError, within its limits. */
+/**
+ * Header blocks, intact and damaged, for the decoder: it returns fields or throws a ConnectionError, within its limits.
+ */
 import { assert } from "#base/assert.ts";
 import { Random } from "#base/random.ts";
 import { ConnectionError } from "#h2/frames/error-codes.ts";
@@ -17,7 +19,7 @@ const names = [
   "user-agent",
 ];
 
-/** Runs one decoder until it breaks, or so many blocks were given; answers how many. */
+/** Runs one decoder until it fails, or this many blocks were decoded; returns how many. */
 export function fuzzHpack(seed: string, blocksMax: number): number {
   const random = new Random(seed);
   const encoder = new HpackEncoder(random.pick([0, 100, 4096]));
@@ -36,7 +38,7 @@ export function fuzzHpack(seed: string, blocksMax: number): number {
       const fields = decoder.decode(block, 0, block.length);
       assert(fields.length <= 40, "no more fields than allowed");
       assert(decoder.tableBytes <= 4096, "no larger table than allowed");
-      if (damaged) return given; // both ends may hold different tables from here on
+      if (damaged) return given; // from here on both ends may have different tables
       assert(decoder.overflowed || fields.length === pairs.length, "what was encoded is decoded");
       assert(
         fields.every((field, at) => field.value === pairs[at]?.[1]),

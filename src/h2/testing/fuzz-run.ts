@@ -1,6 +1,6 @@
 /**
- * One fuzzed connection: a peer out of FuzzFrames, handlers with moods of their own, a socket that is sometimes slow,
- * and a clock that sometimes jumps. After every step what must always hold is looked at.
+ * One fuzzed connection: a peer from FuzzFrames, handlers that act at random, a socket that is sometimes slow, and a
+ * clock that sometimes jumps. The invariants are checked after every step.
  */
 import { assert } from "#base/assert.ts";
 import { Random } from "#base/random.ts";
@@ -66,7 +66,7 @@ export class FuzzRun {
           return this.#handler;
         },
         onHandlerFailed: (error) => {
-          this.#failure = error; // a failed assertion inside of a handler is what is being looked for
+          this.#failure = error; // a failed assertion in a handler is what the fuzzer looks for
         },
       },
     });
@@ -74,7 +74,7 @@ export class FuzzRun {
     this.#connection.receive(Buffer.concat([settings(), settingsAck]), 0);
   }
 
-  /** Goes on until the connection has had enough, or so many frames were given. */
+  /** Goes on until the connection ends, or this many frames were sent. */
   run(framesMax: number): void {
     while (this.framesGiven < framesMax && !this.#connection.closed) {
       this.#give();
@@ -169,7 +169,7 @@ export class FuzzRun {
     },
   };
 
-  /** Heard and not yet consumed. */
+  /** Received and not yet consumed. */
   #owed(stream: Stream): number {
     return Number(stream.tag ?? 0);
   }
@@ -205,7 +205,7 @@ export class FuzzRun {
   }
 }
 
-/** What we send is whole frames of types that exist and lengths that may be. */
+/** Our output must be whole frames of existing types and allowed lengths. */
 function checkFrames(batch: Batch): void {
   const bytes = Buffer.concat(batch.chunks);
   let at = bytes.subarray(0, clientPreface.length).equals(clientPreface) ? clientPreface.length : 0;

@@ -1,4 +1,4 @@
-/** What the tests of this room share: a server that echoes, and a certificate. */
+/** Shared by the tests of this folder: a server that echoes, and a certificate. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -17,7 +17,7 @@ const okHeaders = new ConstantHeaders([
 ]);
 const trailers = new ConstantHeaders([["x-ended", "well"]]);
 
-/** Sends every byte back as it comes, reading no faster than the client takes; trailers at the end. */
+/** Sends every byte back, reading no faster than the client does; trailers at the end. */
 class Echo implements StreamHandler {
   #owed = 0;
   #ended = false;
@@ -45,7 +45,7 @@ class Echo implements StreamHandler {
 
 export type EchoServer = H2Server & { readonly resets: number[]; readonly requests: string[] };
 
-/** "/silent" is never answered, "/refuse" is reset, all else is echoed. */
+/** "/silent" is never answered, "/refuse" is reset, everything else is echoed. */
 export async function echoServer(clock: Clock, options: Partial<H2ServerOptions> = {}): Promise<EchoServer> {
   const resets: number[] = [];
   const requests: string[] = [];
@@ -72,7 +72,7 @@ export async function echoServer(clock: Clock, options: Partial<H2ServerOptions>
 
 export type Certificate = { readonly key: Buffer; readonly cert: Buffer };
 
-/** A certificate for localhost, signed by itself; undefined where there is no openssl to make it. */
+/** A self-signed certificate for localhost; undefined if openssl is not installed. */
 export function selfSigned(): Certificate | undefined {
   const folder = mkdtempSync(join(tmpdir(), "h2-"));
   try {
@@ -86,12 +86,11 @@ export function selfSigned(): Certificate | undefined {
   }
 }
 
-/** Whether a program can be run here, for tests that skip without it. */
 /** Why a test that needs the program is skipped, or false. */
 export const notInstalled = (program: string): string | false =>
   spawnSync(program, ["--version"]).error !== undefined && `needs ${program}: it is not installed`;
 
-/** Runs a program to its end; answers all that it said. */
+/** Runs a program to its end; returns its whole output. */
 export async function runProgram(program: string, ...args: readonly string[]): Promise<string> {
   const child = spawn(program, [...args], { stdio: ["ignore", "pipe", "pipe"], timeout: 20_000 });
   const chunks: Buffer[] = [];
@@ -100,7 +99,7 @@ export async function runProgram(program: string, ...args: readonly string[]): P
   return Buffer.concat(chunks).toString("latin1");
 }
 
-/** Bytes in use after everything that can be freed has been. */
+/** Bytes in use after a full garbage collection. */
 export function heldBytes(): number {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;

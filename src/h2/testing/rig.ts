@@ -1,6 +1,6 @@
 /**
- * A bench for one connection without a socket: frames go in as bytes, frames come out as lines that can be read
- * ("RST_STREAM 1 protocolError"), and so does what the handlers heard ("request 1 POST /").
+ * A test bench for one connection without a socket: frames go in as bytes, frames come out as readable lines
+ * ("RST_STREAM 1 protocolError"), and so do the handler calls ("request 1 POST /").
  */
 import { Connection } from "#h2/connection/connection.ts";
 import type { ConnectionHandler } from "#h2/connection/connection-handler.ts";
@@ -61,7 +61,7 @@ export const request: HeaderPairs = [
 export type RigOptions = {
   readonly role?: "server" | "client";
   readonly limits?: Partial<H2Limits>;
-  /** Server: what is done with a request, besides writing it down. */
+  /** Server: what to do with a request, besides recording it. */
   readonly onRequest?: (stream: Stream, headers: HeaderList, ended: boolean) => void;
   readonly onData?: (stream: Stream, bytes: Buffer, ended: boolean) => void;
   readonly onWritable?: (stream: Stream) => void;
@@ -71,7 +71,7 @@ export type RigOptions = {
 
 export class Rig {
   readonly connection: Connection;
-  /** What the handlers heard. */
+  /** The recorded handler calls. */
   readonly heard: string[] = [];
   readonly streams = new Map<number, Stream>();
   readonly encoder = new HpackEncoder();
@@ -135,7 +135,7 @@ export class Rig {
     return this.headers(id, pairs, flag.endHeaders | flag.endStream);
   }
 
-  /** Receives the frames; answers what was sent back. */
+  /** Receives the frames; returns what was sent back. */
   give(...frames: readonly Uint8Array[]): readonly string[] {
     for (const one of frames) this.connection.receive(one, this.nowMs);
     return this.sent();
@@ -147,7 +147,7 @@ export class Rig {
     return this.sent();
   }
 
-  /** Takes everything out, as a socket would that is always ready. */
+  /** Takes all output, like a socket that is always ready. */
   sent(): readonly string[] {
     return this.sentBytes().flatMap((bytes) => this.#describe(bytes));
   }

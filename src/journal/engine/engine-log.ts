@@ -6,14 +6,14 @@ import type * as port from "#journal/journal.ts";
 import { decodeRecord, peekRecord, sealRecord } from "#journal/record.ts";
 import { baseOf, type StoredRecord, type Tables } from "./tables.ts";
 
-/** A batch as a laid record, not yet on the chain; see `layRecord`. */
-export type LaidBatch = { readonly record: Uint8Array; readonly keys: readonly port.RequestKey[] };
+/** A batch as an encoded record that has no link yet; see `encodeUnlinked`. */
+export type UnlinkedBatch = { readonly record: Uint8Array; readonly keys: readonly port.RequestKey[] };
 export type Bound = { readonly shard: ShardId; readonly epoch: port.Epoch };
 export type LogPage = { readonly base: port.Tail; readonly rows: readonly StoredRecord[]; readonly more: boolean };
 
 export function logOver(tables: Tables) {
   return {
-    append(storeNowMs: number, batches: readonly LaidBatch[]): port.AppendResult {
+    append(storeNowMs: number, batches: readonly UnlinkedBatch[]): port.AppendResult {
       const laid = batches.map((batch) => ({ ...batch, ...peekRecord(batch.record) }));
       guards.checkBatches(laid);
       const links = laid.map(({ shard, epoch, seq }) => {
@@ -55,7 +55,10 @@ export function logOver(tables: Tables) {
 
     segments: (_nowMs: number, shard: ShardId): readonly port.Segment[] => tables.segments(shard),
 
-    /** At most `recordsMax` at a time, so that appends wait little; answers how far the log is trimmed now. */
+    /**
+     * Trims at most `recordsMax` records at a time, so that appends wait little; returns how far the log is trimmed
+     * now.
+     */
     trim(
       _nowMs: number,
       bound: Bound,

@@ -1,4 +1,4 @@
-/** The cluster's facts, who owns what, and who is there. */
+/** The cluster's facts, shard ownership, and the list of nodes. */
 import type { ShardId } from "#base/ids.ts";
 import type { Bound } from "./engine-log.ts";
 import { clusterRow, shardRow } from "./engine-rows.ts";
@@ -21,7 +21,7 @@ export function ownershipOver(tables: Tables) {
 
     cluster: (_nowMs: number): port.Cluster => clusterRow(tables),
 
-    acquire(nowMs: number, shard: ShardId, wanted: lease.Wanted): port.Acquired {
+    acquire(nowMs: number, shard: ShardId, wanted: lease.LeaseRequest): port.Acquired {
       const taken = lease.acquireLease(shardRow(tables, "acquire shard", shard), wanted, clusterRow(tables), nowMs);
       if (taken.row) tables.putShard(taken.row);
       return taken.answer;

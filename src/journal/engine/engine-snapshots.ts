@@ -6,7 +6,7 @@ import type * as port from "#journal/journal.ts";
 import type { ChunkRow, ShardRow, Tables } from "./tables.ts";
 
 export type SnapshotAt = { readonly epoch: port.Epoch; readonly seq: port.Seq };
-/** Where the newest whole snapshot is; `hash` is that of its last chunk. */
+/** Where the newest complete snapshot is; `hash` is that of its last chunk. */
 export type Pointer = SnapshotAt & { readonly id: number; readonly chunks: number; readonly hash: number };
 
 export function snapshotsOver(tables: Tables) {
@@ -62,4 +62,4 @@ export const pointedAt = (row: ShardRow, pointer: Pointer): ShardRow => ({
 });
 
 export const overtaken = (shard: ShardId): Fault =>
-  new Fault("stale", "save snapshot", { why: "another one was begun since", shard });
+  new Fault("stale", "save snapshot", { why: "another snapshot was begun since", shard });

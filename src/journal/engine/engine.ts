@@ -1,6 +1,6 @@
 /**
- * The journal's rules over a store that answers at once (memory, SQLite). Each operation runs inside one write
- * transaction and looks before it writes: a Fault leaves no trace.
+ * The journal's rules over a synchronous store (memory, SQLite). Each operation runs inside one write transaction and
+ * checks before it writes: a Fault leaves no trace.
  */
 import { logOver } from "./engine-log.ts";
 import { ownershipOver } from "./engine-ownership.ts";

@@ -1,4 +1,4 @@
-/** Conditions that every store checks in the same words. */
+/** Conditions that every store checks with the same error texts. */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Batch, Epoch, Segment, Seq, Tail } from "#journal/journal.ts";
@@ -8,11 +8,11 @@ export function checkCurrent(doing: string, row: Pick<ShardRow, "shard" | "epoch
   if (row.epoch !== epoch) throw new Fault("stale", doing, { shard: row.shard, epoch, current: row.epoch });
 }
 
-/** One batch a shard: the second could not be judged before the first is there. */
+/** At most one batch per shard: the second could not be checked before the first is written. */
 export function checkBatches(batches: readonly Pick<Batch, "shard" | "epoch" | "seq">[]): void {
   for (const { shard, epoch, seq } of batches)
     if (!isCount(shard) || !isCount(epoch) || !isCount(seq) || seq === 0)
-      throw new Fault("invalid", "append", { why: "not a place in a log", shard, epoch, seq });
+      throw new Fault("invalid", "append", { why: "not a position in a log", shard, epoch, seq });
   if (batches.length > 1 && new Set(batches.map(({ shard }) => shard)).size !== batches.length)
     throw new Fault("invalid", "append", { why: "two batches of one shard" });
 }
@@ -25,7 +25,7 @@ export const notNext = (shard: ShardId, seq: Seq, tailSeq: Seq | undefined): Fau
 export const unknownShard = (doing: string, shard: ShardId): Fault =>
   new Fault("not-found", doing, { why: "no such shard", shard });
 
-/** The log must reach at least as far as what was once derived from it; a log cut short is noticed here (J3). */
+/** The log must reach at least as far as everything derived from it; this detects a log that was cut short (J3). */
 export function checkTail(row: ShardRow, tail: Tail): Tail {
   if (tail.seq < row.snapshotSeq || tail.seq < row.baseSeq)
     throw new Fault("corrupt", "read tail", {
@@ -44,7 +44,7 @@ export function checkSnapshot(row: ShardRow, at: { readonly epoch: Epoch; readon
   if (at.seq < row.snapshotSeq) throw new Fault("invalid", "save snapshot", { ...facts, why: "older than the newest" });
 }
 
-/** Segments follow one another without gaps; recording one again changes nothing. True when it is new. */
+/** Segments follow one another without gaps; recording one again changes nothing. True if it is new. */
 export function checkSegment(
   segment: Segment,
   { known, baseSeq, tailSeq }: { readonly known: readonly Segment[]; readonly baseSeq: Seq; readonly tailSeq: Seq },
@@ -58,7 +58,7 @@ export function checkSegment(
   return true;
 }
 
-/** J5 */
+/** J5: trim only what snapshot, archive and history have passed. */
 export function checkTrim(
   shard: ShardId,
   throughSeq: Seq,

@@ -1,16 +1,16 @@
-/** Who may own a shard, decided on rows and the store's clock alone; every store applies these same rules (J4). */
+/** Who may own a shard, decided from rows and the store's clock alone; every store applies these same rules (J4). */
 import type { Acquired, Cluster, Epoch, NodeId, NodeSeen, Ownership } from "#journal/journal.ts";
 import type { SeenRow, ShardRow } from "./tables.ts";
 
-/** Nodes that have not been seen for so long are dropped from the list. */
+/** Nodes that have not been seen for this long are dropped from the list. */
 export const nodeForgottenMs = 24 * 3600_000;
 
-export type Wanted = { readonly node: NodeId; readonly leaseMs: number; readonly features: number };
+export type LeaseRequest = { readonly node: NodeId; readonly leaseMs: number; readonly features: number };
 
-/** `row` is there when the shard changes hands. */
+/** `row` is set if the shard changes owner. */
 export function acquireLease(
   row: ShardRow,
-  wanted: Wanted,
+  wanted: LeaseRequest,
   { featureLevel }: Pick<Cluster, "featureLevel">,
   storeNowMs: number,
 ): { readonly answer: Acquired; readonly row?: ShardRow } {
@@ -20,7 +20,8 @@ export function acquireLease(
     return { answer: { kind: "refused", why, storeNowMs } };
   }
   const remainingMs = row.leaseUntilMs - storeNowMs;
-  // A node that comes back under its own name need not wait for itself: the new epoch fences what it was before.
+  // A node that comes back under its own name need not wait for its old lease: the new epoch fences its earlier
+  // process.
   if (row.owner !== null && row.owner !== node && remainingMs > 0)
     return { answer: { kind: "held", by: row.owner, epoch: row.epoch, remainingMs, storeNowMs } };
   if (row.reservedFor !== null && row.reservedFor !== node && row.reservedUntilMs > storeNowMs)
@@ -33,8 +34,8 @@ export function acquireLease(
 }
 
 /**
- * A lease that ran out and that nobody took is extended too: the epoch still stands, so nobody else's word has
- * counted meanwhile, and an outage of the store does not turn into a move of every shard.
+ * An expired lease that no node took is extended too: the epoch is still current, so no other owner answered meanwhile,
+ * and an outage of the store does not move every shard.
  */
 export function renewLease(
   row: ShardRow,
@@ -45,7 +46,9 @@ export function renewLease(
   return { ...row, leaseUntilMs: storeNowMs + holder.leaseMs };
 }
 
-/** The epoch grows here as well: an append that the leaving owner still had under way must not land later (K8). */
+/**
+ * The epoch grows here as well: an append that the leaving owner still has in flight must not be accepted later (K8).
+ */
 export function releaseLease(
   row: ShardRow,
   epoch: Epoch,
@@ -81,7 +84,7 @@ export function seen({ seenAtMs, ttlMs, ...row }: SeenRow, storeNowMs: number): 
   return { ...row, seenAgoMs, alive: seenAgoMs <= ttlMs };
 }
 
-/** The least level of the live, or what it was. */
+/** The lowest level of all live nodes, or the present level if that is higher. */
 export function raisedLevel(featureLevel: number, nodes: readonly NodeSeen[]): number {
   const live = nodes.filter(({ alive }) => alive).map(({ features }) => features);
   return live.length === 0 ? featureLevel : Math.max(featureLevel, Math.min(...live));

@@ -5,14 +5,17 @@ import type { LogPage } from "./engine-log.ts";
 import type { LogRecord, Seq } from "#journal/journal.ts";
 import { decodeRecord } from "#journal/record.ts";
 
-/** The pages come with the base as it was when they were read, so that trimming meanwhile is told from loss. */
+/**
+ * Each page comes with the base of the log at the time it was read, so that trimming in between is distinguished from
+ * loss.
+ */
 export async function* readLog(
   shard: ShardId,
   fromSeq: Seq,
   page: (fromSeq: Seq) => Promise<LogPage>,
 ): AsyncGenerator<LogRecord> {
   if (!Number.isSafeInteger(fromSeq) || fromSeq < 1) throw new Fault("invalid", "read log", { shard, fromSeq });
-  // One record earlier than asked, for the link of the first one.
+  // Start one record earlier than asked, for the link of the first one.
   let next = Math.max(1, fromSeq - 1);
   let before: { readonly epoch: number; readonly hash: number } | undefined;
   for (;;) {
@@ -35,7 +38,7 @@ export async function* readLog(
     }
     if (!more) break;
   }
-  // Also when the log ends before the place where the reader knew it to go on.
+  // Also if the log ends before the position at which the reader expected it to continue.
   if (next < fromSeq) throw gap(shard, next, undefined);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Saving a snapshot chunk by chunk and turning to it in one last step, so that the old one stands until then.
- * Each chunk is a record on a chain of its own; the pointer holds the last hash, hence all of it.
+ * Saves a snapshot chunk by chunk and switches to it in one last step, so that the old one stays valid until then. The
+ * chunks form a chain of records; the pointer holds the last hash, which covers all of them.
  */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -13,7 +13,7 @@ export type SnapshotStore = {
   begin(shard: ShardId, at: SnapshotAt): Promise<number>;
   put(at: ChunkRow, record: Uint8Array): Promise<void>;
   commit(shard: ShardId, pointer: Pointer): Promise<void>;
-  /** Drops some chunks that no snapshot needs; how many. */
+  /** Drops some chunks that no snapshot needs; returns how many. */
   sweep(shard: ShardId): Promise<number>;
   pointer(shard: ShardId): Promise<Pointer | undefined>;
   chunk(at: ChunkRow): Promise<Uint8Array | undefined>;
@@ -33,7 +33,8 @@ export async function saveSnapshot(
   for await (const payload of chunks) {
     const body = { shard, epoch, seq, payload };
     await store.put({ shard, snapshot: id, index }, encodeRecord(body, hash, "chunk"));
-    // Shard, epoch and seq are the same in every chunk: the link makes its place part of the next one's sum.
+    // Shard, epoch and seq are the same in every chunk: the link makes a chunk's position part of the next one's
+    // checksum.
     hash = (recordHash(body) ^ Math.imul(hash, 0x9e3779b1)) >>> 0;
     index += 1;
   }
@@ -60,7 +61,7 @@ async function* readChunks(store: SnapshotStore, shard: ShardId, pointer: Pointe
     }
     const { payload, hash } = decodeRecord(record, { kind: "chunk", shard, seq, link });
     link = (hash ^ Math.imul(link, 0x9e3779b1)) >>> 0;
-    // The last chunk is held back until the whole is known to be whole.
+    // The last chunk is held back until the whole snapshot is verified.
     if (index === pointer.chunks - 1 && link !== pointer.hash)
       throw new Fault("corrupt", "read snapshot", { shard, seq, why: "not the chunks that were saved" });
     yield payload;

@@ -1,4 +1,4 @@
-/** What a store keeps, row by row: the floor under `engine.ts`. Every call is made inside one transaction. */
+/** What a store keeps, row by row: the layer below `engine.ts`. Every call is made inside one transaction. */
 import type { ShardId } from "#base/ids.ts";
 import type { Cluster, Epoch, NodeId, NodeRow, RequestKey, Segment, Seq, Tail } from "#journal/journal.ts";
 
@@ -13,14 +13,14 @@ export type ShardRow = {
   readonly baseSeq: Seq;
   readonly baseEpoch: Epoch;
   readonly baseHash: number;
-  /** 0 = there is none. */
+  /** 0: there is no snapshot. */
   readonly snapshotId: number;
   readonly snapshotSeq: Seq;
   readonly snapshotEpoch: Epoch;
   readonly snapshotChunks: number;
-  /** Hash of the last chunk, which holds all of them through the chain. */
+  /** Hash of the last chunk, which covers all chunks through the chain. */
   readonly snapshotHash: number;
-  /** The newest attempt to save one. A chunk with an id that is neither this nor `snapshotId` is an orphan. */
+  /** The newest attempt to save a snapshot. A chunk whose id is neither this nor `snapshotId` is an orphan. */
   readonly attemptId: number;
 };
 
@@ -56,10 +56,10 @@ export type Tables = {
   shards(): readonly ShardRow[];
   putShard(row: ShardRow): void;
 
-  /** The newest record by its columns, unverified: enough to place the next one. */
+  /** The newest record by its columns, unverified: enough to append the next one. */
   newest(shard: ShardId): Tail | undefined;
   record(shard: ShardId, seq: Seq): Uint8Array | undefined;
-  /** From `fromSeq` on, in order, until about `bytesMax`; at least one where there is one. */
+  /** From `fromSeq` on, in order, up to about `bytesMax`; at least one record if there is one. */
   page(shard: ShardId, fromSeq: Seq, bytesMax: number): readonly StoredRecord[];
   putRecord(shard: ShardId, at: Tail, record: Uint8Array): void;
   dropRecords(shard: ShardId, throughSeq: Seq): void;
@@ -70,7 +70,7 @@ export type Tables = {
 
   chunk(at: ChunkRow): Uint8Array | undefined;
   putChunk(at: ChunkRow, record: Uint8Array): void;
-  /** Drops at most `limit` chunks that belong to neither snapshot; how many went. */
+  /** Drops at most `limit` chunks that belong to neither snapshot; returns how many. */
   dropChunks(shard: ShardId, keep: readonly [number, number], limit: number): number;
 
   /** In order of `fromSeq`. */

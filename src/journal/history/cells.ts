@@ -1,8 +1,8 @@
-/** The rows of one job as a list in one cell, each a list of its columns. */
+/** Encodes the rows of one job as a list in one cell, each row as a list of its columns. */
 import { Fault } from "#base/fault.ts";
 import type { AttemptRow, StageRow, TaskRow } from "#base/history-rows.ts";
 
-export type OwnRows = {
+export type JobCells = {
   readonly stages: readonly StageRow[];
   readonly tasks: readonly TaskRow[];
   readonly attempts: readonly AttemptRow[];
@@ -10,11 +10,11 @@ export type OwnRows = {
 
 const version = 1;
 
-export function writeCells({ stages, tasks, attempts }: OwnRows): string {
+export function writeCells({ stages, tasks, attempts }: JobCells): string {
   return JSON.stringify([version, stages.map(stageCells), tasks.map(taskCells), attempts.map(attemptCells)]);
 }
 
-export function readCells(shard: number, job: number, text: string): OwnRows {
+export function readCells(shard: number, job: number, text: string): JobCells {
   const [stages, tasks, attempts] = cellsOf(text);
   return {
     stages: stages.map(stageOf(shard, job)),
@@ -23,7 +23,7 @@ export function readCells(shard: number, job: number, text: string): OwnRows {
   };
 }
 
-/** The numbers of the tasks that are in the cell. */
+/** The task numbers in the cell. */
 export const tasksIn = (text: string): readonly number[] => (text === "" ? [] : cellsOf(text)[1].map(([task]) => task));
 
 type StageCells = readonly [number, string, string, number, number, string, number, number];

@@ -8,8 +8,8 @@ export type TableName = keyof HistoryRows;
 export type TableSpec = { readonly columns: readonly Column[]; readonly key: readonly string[] };
 
 /**
- * Keys begin with the shard and what a job's page is looked up by, so that they are the only indices that the
- * tables need; the list of jobs has one more.
+ * Keys begin with the shard and the job or task, by which the page of a job looks rows up. So they are the only indices
+ * that the tables need; the list of jobs has one more.
  */
 export const historyTables: Readonly<Record<TableName, TableSpec>> = {
   jobs: table(["shard", "job"], "shard job | priority submittedAtMs endedAtMs | tenant door name phase reason"),
@@ -30,7 +30,7 @@ export const historyTables: Readonly<Record<TableName, TableSpec>> = {
 
 export type StoredName = TableName | "pages";
 
-/** The tables as they are kept (history/fold.ts). */
+/** The tables as they are stored (history/fold.ts). */
 export const storedTables: Readonly<Record<StoredName, TableSpec>> = {
   ...historyTables,
   jobs: {
@@ -42,7 +42,7 @@ export const storedTables: Readonly<Record<StoredName, TableSpec>> = {
 
 export const storedNames = Object.keys(storedTables) as readonly StoredName[];
 
-/** How rows of one table are picked for a job's page, and in which order. */
+/** How rows of a table are ordered on a job's page. */
 export const byKey = ({ key }: TableSpec): string => key.map((name) => `"${name}"`).join(", ");
 
 export function cellOf(row: object, { field, kind }: Column): string | number {

@@ -1,21 +1,21 @@
 /**
- * Paging through jobs, newest first: the place after one, as an opaque string. When it was submitted is what a job
- * keeps from its first day to its last, so that a place means the same while jobs end and leave memory.
+ * Pages through jobs, newest first: the position after a job, as an opaque string. A job's submission time never
+ * changes, so a position means the same while jobs end and leave memory.
  */
 import { Fault } from "#base/fault.ts";
 import type { JobRow } from "#base/history-rows.ts";
 
-export type JobsPlace = Pick<JobRow, "submittedAtMs" | "shard" | "job">;
+export type JobPosition = Pick<JobRow, "submittedAtMs" | "shard" | "job">;
 
 export const jobsPageMax = 1000;
 
-export const newestFirst = (a: JobsPlace, b: JobsPlace): number =>
+export const newestFirst = (a: JobPosition, b: JobPosition): number =>
   b.submittedAtMs - a.submittedAtMs || b.shard - a.shard || b.job - a.job;
 
-export const encodeCursor = ({ submittedAtMs, shard, job }: JobsPlace): string =>
+export const encodeCursor = ({ submittedAtMs, shard, job }: JobPosition): string =>
   Buffer.from(`h2.${submittedAtMs}.${shard}.${job}`).toString("base64url");
 
-export function decodeCursor(cursor: string): JobsPlace {
+export function decodeCursor(cursor: string): JobPosition {
   const bad = new Fault("invalid", "list jobs", { why: "not a cursor of this list" });
   if (cursor.length > 100) throw bad;
   const match = /^h2\.(-?\d{1,16}(?:\.\d{1,17})?)\.(\d{1,10})\.(\d{1,16})$/.exec(
@@ -27,17 +27,17 @@ export function decodeCursor(cursor: string): JobsPlace {
   return place;
 }
 
-/** Where to begin; undefined at the newest. */
-export function jobsPlace(query: {
+/** Where to begin; undefined for the newest job. */
+export function jobsStart(query: {
   readonly limit: number;
   readonly cursor?: string | undefined;
-}): JobsPlace | undefined {
+}): JobPosition | undefined {
   if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > jobsPageMax)
     throw new Fault("invalid", "list jobs", { limit: query.limit, limitMax: jobsPageMax });
   return query.cursor === undefined ? undefined : decodeCursor(query.cursor);
 }
 
-/** `rows` holds one more than the limit where there is more. */
+/** `rows` has one more than the limit if there are more. */
 export function jobsPage(
   rows: readonly JobRow[],
   limit: number,

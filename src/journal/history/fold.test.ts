@@ -18,7 +18,7 @@ const none: HistoryRows = { jobs: [], stages: [], tasks: [], attempts: [], steps
 describe("a small job in one row", () => {
   const small = jobRows(0, 1);
 
-  test("holds its stages, tasks and attempts, and gives them back", () => {
+  test("holds its stages, tasks and attempts, and returns them", () => {
     const stored = fold(small, 7);
     deepEqual([stored.stages, stored.tasks, stored.attempts], [[], [], []]);
     deepEqual([stored.steps, stored.pages], [small.steps, []]);
@@ -29,7 +29,7 @@ describe("a small job in one row", () => {
     deepEqual(found, { job: jobRow(0, 1), stages: small.stages, tasks: small.tasks, attempts: small.attempts });
   });
 
-  test("is put together with what came before its end, in order, its own word the last", () => {
+  test("is merged with rows written before its end, in order; its own row comes last", () => {
     const [whole = ""] = fold(small, 7).jobs.map((job) => job.whole);
     const first = small.attempts.map((attempt) => ({ ...attempt, token: 1, outcome: "expired" }));
     const old = small.tasks.map((task) => ({ ...task, phase: "FAILED" }));
@@ -46,7 +46,7 @@ describe("a small job in one row", () => {
     );
   });
 
-  test("one that has not ended stays in the tables", () => {
+  test("a job that has not ended stays in the tables", () => {
     const { jobs, ...running } = small;
     equal(jobs.length, 1);
     deepEqual(fold({ ...none, ...running }, 7), { ...none, ...running, pages: [] });
@@ -89,7 +89,7 @@ describe("many rows of one job in a page", () => {
   const sorted = (rows: ReadonlyMap<number, TaskRow>): TaskRow[] =>
     [...rows.values()].toSorted((a, b) => a.task - b.task);
 
-  test("however a history is cut into portions, and written anew in others, the newest of each row is read", () => {
+  test("however history is split into writes, and rewritten in others, the newest version of each row is read", () => {
     const portions = fc.array(fc.nat(40), { minLength: 1, maxLength: 30 });
     const written = fc.array(fc.nat(30), { maxLength: 200 });
     fc.assert(
@@ -126,7 +126,7 @@ describe("many rows of one job in a page", () => {
 
 const cellsOf = ({ cells }: StoredPage): string => cells;
 
-test("a history of the version before is taken over", async () => {
+test("history of the previous version is migrated", async () => {
   const directory = mkdtempSync(join(tmpdir(), "millrace-history-"));
   try {
     const old = new DatabaseSync(join(directory, "history.db"));

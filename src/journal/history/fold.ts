@@ -1,22 +1,22 @@
 /**
- * How the history's rows lie in an SQL store. Those of one job are only ever read together, on the page of that job; as
- * rows of their own, in tables and indices of their own, they cost the store four times as much. So
+ * How the history's rows are stored in an SQL store. The rows of one job are only ever read together, for the page of
+ * that job; as separate rows, with tables and indices of their own, they cost the store four times as much. So
  *
- * - a small job is one row: what comes along with its own row lies in it;
- * - many rows of one job that are written together are one row, a page of the job's;
- * - what comes by itself lies in the tables.
+ * - a small job is one row, which includes its rows of the other tables that are written with it;
+ * - many rows of one job that are written together are one row, a page of the job;
+ * - rows that are written separately are in the tables.
  *
- * A row may be in several of these, because a task was done anew, or because the history was written anew in other
- * portions: the newest counts.
+ * A row may be in several of these, because a task ran again, or because history was rewritten in other portions: the
+ * newest counts.
  */
 import type { AttemptRow, HistoryRows, JobRow, StageRow, TaskRow } from "#base/history-rows.ts";
 import { added, nothing } from "#base/short-list.ts";
-import { readCells, writeCells, type OwnRows } from "./cells.ts";
+import { readCells, writeCells, type JobCells } from "./cells.ts";
 import type { JobHistory, Seq } from "#journal/journal.ts";
 
 /** `whole`: the job's rows of other tables, or nothing. */
 export type StoredJob = JobRow & { readonly whole: string };
-/** Rows of a job that were written with the log up to `seq`; `part` numbers those that took several pages. */
+/** Rows of a job that were written with the log up to `seq`; `part` numbers the pages if there were several. */
 export type StoredPage = {
   readonly shard: number;
   readonly job: number;
@@ -29,13 +29,13 @@ export type StoredRows = Omit<HistoryRows, "jobs"> & {
   readonly pages: readonly StoredPage[];
 };
 
-/** More than these are worth a page; up to these, what comes along with the job's row lies in it. */
+/** More rows than this become a page; fewer are stored in the job's own row. */
 const rowsMin = 16;
-/** Of each kind. A page stays far below what a store takes in one cell, whatever results hold. */
+/** Rows of each kind. A page stays far below the cell size limit of a store, whatever the results contain. */
 const pageRowsMax = 256;
 const pageCharsMax = 1 << 20;
 
-class Own implements OwnRows {
+class JobRows implements JobCells {
   readonly shard: number;
   stages: readonly StageRow[] = nothing;
   tasks: readonly TaskRow[] = nothing;
@@ -52,10 +52,10 @@ class Own implements OwnRows {
 }
 
 export function fold(rows: HistoryRows, seq: Seq): StoredRows {
-  const byJob = new Map<number, Own>();
-  const ownOf = ({ shard, job }: { readonly shard: number; readonly job: number }): Own => {
+  const byJob = new Map<number, JobRows>();
+  const ownOf = ({ shard, job }: { readonly shard: number; readonly job: number }): JobRows => {
     let own = byJob.get(job);
-    if (!own) byJob.set(job, (own = new Own(shard)));
+    if (!own) byJob.set(job, (own = new JobRows(shard)));
     return own;
   };
   for (const row of rows.stages) {
@@ -86,10 +86,10 @@ export function fold(rows: HistoryRows, seq: Seq): StoredRows {
   return { jobs, ...apart, steps: rows.steps, pages };
 }
 
-function addPages(pages: StoredPage[], job: number, own: Own, seq: Seq): void {
+function addPages(pages: StoredPage[], job: number, own: JobRows, seq: Seq): void {
   const { shard } = own;
   let part = 0;
-  const add = (rows: OwnRows): void => {
+  const add = (rows: JobCells): void => {
     const cells = writeCells(rows);
     const longest = Math.max(rows.stages.length, rows.tasks.length, rows.attempts.length);
     if (cells.length <= pageCharsMax || longest === 1) return void pages.push({ shard, job, seq, part: part++, cells });
@@ -101,13 +101,13 @@ function addPages(pages: StoredPage[], job: number, own: Own, seq: Seq): void {
   for (let from = 0; from < longest; from += pageRowsMax) add(between(own, from, from + pageRowsMax));
 }
 
-const between = ({ stages, tasks, attempts }: OwnRows, from: number, to: number): OwnRows => ({
+const between = ({ stages, tasks, attempts }: JobCells, from: number, to: number): JobCells => ({
   stages: stages.slice(from, to),
   tasks: tasks.slice(from, to),
   attempts: attempts.slice(from, to),
 });
 
-/** Field by field: a spread for each job costs more than all the rest. */
+/** Field by field: a spread for each job costs more than everything else. */
 const withWhole = (job: JobRow, whole: string): StoredJob => ({
   shard: job.shard,
   job: job.job,
@@ -122,7 +122,10 @@ const withWhole = (job: JobRow, whole: string): StoredJob => ({
   whole,
 });
 
-/** What the tables have of a job, and what its pages and its own row have, in the order in which they were written. */
+/**
+ * Merges a job's rows from the tables with those from its pages and its own row, in the order in which they were
+ * written.
+ */
 export function unfold(found: Omit<JobHistory, "steps">, cells: readonly string[]): Omit<JobHistory, "steps"> {
   const { shard, job } = found.job;
   const all = [found, ...cells.filter((text) => text !== "").map((text) => readCells(shard, job, text))];
@@ -144,10 +147,10 @@ export function unfold(found: Omit<JobHistory, "steps">, cells: readonly string[
   };
 }
 
-type Dated = { readonly generation?: number; readonly endedAtMs: number };
+type Versioned = { readonly generation?: number; readonly endedAtMs: number };
 
-/** Of each key one row, in the order of the keys. */
-function newestOfEach<T extends Dated>(rows: readonly T[], keyOf: (row: T) => readonly number[]): T[] {
+/** One row for each key, in key order. */
+function newestOfEach<T extends Versioned>(rows: readonly T[], keyOf: (row: T) => readonly number[]): T[] {
   const byKey = new Map<string, T>();
   for (const row of rows) {
     const key = keyOf(row).join();
@@ -161,8 +164,8 @@ function newestOfEach<T extends Dated>(rows: readonly T[], keyOf: (row: T) => re
   });
 }
 
-/** Of two that look equally old, the one that was written later. */
-const isNewer = (before: Dated, row: Dated): boolean =>
+/** Of two rows that look equally old, the one written later wins. */
+const isNewer = (before: Versioned, row: Versioned): boolean =>
   (row.generation ?? 0) === (before.generation ?? 0)
     ? row.endedAtMs >= before.endedAtMs
     : (row.generation ?? 0) > (before.generation ?? 0);

@@ -1,6 +1,6 @@
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { jobsPage, jobsPlace, newestFirst } from "#journal/history/cursor.ts";
+import { jobsPage, jobsStart, newestFirst } from "#journal/history/cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import type { Epoch, History, Seq } from "#journal/journal.ts";
 
@@ -75,7 +75,7 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
     },
 
     async jobs(query) {
-      const place = jobsPlace(query);
+      const place = jobsStart(query);
       const rows = [...shelves.values()]
         .flatMap(({ jobs }) => [...jobs.values()])
         .filter(({ tenant }) => query.tenant === undefined || tenant === query.tenant)

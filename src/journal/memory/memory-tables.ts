@@ -6,7 +6,7 @@ import type { SeenRow, ShardRow, StoredRecord, Tables } from "#journal/engine/ta
 type Kept = StoredRecord & Tail;
 type Shelf = {
   row: ShardRow;
-  /** In order; `log[0]` is the oldest kept. */
+  /** In order; `log[0]` is the oldest record kept. */
   log: Kept[];
   readonly keys: Map<string, RequestKey>;
   readonly chunks: Map<string, { readonly snapshot: number; readonly record: Uint8Array }>;

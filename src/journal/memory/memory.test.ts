@@ -19,7 +19,7 @@ exerciseJournal("in memory", async () => {
   };
 });
 
-test("a memory journal needs no timers: everything is done when the microtasks are", async () => {
+test("a memory journal needs no timers: everything is done after the microtasks", async () => {
   const journal = memoryStore(() => 1).connect();
   await journal.open({ shards: 1, clusterId: "sim" });
   let done = false;

@@ -1,6 +1,6 @@
 /**
- * The journal in memory, for simulation and tests: the same rules and the same bytes as the durable ones, on a
- * clock that the caller holds. Nothing waits for a timer, so a simulator decides what happens when.
+ * The journal in memory, for simulation and tests: the same rules and the same bytes as the durable ones, on a clock
+ * that the caller controls. Nothing waits for a timer, so a simulator decides what happens when.
  */
 import { Fault } from "#base/fault.ts";
 import { assembled, type Call } from "#journal/engine/assembled.ts";
@@ -8,10 +8,10 @@ import { engineOver } from "#journal/engine/engine.ts";
 import type { Journal } from "#journal/journal.ts";
 import { memoryHistory } from "./memory-history.ts";
 import { memoryTables, type Tamper } from "./memory-tables.ts";
-import { layRecord, recordSize } from "#journal/record.ts";
+import { encodeUnlinked, recordSize } from "#journal/record.ts";
 
 export type MemoryStore = {
-  /** One node's view of the store. All views share what is stored. */
+  /** One node's view of the store. All views share the stored data. */
   connect(): Journal;
   readonly tamper: Tamper;
 };
@@ -25,7 +25,7 @@ export function memoryStore(storeNowMs: () => number): MemoryStore {
     let closed = false;
     const call: Call = async (op, ...args) => {
       if (closed) throw new Fault("unavailable", op, { why: "the journal is closed" });
-      // The engine's operations differ in their arguments; `Call` has already tied them to the name.
+      // The engine's operations differ in their arguments; `Call` has already matched them to the name.
       const run = engine[op] as (nowMs: number, ...rest: typeof args) => ReturnType<(typeof engine)[typeof op]>;
       return run(storeNowMs(), ...args);
     };
@@ -34,7 +34,7 @@ export function memoryStore(storeNowMs: () => number): MemoryStore {
       append(batches) {
         const laid = batches.map(({ keys, ...body }) => {
           const record = new Uint8Array(recordSize(body.payload));
-          layRecord(record, body);
+          encodeUnlinked(record, body);
           return { record, keys };
         });
         return call("append", laid);

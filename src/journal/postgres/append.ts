@@ -1,10 +1,10 @@
 /**
- * Appending to the log in PostgreSQL: one statement, whatever the number of shards.
+ * Appends to the log in PostgreSQL: one statement, whatever the number of shards.
  *
- * The epoch's row is read `for share`: a takeover, which updates it, waits for appends under way, and an append
- * that comes later sees the new epoch (J1). Without the lock a takeover could finish while an old append is in
- * flight, and that would land after the new owner has read the tail. Rows are locked in the order of shards, here
- * and everywhere, so that two statements never wait for each other.
+ * The epoch's row is read `for share`: a takeover, which updates it, waits for appends in flight, and an append that
+ * comes later sees the new epoch (J1). Without the lock a takeover could finish while an old append is in flight, and
+ * that append would be written after the new owner has read the tail. Rows are locked in the order of shards, here and
+ * everywhere, so that statements never deadlock.
  */
 import { must } from "#base/assert.ts";
 import { confirmation } from "#base/postgres-session.ts";
@@ -18,10 +18,10 @@ import { encodeRecord, recordHash } from "#journal/record.ts";
 export const storeNow = (offset: string): string =>
   `(extract(epoch from clock_timestamp()) * 1000)::float8 + ${offset}::float8`;
 
-type Judged = { n: number; known: boolean; mine: boolean; next: boolean; now: number };
+type AppendCheck = { n: number; known: boolean; mine: boolean; next: boolean; now: number };
 
-// Look-ups are scalar subqueries, which always use the key: an `exists` may be planned, while the table is still
-// small, as a scan of all of it, and that plan would be kept.
+// Look-ups are scalar subqueries, which always use the key: an `exists` may be planned as a full scan while the table
+// is still small, and that plan would be kept.
 const judgement = (schema: string): string => `
   wanted as (
     select * from unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[], $5::int8[])
@@ -89,7 +89,7 @@ export function appending({
     return links;
   }
 
-  async function attempt(batches: readonly Batch[]): Promise<readonly Judged[]> {
+  async function attempt(batches: readonly Batch[]): Promise<readonly AppendCheck[]> {
     const links = await linksOf(batches);
     const hashes = batches.map((batch) => recordHash(batch));
     const keys = batches.flatMap((batch, i) => batch.keys.map((key) => ({ n: i + 1, ...key })));
@@ -110,7 +110,7 @@ export function appending({
         utf8Array(keys.map(({ payloadHash }) => payloadHash)),
         float8Array(keys.map(({ retainedUntilMs }) => retainedUntilMs)),
       );
-    const judged = await lane.write<Judged>("append", { ...(keys.length > 0 ? withKeys : plain), values });
+    const judged = await lane.write<AppendCheck>("append", { ...(keys.length > 0 ? withKeys : plain), values });
     for (const [i, { shard, epoch, seq }] of batches.entries()) {
       const appended = judged.every(({ known, mine, next }) => known && (!mine || next)) && judged[i]?.mine === true;
       if (appended) newest.set(shard, { epoch, seq, hash: must(hashes[i], "hash") });
@@ -128,7 +128,7 @@ export function appending({
       return { outcomes: [], storeNowMs: must(row, "row").now };
     }
     let judged = await attempt(batches);
-    // What this process took for the tail may be old news: once more with what the store says.
+    // This process may have an outdated tail: try once more with the store's.
     if (judged.some(({ mine, next }) => mine && !next)) judged = await attempt(batches);
     for (const [i, { shard, seq }] of batches.entries()) {
       const { known, mine, next } = must(judged[i], "judgement");

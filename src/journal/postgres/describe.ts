@@ -1,4 +1,4 @@
-/** What this server promises, said aloud: K7 and K8 hold as far as its settings do. */
+/** What this server promises, for the log at start: K7 and K8 hold only as far as its settings do. */
 import { must } from "#base/assert.ts";
 import type { Journal } from "#journal/journal.ts";
 import type { Lane } from "./lane.ts";
@@ -7,7 +7,7 @@ export type ServerFacts = {
   readonly version: string;
   readonly fsync: string;
   readonly commit: string;
-  /** What a session gets that does not ask for more. */
+  /** The default for sessions that do not set it. */
   readonly commitDefault: string;
   readonly fullPageWrites: string;
   /** Names of standbys that commits wait for. */

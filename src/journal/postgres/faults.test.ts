@@ -1,4 +1,4 @@
-// What the journal says and does when the server, or the way to it, fails.
+// What the journal does and reports when the server, or the connection to it, fails.
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { after, describe, test } from "node:test";
@@ -31,7 +31,7 @@ const codeOf = (promise: Promise<unknown>): Promise<FaultCode | "none"> =>
     },
   );
 
-/** A way to the server that can go dumb: what is sent arrives, no answer comes back, then the line is cut. */
+/** A proxy to the server that can go silent: requests arrive, no answer comes back, then the connection is cut. */
 class Line implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -89,8 +89,8 @@ class Line implements AsyncDisposable {
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-describe("journal in PostgreSQL, when things fail", { skip: postgres.skip }, () => {
-  test("a server that is not there is unavailable, and nothing hangs", async () => {
+describe("journal in PostgreSQL, under failures", { skip: postgres.skip }, () => {
+  test("a missing server is unavailable, and nothing hangs", async () => {
     const journal = postgresJournal({ url: "postgres://nobody@127.0.0.1:9/none", connectTimeoutMs: 500 });
     await faults(journal.open({ shards: 2, clusterId: "x" }), "unavailable");
     await faults(journal.append([batch(0, 1, 1)]), "unavailable");
@@ -99,7 +99,7 @@ describe("journal in PostgreSQL, when things fail", { skip: postgres.skip }, () 
     await faults(journal.cluster(), "unavailable");
   });
 
-  test("J2 an append survives a crash of the server, and the journal finds back by itself", async () => {
+  test("J2 an append survives a crash of the server, and the journal reconnects by itself", async () => {
     const { journal } = await opened();
     const epoch = await own(journal, 0);
     await fill(journal, { shard: 0, epoch, count: 3 });
@@ -157,7 +157,7 @@ describe("journal in PostgreSQL, when things fail", { skip: postgres.skip }, () 
     await setup.close();
   });
 
-  test("an append that waits for a lock gives up in time and was not done", async () => {
+  test("an append that waits for a lock times out and was not done", async () => {
     const { journal, url } = await opened({ statementTimeoutMs: 200 });
     const epoch = await own(journal, 0);
     const blocker = new pg.Client(url);
@@ -193,7 +193,7 @@ describe("journal in PostgreSQL, when things fail", { skip: postgres.skip }, () 
     await Promise.all(nodes.map((node) => node.close()));
   });
 
-  test("tables made by a newer program are left alone", async () => {
+  test("tables of a newer version are left alone", async () => {
     const { journal, url } = await opened();
     const admin = new pg.Client(url);
     await admin.connect();
@@ -203,7 +203,7 @@ describe("journal in PostgreSQL, when things fail", { skip: postgres.skip }, () 
     await journal.close();
   });
 
-  test("the server's promises are told", async () => {
+  test("the server's durability settings are described", async () => {
     const { journal } = await opened();
     const { kind, durable, notes } = await journal.describe();
     deepEqual([kind, durable], ["postgres", true]);
@@ -212,7 +212,7 @@ describe("journal in PostgreSQL, when things fail", { skip: postgres.skip }, () 
   });
 });
 
-test("settings that break a promise are said aloud", () => {
+test("settings that break a promise are reported as warnings", () => {
   const sound = {
     version: "17",
     fsync: "on",

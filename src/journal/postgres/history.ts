@@ -5,7 +5,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { byKey, cellOf, historyTables, rowOf, storedNames, storedTables } from "#journal/history/columns.ts";
 import type { Column, StoredName, TableName } from "#journal/history/columns.ts";
-import { jobsPage, jobsPlace } from "#journal/history/cursor.ts";
+import { jobsPage, jobsStart } from "#journal/history/cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import { tasksIn } from "#journal/history/cells.ts";
 import { fold, unfold, type StoredRows } from "#journal/history/fold.ts";
@@ -13,14 +13,14 @@ import type { Epoch, History, Seq } from "#journal/journal.ts";
 import type { Lane, Run } from "./lane.ts";
 import { float8Array, int8Array, textArray } from "./values.ts";
 
-type At = { readonly epoch: Epoch; readonly throughSeq: Seq };
-type Place = { current: boolean; behind: boolean };
+type HistoryPosition = { readonly epoch: Epoch; readonly throughSeq: Seq };
+type FenceCheck = { current: boolean; behind: boolean };
 
 const arrays = { id: "int8[]", number: "float8[]", text: "text[]", list: "text[]" } as const;
 const rowsMax = 5_000;
 /**
- * Callers seldom send a row twice, and a job ends once: that a statement touches a row twice, or that a row is there
- * already, is put right only when it happens. To look first would cost a third more.
+ * Duplicate rows are rare (a statement with the same row twice, or a job that is written already): handle them when
+ * they happen. Checking first would cost a third more.
  */
 const rowTwice = ["21000", "23505"];
 const writtenOnce: ReadonlySet<StoredName> = new Set(["jobs", "pages"]);
@@ -78,7 +78,7 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
       }),
 
     async jobs(query) {
-      const place = jobsPlace(query);
+      const place = jobsStart(query);
       const values: unknown[] = [query.limit + 1];
       const where: string[] = [];
       for (const field of ["tenant", "door", "phase"] as const)
@@ -131,12 +131,17 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     },
   };
 
-  function record(shard: ShardId, { epoch, throughSeq }: At, rows: StoredRows, areNew = writtenOnce): Promise<void> {
+  function record(
+    shard: ShardId,
+    { epoch, throughSeq }: HistoryPosition,
+    rows: StoredRows,
+    areNew = writtenOnce,
+  ): Promise<void> {
     const values = [shard, epoch, throughSeq];
-    // Log, snapshots and trimming are on the same server, and rely on rows only that were committed before: with their
-    // own commits these become durable, too (J5).
+    // Log, snapshots and trimming are on the same server, and rely only on rows that were committed before: their own
+    // commits make these durable, too (J5).
     return lane.lazyTransaction("record history", async (run) => {
-      const [found] = await run<Place>({ name: "history-place", text: placeSql(schema), values });
+      const [found] = await run<FenceCheck>({ name: "history-place", text: placeSql(schema), values });
       if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });
       if (found.behind) return;
       for (const name of storedNames) await put(run, name, rows[name], areNew.has(name));
@@ -159,9 +164,9 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
 }
 
 /**
- * The epoch is looked at before and after, without a lock: a lock held while thousands of rows are written would
- * keep leases from being renewed. A takeover in between is noticed by the second look, and one after it finds our
- * rows locked until we have committed, so nothing old is ever written over something newer (K8).
+ * The epoch is checked before and after, without a lock: a lock held while thousands of rows are written would block
+ * lease renewals. The second check notices a takeover in between, and a takeover after it waits for our locked rows
+ * until we have committed, so old rows never overwrite newer ones (K8).
  */
 const placeSql = (schema: string): string => `
   select s.epoch = $2::int8 as current, coalesce(c.seq > $3::int8, false) as behind
@@ -179,7 +184,7 @@ const resetSql = (schema: string): string => `
   insert into ${schema}.history_cursors (shard, seq) select shard, 0 from owned
   on conflict (shard) do update set seq = 0 returning seq`;
 
-/** Of several rows with one key the last is the one that stays. */
+/** Of several rows with one key the last one stays. */
 function withoutRepeats(rows: StoredRows): StoredRows {
   const lastOfEach = (name: StoredName): readonly object[] => {
     const key = storedTables[name].columns.filter((column) => storedTables[name].key.includes(column.name));

@@ -1,7 +1,7 @@
 /**
- * Connections to one PostgreSQL for one purpose, and what its failures mean: "unavailable" when it was certainly
- * not done, "unknown-outcome" when the connection was lost after the statement had left, or when the server stopped
- * waiting for its synchronous standby (ADR 0036).
+ * A pool of connections to one PostgreSQL for one purpose, and what its failures mean: "unavailable" if it was
+ * certainly not done, "unknown-outcome" if the connection was lost after the statement was sent, or if the server
+ * stopped waiting for its synchronous standby (ADR 0036).
  */
 import pg from "pg";
 import { AssertionFailed } from "#base/assert.ts";
@@ -15,9 +15,9 @@ export type LaneOptions = {
   readonly name: string;
   readonly connectionsMax: number;
   readonly connectTimeoutMs: number;
-  /** Of a statement, and of a lock it waits for, by the server. */
+  /** The server's limit for a statement, and for a lock that it waits for. */
   readonly statementTimeoutMs: number;
-  /** Run on every new connection before anything else. */
+  /** Runs on every new connection before anything else. */
   readonly prepare?: (client: pg.ClientBase) => Promise<void>;
 };
 
@@ -34,15 +34,15 @@ const beginnings = {
 
 export class Lane {
   readonly #pool: pg.Pool;
-  /** Sessions that gave reason to doubt that the standby has what they committed. */
+  /** Sessions for which it is not certain that the standby has what they committed. */
   readonly #doubtful = new WeakSet<pg.ClientBase>();
-  /** The server's processes behind connections that are in use or ready for use. */
+  /** Server processes of connections that are in use or ready for use. */
   readonly #live = new Set<number>();
   #closed = false;
 
   constructor(options: LaneOptions) {
     const { url, name, connectionsMax, connectTimeoutMs, statementTimeoutMs, prepare } = options;
-    // The pool waits for it, though its types do not say so.
+    // The pool awaits it, though its types do not say so.
     const onConnect: (client: pg.ClientBase) => unknown = async (client) => {
       this.#live.add(pidOf(client));
       await prepareSession((text, values) => client.query(text, values), name, this.#live);
@@ -55,15 +55,15 @@ export class Lane {
       connectionTimeoutMillis: connectTimeoutMs,
       statement_timeout: statementTimeoutMs,
       lock_timeout: statementTimeoutMs,
-      // One that falls asleep in a transaction holds locks that others wait for: not for long.
+      // A session that hangs in a transaction holds locks that others wait for: end it soon.
       idle_in_transaction_session_timeout: Math.max(1_000, statementTimeoutMs / 2),
-      // The server has given up before this; it is for a server that cannot be reached any more.
+      // The server gives up before this; this is for a server that cannot be reached any more.
       query_timeout: statementTimeoutMs + 2_000,
       keepAlive: true,
       types: resultTypes,
       onConnect,
     });
-    // A connection that breaks while nobody uses it is replaced by the next call; it is no reason to die.
+    // The next call replaces a connection that breaks while idle; without a handler the process would exit.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (client) => {
       client.on("error", () => undefined);
@@ -74,7 +74,7 @@ export class Lane {
     this.#pool.on("remove", (client) => this.#live.delete(pidOf(client)));
   }
 
-  /** Faults are "unavailable", also where the statement holds a `confirmation`: there is nothing to be in doubt of. */
+  /** Faults are "unavailable", also for statements with a `confirmation`: a read leaves nothing in doubt. */
   read<R extends object = Row>(doing: string, statement: Statement): Promise<R[]> {
     return this.#use(doing, async (run) => await run<R>(statement), "read");
   }
@@ -88,7 +88,7 @@ export class Lane {
     return this.#use(doing, steps, "transaction");
   }
 
-  /** Its commit does not wait for the disk: whatever is committed after it takes it along. */
+  /** The commit does not wait for the disk: the next commit makes it durable too. */
   lazyTransaction<T>(doing: string, steps: (run: Run) => Promise<T>): Promise<T> {
     return this.#use(doing, steps, "lazy transaction");
   }
@@ -122,7 +122,7 @@ export class Lane {
       return result;
     } catch (error) {
       if (error instanceof AssertionFailed) {
-        broken = true; // a bug of ours: the server ends the transaction along with the connection
+        broken = true; // a bug of ours: the server ends the transaction with the connection
         throw error;
       }
       const isLost = isConnectionLost(error);
@@ -136,7 +136,7 @@ export class Lane {
   }
 }
 
-/** The server's process for a connection; the driver knows it, though its types do not say so. */
+/** The server's process for a connection; the driver has it, though its types do not say so. */
 const pidOf = (client: pg.ClientBase): number => (client as pg.ClientBase & { processID?: number }).processID ?? 0;
 
 const rolledBack = (client: pg.ClientBase): Promise<boolean> =>
@@ -145,11 +145,11 @@ const rolledBack = (client: pg.ClientBase): Promise<boolean> =>
     () => false,
   );
 
-/** An error that the server itself reported as an error ended the statement and nothing else. */
+/** An error that the server reported ended only the statement. */
 const isConnectionLost = (error: unknown): boolean => {
   if (isFault(error)) return false;
   if (!(error instanceof pg.DatabaseError)) return true;
-  // Shut down, crashed, or moved: also FATAL errors arrive as messages, and the session is over.
+  // Shut down, crashed, or moved: FATAL errors also arrive as messages, and end the session.
   return error.severity === "FATAL" || error.severity === "PANIC" || /^(08|57P|40003|25006)/.test(error.code ?? "");
 };
 
@@ -158,9 +158,9 @@ function faultOf(doing: string, error: unknown, isOutcomeUnknown: boolean): Faul
   const sqlState = error instanceof pg.DatabaseError ? error.code : undefined;
   const facts = { why: reasonOf(error), sqlState };
   if (isOutcomeUnknown && sqlState !== "25006") return new Fault("unknown-outcome", doing, facts, error);
-  // Data or index damage that the server noticed by itself.
+  // Data or index damage that the server detected.
   if (sqlState === "XX001" || sqlState === "XX002") return new Fault("corrupt", doing, facts, error);
-  // 22: a value it cannot take, 23: a constraint. 42: our SQL, or a missing right or table.
+  // 22: an invalid value, 23: a constraint. 42: our SQL, or a missing permission or table.
   if (sqlState !== undefined && /^2[23]/.test(sqlState)) return new Fault("invalid", doing, facts, error);
   return new Fault(sqlState?.startsWith("42") ? "internal" : "unavailable", doing, facts, error);
 }

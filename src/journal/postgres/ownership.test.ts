@@ -12,7 +12,7 @@ after(() => postgres.stop());
 
 let schemas = 0;
 
-/** A journal, and a session of somebody else that falls asleep with rows locked. */
+/** A journal, and another session that hangs with rows locked. */
 async function withSleeper(play: (journal: Journal, sleeper: Sleeper) => Promise<void>): Promise<void> {
   const schema = `owned_${(schemas += 1)}`;
   const journal = postgresJournal({ url: postgres.server().url(), schema });
@@ -42,7 +42,7 @@ class Sleeper {
     await this.#client.query(statement(this.#schema));
   }
 
-  /** Resolves when somebody waits for what is held. */
+  /** Resolves when another session waits for the locked rows. */
   async isWaitedFor(): Promise<void> {
     const text = "select 1 from pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid))";
     while ((await this.#client.query(text)).rows.length === 0);
@@ -56,7 +56,7 @@ class Sleeper {
 const row: NodeRow = { node: "ada", address: "ada.test:1", features: 1, state: "up", facts: {} };
 
 describe("ownership in PostgreSQL", { skip: postgres.skip }, () => {
-  test("who waited for a release sees what was released", () =>
+  test("an acquire that waited for a release sees what was released", () =>
     withSleeper(async (journal, sleeper) => {
       const epoch = await own(journal, 0, "ada");
       await sleeper.hold((schema) => `update ${schema}.shards set epoch = 7, owner = null, lease_until_ms = 0`);
@@ -69,7 +69,7 @@ describe("ownership in PostgreSQL", { skip: postgres.skip }, () => {
       equal(only(await journal.append([batch(0, 8, 1)])), "appended");
     }));
 
-  test("who waited for another to take it does not take it too", () =>
+  test("an acquire that waited for another acquire does not take the shard too", () =>
     withSleeper(async (journal, sleeper) => {
       await sleeper.hold((schema) => `update ${schema}.shards set epoch = 3, owner = 'ada', lease_until_ms = 1e15`);
       const acquired = journal.acquire(0, "grace", { leaseMs: 10_000, features: 1 });
@@ -95,7 +95,7 @@ describe("ownership in PostgreSQL", { skip: postgres.skip }, () => {
       deepEqual(await journal.confirm([{ shard: 0, epoch: epoch + 1 }]), [true]);
     }));
 
-  test("the cluster's row is left alone while there is nothing to raise: hand-overs read it", () =>
+  test("the cluster's row is not locked while there is nothing to raise: hand-overs read it", () =>
     withSleeper(async (journal, sleeper) => {
       await journal.announce(row, 10_000);
       equal(await journal.raiseFeatureLevel(), 1);

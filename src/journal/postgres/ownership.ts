@@ -1,8 +1,8 @@
 /**
  * Leases, nodes and the feature level in PostgreSQL, by the server's own clock (J4).
  *
- * What a shard that changes hands waits for is one statement each: a node that has just joined is busy reading logs,
- * and every further round trip would wait for its turn once more, with rows locked that others wait for.
+ * Everything that a shard waits for when it changes owner is one statement each: a node that has just joined is busy
+ * reading logs, and every further round trip would wait for its event loop, with rows locked that others wait for.
  */
 import { assert, must } from "#base/assert.ts";
 import { confirmation } from "#base/postgres-session.ts";
@@ -145,7 +145,7 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
     nodes: () => seenNodes((statement) => lane.read("read nodes", statement)),
 
     async raiseFeatureLevel() {
-      // Whoever acquires a shard waits for the cluster's row: it is locked only when there is something to write.
+      // Acquiring a shard reads the cluster's row: it is locked only if there is something to write.
       const seen = await levels((statement) => lane.read("read feature level", statement));
       const level = seen.raised === seen.current ? seen.current : await lane.transaction("raise feature level", raise);
       await lane.write("forget nodes", {
@@ -158,7 +158,9 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
   };
 }
 
-/** Takes the shard where `lease.acquireLease` would; answers with what that decides on, and whether it was taken. */
+/**
+ * Takes the shard if `lease.acquireLease` would; returns the rows that it decides on, and whether the shard was taken.
+ */
 const acquireSql = (schema: string): string => `
   with level as materialized (select feature_level from ${schema}.cluster for share
   ), held as materialized (select * from ${schema}.shards where shard = $1::int4 for no key update

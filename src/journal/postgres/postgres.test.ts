@@ -10,7 +10,7 @@ import { flipped } from "#journal/memory/memory-tables.ts";
 import { byteaArray, float8Array, int4Array, int8Array, resultTypes, textArray } from "./values.ts";
 import { postgresJournal } from "./postgres.ts";
 
-// Crashes of the server are the business of postgres/faults.test.ts; here it need not wait for the disk.
+// postgres/faults.test.ts covers crashes of the server.
 const postgres = await sharedPostgres();
 if (postgres.skip) console.error(`journal in PostgreSQL is NOT tested: ${postgres.skip}`);
 
@@ -52,7 +52,7 @@ exerciseJournal(
   { skip: postgres.skip },
 );
 
-test("columns sent as binary arrays arrive as they were", { skip: postgres.skip }, async () => {
+test("columns sent as binary arrays arrive unchanged", { skip: postgres.skip }, async () => {
   const client = new pg.Client({ connectionString: postgres.server().url(), types: resultTypes });
   await client.connect();
   const row = fc.tuple(
@@ -85,7 +85,7 @@ test("columns sent as binary arrays arrive as they were", { skip: postgres.skip 
 });
 
 test(
-  "K1: a key that is bound anew while old ones are being trimmed stays",
+  "K1: a key that is bound again while old ones are trimmed stays",
   { skip: postgres.skip, timeout: 30_000 },
   async () => {
     const schema = `test_${(schemas += 1)}`;
@@ -98,7 +98,7 @@ test(
       const [atMs, laterMs] = [1_000, 2_000];
       const bound = { key: "k", job: 1, payloadHash: "h", retainedUntilMs: atMs };
       await journal.append([batch(0, epoch, 1, [bound])]);
-      // As an append would that binds the key again: its row is changed, and nobody else sees that yet.
+      // As an append that binds the key again: its row is changed, and other sessions do not see that yet.
       await client.query("begin");
       await client.query(`update ${schema}.request_keys set job = 2, retained_until_ms = ${laterMs}`);
       const trimmed = journal.trimKeys(0, atMs, 10);

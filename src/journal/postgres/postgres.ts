@@ -1,6 +1,6 @@
 /**
- * The journal in PostgreSQL, for many nodes. Appends, history and the rest have connections of their own, so that
- * heavy reading and writing of the one cannot hold up the other.
+ * The journal in PostgreSQL, for many nodes. Appends, history and the rest have separate connections, so that heavy
+ * reading and writing of one does not delay the others.
  */
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
@@ -18,7 +18,7 @@ import { Lane, type Row } from "./lane.ts";
 import { clusterOf, clusterSql, ownershipIn } from "./ownership.ts";
 import { shardRowOf } from "./rows.ts";
 import { checkSchemaName, prepareSchema } from "./schema.ts";
-import { keptIn } from "./kept.ts";
+import { keptIn } from "./archive-and-keys.ts";
 import { snapshotsIn } from "./snapshots.ts";
 import { loadSnapshot, saveSnapshot } from "#journal/engine/snapshots.ts";
 import { readLog } from "#journal/engine/reading.ts";
@@ -61,7 +61,7 @@ export function postgresJournal(options: PostgresOptions): Journal {
     statementTimeoutMs: statementTimeoutMs * 4,
   });
 
-  /** On the connection of the appends: after a lost one it is asked only when nothing can land any more. */
+  /** On the connection of the appends: after a lost append it reads only when that append can no longer take effect. */
   async function tail(shard: ShardId): Promise<Tail> {
     const statement = { name: "tail", text: tailSql(schema), values: [shard] };
     const [found] = await appendLane.read<Row & { seq: number | null; record: Uint8Array }>("read tail", statement);
@@ -125,8 +125,8 @@ export function postgresJournal(options: PostgresOptions): Journal {
 }
 
 /**
- * A session of ours that lost its client may still be running an append. A new one ends it first: from then on
- * what the tail says is final (J2).
+ * A session of ours that lost its client may still be running an append. A new session ends it first: from then on what
+ * the tail says is final (J2).
  */
 async function endGhosts(client: pg.ClientBase, name: string): Promise<void> {
   const { rows } = await client.query<{ ended: string | boolean }>({
@@ -138,7 +138,7 @@ async function endGhosts(client: pg.ClientBase, name: string): Promise<void> {
     throw new Fault("unavailable", "connect for appends", { why: "an earlier session of ours is still running" });
 }
 
-/** Pages are bounded by bytes as well: the size of a stored value is known without reading it. */
+/** Pages are limited by bytes as well: the size of a stored value is known without reading it. */
 const pageSql = (schema: string): string => `
   select s.base_seq, s.base_epoch, s.base_hash, l.seq, l.record from ${schema}.shards s left join lateral (
     select seq, record from (

@@ -13,7 +13,7 @@ const columns = fields.map((field) => ({ field, column: columnOf(field) }));
 export const shardRowOf = (row: Row): ShardRow =>
   Object.fromEntries(columns.map(({ field, column }) => [field, row[column]])) as ShardRow;
 
-/** The shard's row, held until the end of the transaction, and the time once it is held. */
+/** The shard's row, locked until the end of the transaction, and the time once it is locked. */
 export async function lockedShard(
   run: Run,
   { schema, shard, offsetMs, doing }: { schema: string; shard: ShardId; offsetMs: number; doing: string },
@@ -45,7 +45,7 @@ export const seenRowOf = (row: Row): SeenRow => ({
   ttlMs: Number(row["ttl_ms"]),
 });
 
-/** One record of the log, checked, by its place. */
+/** One verified record of the log, by its position. */
 export async function storedRecord(
   run: Run,
   schema: string,

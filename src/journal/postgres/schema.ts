@@ -1,4 +1,4 @@
-/** The tables in PostgreSQL. Whoever comes first creates or upgrades them, under a lock: nodes may start together. */
+/** The tables in PostgreSQL. The first node creates or upgrades them, under a lock: nodes may start together. */
 import { Fault } from "#base/fault.ts";
 import { byKey, storedNames, storedTables, type StoredName } from "#journal/history/columns.ts";
 import type { Lane } from "./lane.ts";
@@ -18,12 +18,12 @@ function tableSql(schema: string, name: StoredName): string {
   return `create table if not exists ${schema}.${name} (${columns.join(", ")}, primary key (${byKey(spec)}))`;
 }
 
-/** By version: what brings a database of the version before to this one. */
+/** By version: the statements that upgrade a database from the previous version. */
 const migrations = (schema: string): readonly (readonly string[])[] => [
   [
     `create table ${schema}.cluster (one int4 primary key check (one = 1), cluster_id text not null,
       shards int4 not null, feature_level int4 not null)`,
-    // Half-empty pages: renewing a lease then finds room beside the old row and touches no index.
+    // Half-empty pages: renewing a lease then finds space beside the old row and touches no index.
     `create table ${schema}.shards (
       shard int4 primary key, epoch int8 not null default 0, owner text, lease_until_ms float8 not null default 0,
       reserved_for text, reserved_until_ms float8 not null default 0,
@@ -33,7 +33,7 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
     ) with (fillfactor = 50)`,
     `create table ${schema}.log (shard int4 not null, seq int8 not null, epoch int8 not null, hash int8 not null,
       record bytea not null, primary key (shard, seq))`,
-    // Events are packed already: trying to compress them would cost more than it saves.
+    // Events are encoded densely: trying to compress them would cost more than it saves.
     `alter table ${schema}.log alter column record set storage external`,
     `create table ${schema}.request_keys (shard int4 not null, key bytea not null, job int8 not null,
       payload_hash bytea not null, retained_until_ms float8 not null, primary key (shard, key))`,
@@ -47,11 +47,11 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
       ttl_ms float8 not null)`,
     ...historySchema(schema),
   ],
-  // Whoever begins with this version has it from the start.
+  // A database created with this version has it from the start.
   [`alter table ${schema}.jobs add column if not exists whole text not null default ''`],
   [
     tableSql(schema, "pages"),
-    // Half of a page are digests: compressing it would cost more than writing it.
+    // Half of a page is digests: compressing it would cost more than writing it.
     `alter table ${schema}.pages alter column cells set storage external`,
   ],
   [
@@ -60,7 +60,7 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
   ],
 ];
 
-/** Quoted where it is used; kept to plain names so that people can type it, too. */
+/** Quoted where it is used; limited to plain names so that people can type it, too. */
 export function checkSchemaName(schema: string): string {
   if (!/^[a-z_][a-z0-9_]{0,50}$/.test(schema))
     throw new Fault("invalid", "open journal", { why: "schema name", schema });

@@ -1,4 +1,4 @@
-/** Snapshots in PostgreSQL, a row a chunk. */
+/** Snapshots in PostgreSQL, one row per chunk. */
 import type { ShardId } from "#base/ids.ts";
 import { attempted, overtaken, pointedAt, pointerOf } from "#journal/engine/engine-snapshots.ts";
 import * as guards from "#journal/engine/guards.ts";

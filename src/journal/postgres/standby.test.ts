@@ -1,4 +1,4 @@
-// What is acknowledged when commits should wait for a synchronous standby, and the standby does not confirm them.
+// What is acknowledged if commits should wait for a synchronous standby that does not confirm them.
 import { deepEqual, equal, fail, match, ok } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import pg from "pg";
@@ -44,7 +44,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise.catch(() => undefined), Promise.resolve(pending)])) !== pending;
 }
 
-/** The call waits for the standby, and answers once that confirms. */
+/** The call waits for the standby, and answers once it confirms. */
 async function waitsForStandby<T>(call: () => Promise<T>): Promise<T> {
   const pair = postgres.pair();
   const known = await pair.waiters();
@@ -57,7 +57,7 @@ async function waitsForStandby<T>(call: () => Promise<T>): Promise<T> {
   return await answer;
 }
 
-test("a warning counts as doubt unless it is known as harmless", () => {
+test("a warning counts as doubt unless it is known to be harmless", () => {
   equal(isDoubt({ code: "01000", routine: "SyncRepWaitForLSN" }), true);
   equal(isDoubt({ code: "57P01", routine: "SyncRepWaitForLSN" }), true);
   equal(isDoubt({ code: "01000" }), true);
@@ -92,14 +92,14 @@ describe("journal in PostgreSQL, with a synchronous standby", { skip: postgres.s
       }));
   }
 
-  test("K7 an append that the node waited for in vain is not acknowledged by reading it back", () =>
+  test("K7 an append that timed out on the node is not acknowledged by reading it back", () =>
     scene(async ({ journal, epoch }) => {
       await pair.freeze();
       const confirms = () =>
         Array.from({ length: 4 }, () => faults(journal.confirm([{ shard: 0, epoch }]), "unavailable"));
       await Promise.all([faults(journal.append([batch(0, epoch, 2)]), "unknown-outcome"), ...confirms()]);
       await Promise.all(confirms());
-      // Sessions that nobody listens to any more are ended by those that come after them.
+      // Sessions without a client are ended by later sessions.
       const { length } = await pair.waiters();
       ok(length <= 5, `${length} sessions wait`);
       equal((await waitsForStandby(() => journal.tail(0))).seq, 2);
@@ -124,7 +124,7 @@ describe("journal in PostgreSQL, with a synchronous standby", { skip: postgres.s
   test("settings of the database do not weaken what the journal waits for", () =>
     scene(async ({ url, epoch }) => {
       await inDatabase(url, "synchronous_commit = local");
-      await inDatabase(url, "client_min_messages = error"); // a cancelled wait is told as a warning
+      await inDatabase(url, "client_min_messages = error"); // a cancelled wait is reported as a warning
       const journal = postgresJournal({ url });
       await fill(journal, { shard: 0, epoch, from: 2, count: 1 });
       await pair.freeze();
@@ -149,14 +149,14 @@ describe("journal in PostgreSQL, with a synchronous standby", { skip: postgres.s
     await client.end();
   });
 
-  test("K8 a standby, which may be behind, is not asked whose epoch is current", () =>
+  test("K8 a standby, which may be behind, is not asked which epoch is current", () =>
     scene(async ({ url, epoch }) => {
       const journal = postgresJournal({ url: pair.standby.url(databaseOf(url)) });
       await faults(journal.confirm([{ shard: 0, epoch }]), "unavailable");
       await journal.close();
     }));
 
-  test("what the server promises is told, and told again when it changes", () =>
+  test("the server's promises are described, and again when they change", () =>
     scene(async ({ journal }) => {
       const told = async (): Promise<string> => (await journal.describe()).notes.join("\n");
       match(await told(), /commits wait for a synchronous standby \(second\)/);
@@ -182,7 +182,7 @@ describe("journal in PostgreSQL, with a synchronous standby", { skip: postgres.s
       await pair.standby.stop("immediate");
       const last = isAppended(journal, epoch, 10);
       await pair.interrupt("pg_cancel_backend");
-      await Promise.race([pair.waiting(), last]); // for what the tail says
+      await Promise.race([pair.waiting(), last]); // for the answer of `tail`
       equal(await isSettled(last), false, "acknowledged without the standby");
       const promoted = await pair.failOver(url);
       equal(await last, false);
@@ -202,7 +202,7 @@ async function* one(): AsyncGenerator<Uint8Array> {
   yield new Uint8Array(10);
 }
 
-/** As a shard's host does it: what is in doubt is looked for at the tail. False when the server has gone. */
+/** As a shard's host does: an unknown outcome is settled at the tail. False when the server is gone. */
 async function isAppended(journal: Journal, epoch: number, seq: number): Promise<boolean> {
   let isDoubtful = false;
   for (let tries = 0; tries < 100; tries += 1) {

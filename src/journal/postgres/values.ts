@@ -1,6 +1,6 @@
 /**
- * Values to PostgreSQL in its binary form, and back from text. Whole columns go as one array parameter each, so
- * that a batch of any size is one statement, and bytes go as they are instead of as hex.
+ * Converts values to PostgreSQL's binary form, and back from text. Whole columns are sent as one array parameter each,
+ * so that a batch of any size is one statement, and bytes are not sent as hex.
  */
 const oids = { int4: 23, int8: 20, float8: 701, text: 25, bytea: 17 } as const;
 
@@ -18,7 +18,7 @@ export const int8Array = (values: readonly number[]): Buffer =>
 export const float8Array = (values: readonly number[]): Buffer =>
   fixed(oids.float8, 8, values, (buffer, value, at) => buffer.writeDoubleBE(value, at));
 
-/** PostgreSQL's text cannot hold a NUL; it becomes the sign for what cannot be shown. */
+/** PostgreSQL's text cannot contain NUL; it becomes U+FFFD. */
 export function textArray(values: readonly string[]): Buffer {
   let charsMax = 0;
   for (const value of values) charsMax += value.length;
@@ -33,7 +33,7 @@ export function textArray(values: readonly string[]): Buffer {
   return buffer.subarray(0, at);
 }
 
-/** For strings that must come back exactly, whatever is in them. */
+/** For strings that must be read back exactly, whatever they contain. */
 export const utf8Array = (values: readonly string[]): Buffer => byteaArray(values.map((value) => Buffer.from(value)));
 
 export function byteaArray(values: readonly Uint8Array[]): Buffer {
@@ -82,7 +82,7 @@ const parsers: Readonly<Record<number, Parse>> = {
   [oids.float8]: Number,
 };
 
-/** As the driver wants them. Results come as text: the driver cannot take them in binary. */
+/** In the form that the driver expects. Results come as text: the driver cannot read binary ones. */
 export const resultTypes = {
   getTypeParser: (oid: number): Parse => parsers[oid] ?? ((value) => value),
 };

@@ -1,4 +1,4 @@
-// Kills a process that appends, again and again, and looks whether what it was promised is there.
+// Kills a process that appends, again and again, and checks that everything acknowledged is there.
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
@@ -15,7 +15,7 @@ import { sqliteJournal } from "./sqlite.ts";
 const directoryVariable = "MILLRACE_TEST_CRASH_DIRECTORY";
 const shards = [0, 1, 2];
 
-/** The child: appends until it is killed; says what was acknowledged, right after it was. */
+/** The child: appends until it is killed; prints what was acknowledged, right after it was. */
 async function appendForEver(directory: string): Promise<never> {
   const journal = sqliteJournal({ directory });
   await journal.open({ shards: shards.length, clusterId: "crash" });

@@ -1,4 +1,4 @@
-/** Opening an SQLite file so that what is committed stays, that others may not read it, and that nobody hangs. */
+/** Opens an SQLite file so that commits are durable, other users cannot read it, and no call hangs. */
 import { closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -9,32 +9,32 @@ export type DatabaseOptions = {
   readonly path: string;
   readonly schema: string;
   readonly version: number;
-  /** From each version to the next, the first one's first. */
+  /** From each version to the next, oldest first. */
   readonly upgrades?: readonly (string | ((db: DatabaseSync) => void))[];
   readonly busyTimeoutMs: number;
-  /** Opened after a commit that failed: what the file seems to hold may not be on the disk. */
+  /** Reopened after a failed commit: what the file seems to contain may not be on the disk. */
   readonly isDoubtful: boolean;
 };
 
-/** The log file of SQLite is cut back to this after a checkpoint. */
+/** SQLite's write-ahead log is truncated to this after a checkpoint. */
 const walBytesMax = 64 << 20;
 
 export function openDatabase(options: DatabaseOptions): DatabaseSync {
   const { path, busyTimeoutMs } = options;
   makeFolder(dirname(path));
-  closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the rights of the main one
+  closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the permissions of the main one
   const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
     db.exec("pragma journal_mode = wal");
     db.exec("pragma synchronous = full"); // every commit is synced
-    db.exec("pragma fullfsync = on"); // on macOS a plain fsync leaves it in the drive's cache
-    // Checkpoints happen every 4 MiB within a commit: pages are short-lived in the cache and the file stays small.
+    db.exec("pragma fullfsync = on"); // on macOS a plain fsync leaves the data in the drive's cache
+    // A checkpoint every 4 MiB within a commit: pages stay in the cache only briefly and the file stays small.
     db.exec("pragma wal_autocheckpoint = 1000");
     db.exec(`pragma journal_size_limit = ${walBytesMax}`);
     db.exec("pragma foreign_keys = off");
     transaction(db, "immediate", () => migrate(db, options));
     if (!writtenAnew(db) && options.isDoubtful)
-      throw new Fault("unavailable", "open database", { why: "it is in use, and cannot be synced anew yet", path });
+      throw new Fault("unavailable", "open database", { why: "it is in use, and cannot be synced again yet", path });
     return db;
   } catch (error) {
     db.close();
@@ -42,7 +42,7 @@ export function openDatabase(options: DatabaseOptions): DatabaseSync {
   }
 }
 
-/** How this very connection is set: whether a commit is synced depends on nothing else. */
+/** The settings of this very connection: whether a commit is synced depends on nothing else. */
 export function settingsOf(db: DatabaseSync): { readonly journalMode: string; readonly synchronous: string } {
   const { journal_mode: journalMode } = db.prepare("pragma journal_mode").get() as { journal_mode: string };
   const { synchronous } = db.prepare("pragma synchronous").get() as { synchronous: number };
@@ -50,9 +50,9 @@ export function settingsOf(db: DatabaseSync): { readonly journalMode: string; re
 }
 
 /**
- * Writes and syncs anew all that the write-ahead log holds. After a sync that failed the kernel takes the pages for
- * written: they are read back from memory, a second sync succeeds, and a loss of power takes them away, with all that
- * was committed behind them. False when another connection is in the way.
+ * Writes and syncs everything in the write-ahead log again. After a failed sync the kernel considers the pages written:
+ * they are read back from memory, a second sync succeeds, and a power failure loses them together with everything
+ * committed after them. False if another connection is in the way.
  */
 export function writtenAnew(db: DatabaseSync): boolean {
   const { busy } = db.prepare("pragma wal_checkpoint(truncate)").get() as { busy: number };
@@ -96,7 +96,7 @@ export function transaction<T>(db: DatabaseSync, kind: "immediate" | "deferred",
   return result;
 }
 
-/** The connection is not to be trusted after this one. */
+/** After this the connection must not be used any more. */
 export class CommitFailed extends Error {
   constructor(cause: unknown) {
     super("commit failed", { cause });
@@ -114,14 +114,14 @@ const primaryCode = (error: unknown): number => {
 };
 const isInputOutput = (error: unknown): boolean => primaryCode(error) === 10;
 
-/** SQLite's words into ours. */
+/** Maps SQLite's error codes to Faults. */
 export function faultOf(doing: string, error: unknown): Fault {
   if (isFault(error)) return error;
   if (error instanceof CommitFailed) return new Fault("unknown-outcome", doing, { why: String(error.cause) }, error);
   const why = error instanceof Error ? error.message : String(error);
   const code = primaryCode(error);
   const corrupt = code === 11 || code === 26; // SQLITE_CORRUPT, SQLITE_NOTADB
-  // BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL: nothing was done, later it may work.
+  // BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL: nothing was done, it may work later.
   const passing = [5, 6, 7, 8, 9, 10, 13, 14, 15].includes(code);
   const { syscall, path, code: errno } = error as NodeJS.ErrnoException;
   if (passing || syscall !== undefined)

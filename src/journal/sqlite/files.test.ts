@@ -1,4 +1,4 @@
-// What SQLite's journal does to its files, and what it says when somebody takes them away.
+// What SQLite's journal does with its files, and what it reports when they are removed.
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync, writeSync } from "node:fs";
@@ -16,7 +16,7 @@ const variable = "MILLRACE_TEST_SYNC_DIRECTORY";
 const removeVariable = "MILLRACE_TEST_SYNC_REMOVE";
 const appends = 5;
 
-/** The files are opened again after a failure: nothing is made where they were. */
+/** After a failure the files are opened again: no new ones must be created in their place. */
 async function removeAndTell(journal: Journal, directory: string): Promise<void> {
   rmSync(directory, { recursive: true });
   const code = await journal.tail(0).then(
@@ -27,12 +27,14 @@ async function removeAndTell(journal: Journal, directory: string): Promise<void>
   await journal.close();
 }
 
-/** The child: a journal in a folder that is not there yet, then appends. Says so after each that was acknowledged. */
+/**
+ * The child: a journal in a folder that does not exist yet, then appends. Prints a line after each acknowledged one.
+ */
 async function appendAndTell(directory: string): Promise<void> {
   const journal = sqliteJournal({ directory });
   await journal.open({ shards: 1, clusterId: "sync" });
   const epoch = await own(journal, 0);
-  await journal.history.cursor(0); // a second connection to the log: SQLite tidies up when the last one closes
+  await journal.history.cursor(0); // a second connection to the log: SQLite cleans up when the last one closes
   writeSync(1, "begun\n");
   for (let seq = 1; seq <= appends; seq += 1) {
     try {
@@ -111,7 +113,7 @@ async function withJournal(play: (journal: Journal, directory: string, epoch: nu
   }
 }
 
-/** The call fails, and says which file is not where it should be. */
+/** The call fails, and names the missing file. */
 async function missesFile(call: Promise<unknown>): Promise<void> {
   const error = await call.then(
     () => undefined,
@@ -123,7 +125,7 @@ async function missesFile(call: Promise<unknown>): Promise<void> {
 
 async function refusesAll(journal: Journal, epoch: number): Promise<void> {
   await missesFile(journal.append([batch(0, epoch, 4)]));
-  await missesFile(journal.tail(0)); // or the host would find there what it just tried to append
+  await missesFile(journal.tail(0)); // otherwise the host would find there what it just tried to append
   await missesFile(journal.confirm([{ shard: 0, epoch }]));
   await missesFile(journal.renew("ada", [{ shard: 0, epoch }], 1_000));
   await missesFile(journal.acquire(0, "ada", { leaseMs: 1_000, features: 1 }));
@@ -133,7 +135,7 @@ const childDirectory = process.env[variable];
 if (childDirectory !== undefined) await appendAndTell(childDirectory);
 else {
   describe("files of the journal in SQLite", () => {
-    test("J2 nothing is acknowledged on files that were removed", () =>
+    test("J2 nothing is acknowledged on removed files", () =>
       withJournal(async (journal, directory, epoch) => {
         await rm(directory, { recursive: true });
         await refusesAll(journal, epoch);
@@ -142,7 +144,7 @@ else {
         await refusesAll(journal, epoch);
       }));
 
-    test("J2 nothing is acknowledged while another folder is in the place of the journal's", () =>
+    test("J2 nothing is acknowledged while another folder is at the journal's path", () =>
       withJournal(async (journal, directory, epoch) => {
         await rename(directory, `${directory}.moved`);
         const other = sqliteJournal({ directory });
@@ -151,17 +153,17 @@ else {
         await other.close();
         await rm(directory, { recursive: true });
         await rename(`${directory}.moved`, directory);
-        const { seq } = await journal.tail(0); // the folder is back: it goes on
+        const { seq } = await journal.tail(0); // the folder is back: the journal continues
         await fill(journal, { shard: 0, epoch, from: seq + 1, count: 1 });
       }));
 
-    test("J2 nothing is acknowledged when the write-ahead log alone was removed", () =>
+    test("J2 nothing is acknowledged when only the write-ahead log was removed", () =>
       withJournal(async (journal, directory, epoch) => {
         await rm(join(directory, "journal.db-wal"));
         await refusesAll(journal, epoch);
       }));
 
-    test("J2 what was written while the files were removed is in doubt, and what was read counts for nothing", () => {
+    test("J2 writes while the files were removed have an unknown outcome, and reads do not count", () => {
       const outcome = (isRead: boolean, ...missing: (string | undefined)[]): string => {
         try {
           return whileThere({ missing: () => missing.shift() }, { doing: "append", isRead }, () => "done");
@@ -175,7 +177,7 @@ else {
       equal(outcome(true, undefined, "journal.db"), "unavailable");
     });
 
-    test("the connection that appends says itself how it is synced", () =>
+    test("the connection that appends reports its own sync settings", () =>
       withJournal(async (journal) => {
         const { durable, notes } = await journal.describe();
         equal(durable, true);
@@ -184,7 +186,7 @@ else {
   });
 
   const skip = straceWorks ? false : "needs strace: it is not installed, or may not trace";
-  describe("J2 what is synced before it is acknowledged, by the system calls", { skip }, async () => {
+  describe("J2 what is synced before it is acknowledged, by system calls", { skip }, async () => {
     const root = await mkdtemp(join(tmpdir(), "millrace-sync-"));
     after(() => rm(root, { recursive: true, force: true }));
     const syncs = skip ? new Map<string, Syncs>() : await syncsOfChild(root);
@@ -205,9 +207,9 @@ else {
         ok(begun.includes(join(root, folder)), `${folder} in ${begun.join(", ")}`);
     });
 
-    test("after a sync that failed all is written and synced anew before anything is read back", async () => {
+    test("after a failed sync everything is written and synced again before anything is read back", async () => {
       const other = await mkdtemp(join(root, "failing-"));
-      // The kernel forgets what it could not write: another sync of the same file succeeds and proves nothing.
+      // The kernel drops pages that it could not write: another sync of the same file succeeds and proves nothing.
       const third = syncs.get("acknowledged 3")?.ofThread ?? 0;
       const failing = await syncsOfChild(other, { failing: third });
       const said = [...failing.keys()];
@@ -217,7 +219,7 @@ else {
       ok(said.includes(`acknowledged ${appends}`), "it goes on");
     });
 
-    test("no empty journal is made in its place when the files go after a sync that failed", async () => {
+    test("no empty journal is created when the files disappear after a failed sync", async () => {
       const other = await mkdtemp(join(root, "failing-"));
       const failing = syncs.get("acknowledged 3")?.ofThread ?? 0;
       const said = [...(await syncsOfChild(other, { failing, remove: true })).keys()];

@@ -1,12 +1,13 @@
 /**
  * The files behind an SQLite connection, as the file system sees them. SQLite goes on writing to files that were
- * removed or replaced, and all of that is lost with the process: so it is looked after before anything is acknowledged.
+ * removed or replaced, and all of that is lost with the process: so the files are checked before anything is
+ * acknowledged.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Fault } from "#base/fault.ts";
 
-/** Names a file as long as somebody has it open: only then is its inode not given to another one. */
+/** Identifies a file as long as a process has it open: until then its inode is not reused. */
 export type FileIdentity = string;
 
 export const identityOf = (path: string): FileIdentity | undefined => {
@@ -14,7 +15,7 @@ export const identityOf = (path: string): FileIdentity | undefined => {
   return found && `${found.dev}:${found.ino}`;
 };
 
-/** What a connection has open, noted right after it was opened. */
+/** The files that a connection has open, noted right after it was opened. */
 export class OpenFiles {
   readonly #known: ReadonlyMap<string, FileIdentity>;
 
@@ -23,7 +24,7 @@ export class OpenFiles {
     this.#known = new Map(files.flatMap(([file, identity]) => (identity === undefined ? [] : [[file, identity]])));
   }
 
-  /** The file that is not where it was opened, if there is one. */
+  /** The first file that is no longer at its path, if any. */
   missing(): string | undefined {
     for (const [path, identity] of this.#known) if (identityOf(path) !== identity) return path;
     return undefined;
@@ -40,7 +41,7 @@ export function whileThere<T>(
   if (gone !== undefined) throw fileGone("unavailable", doing, gone);
   const value = run();
   const goneSince = files.missing();
-  // What was written may count after all, should somebody put the file back.
+  // If the file is put back, what was written may still count: the outcome is unknown.
   if (goneSince !== undefined) throw fileGone(isRead ? "unavailable" : "unknown-outcome", doing, goneSince);
   return value;
 }
@@ -52,8 +53,8 @@ export const fileGone = (code: "unavailable" | "unknown-outcome", doing: string,
   });
 
 /**
- * Makes the folder and syncs the names that lead to it: a name that was not synced can be gone after a loss of power,
- * and with it everything below.
+ * Creates the folder and syncs the names that lead to it: after a power failure an unsynced name may be gone, and
+ * everything below it.
  */
 export function makeFolder(path: string): void {
   const folder = resolve(path);

@@ -1,10 +1,10 @@
-/** The history's own database: written behind the log, in another file and thread, so that no append waits for it. */
+/** The history's own database: written after the log, in another file and thread, so that no append waits for it. */
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { byKey, historyTables, rowOf, storedNames, storedTables } from "#journal/history/columns.ts";
 import type { StoredName, TableName, TableSpec } from "#journal/history/columns.ts";
-import { jobsPage, jobsPlace } from "#journal/history/cursor.ts";
+import { jobsPage, jobsStart } from "#journal/history/cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import { tasksIn } from "#journal/history/cells.ts";
 import { unfold } from "#journal/history/fold.ts";
@@ -33,7 +33,7 @@ export const historyUpgrades = [
 export type HistoryOps = ReturnType<typeof sqliteHistory>;
 type JobsQuery = Parameters<History["jobs"]>[0];
 
-/** `epochOf` asks the log's database: whose rows may be written is decided there. */
+/** `epochOf` asks the log's database, which decides who may write rows. */
 export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epoch | undefined) {
   const upserts = Object.fromEntries(
     storedNames.map((name) => [name, db.prepare(upsertOf(name, storedTables[name]))]),
@@ -46,12 +46,12 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
     db.prepare(`select * from ${name} where ${where} order by ${byKey(storedTables[name])}`).all(...args);
   const pagesOf = (shard: ShardId, job: number): string[] =>
     select("pages", "shard = ? and job = ?", shard, job).map(({ cells }) => String(cells));
-  /** Where the cursor stands, for whoever may move it. */
+  /** The cursor, for the owner that may move it. */
   const mine = (doing: string, shard: ShardId, epoch: Epoch): { epoch: Epoch; seq: Seq } => {
     const current = epochOf(shard);
     const known = placed(shard);
-    // The log is another file, so a takeover can slip in after the look at it; the new owner's epoch stands
-    // here from its first write on, and until then the rows come from the same records.
+    // The log is another file, so a takeover can happen after it was read. The new owner's epoch is here from its first
+    // write on; until then the rows come from the same records.
     if (current !== epoch || epoch < known.epoch) throw new Fault("stale", doing, { shard, epoch, current });
     return known;
   };
@@ -93,7 +93,7 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
     },
 
     jobs(query: JobsQuery): { jobs: readonly JobRow[]; cursor: string | undefined } {
-      const place = jobsPlace(query);
+      const place = jobsStart(query);
       const where: string[] = [];
       const args: SQLInputValue[] = [];
       for (const field of ["tenant", "door", "phase"] as const) {
@@ -142,7 +142,7 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
 function tableSql(name: StoredName): string {
   const spec = storedTables[name];
   const columns = spec.columns.map((column) => `"${column.name}" ${types[column.kind]} not null`);
-  // Rows as large as pages are better off beside their key than in it.
+  // Rows as large as pages are stored better in a table with rowids.
   const kind = name === "pages" ? "" : " without rowid";
   return `create table ${name} (${columns.join(", ")}, primary key (${byKey(spec)}))${kind}`;
 }

@@ -1,6 +1,7 @@
 /**
- * The log's records, a table for each shard: a record is always its table's last, which SQLite adds to the last page.
- * In one table for all it would be added between others, and moved them over five pages, each of them written twice.
+ * The log's records, one table per shard: a new record is always its table's last, which SQLite adds to the last page.
+ * In one table for all shards it would be inserted between others, which moved rows across five pages, each of them
+ * written twice.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { ShardId } from "#base/ids.ts";
@@ -15,7 +16,7 @@ export function createLogTables(db: DatabaseSync, shards: number): void {
       (seq integer primary key, epoch integer not null, hash integer not null, record blob not null)`);
 }
 
-/** From the one table that version 1 had, with shard and seq in one integer. */
+/** Migrates the single table of version 1, with shard and seq in one integer. */
 export function splitLog(db: DatabaseSync): void {
   const { shards = 0 } = (db.prepare("select shards from cluster").get() ?? {}) as { shards?: number };
   createLogTables(db, shards);

@@ -1,14 +1,14 @@
 /**
- * An append on its way to the worker thread: all laid records in one buffer, which is handed over, and the keys
- * in one flat list. Cloning an object per batch and key would cost the main thread more than the bytes do.
+ * An append on its way to the worker thread: all encoded records in one transferred buffer, and the keys in one flat
+ * list. Cloning an object per batch and key would cost the main thread more than the bytes do.
  */
 import { must } from "#base/assert.ts";
-import type { LaidBatch } from "#journal/engine/engine-log.ts";
+import type { UnlinkedBatch } from "#journal/engine/engine-log.ts";
 import { cellOf, storedNames, storedTables, type StoredName } from "#journal/history/columns.ts";
 import { fold } from "#journal/history/fold.ts";
 import type { HistoryRows } from "#base/history-rows.ts";
 import type { Batch, RequestKey, Seq } from "#journal/journal.ts";
-import { headerBytes, layRecord, recordSize } from "#journal/record.ts";
+import { headerBytes, encodeUnlinked, recordSize } from "#journal/record.ts";
 
 /** Keys as batch index, key, job, payload hash, retained until; five entries each. */
 export type Packed = { readonly records: Uint8Array<ArrayBuffer>; readonly keys: readonly (string | number)[] };
@@ -19,7 +19,7 @@ export function packBatches(batches: readonly Batch[]): Packed {
   let from = 0;
   for (const [i, batch] of batches.entries()) {
     const end = from + recordSize(batch.payload);
-    layRecord(records.subarray(from, end), batch);
+    encodeUnlinked(records.subarray(from, end), batch);
     from = end;
     for (const { key, job, payloadHash, retainedUntilMs } of batch.keys)
       keys.push(i, key, job, payloadHash, retainedUntilMs);
@@ -27,7 +27,7 @@ export function packBatches(batches: readonly Batch[]): Packed {
   return { records, keys };
 }
 
-export function unpackBatches({ records, keys }: Packed): LaidBatch[] {
+export function unpackBatches({ records, keys }: Packed): UnlinkedBatch[] {
   const view = new DataView(records.buffer, records.byteOffset, records.byteLength);
   const batches: { record: Uint8Array; keys: RequestKey[] }[] = [];
   for (let from = 0; from < records.length;) {
@@ -47,7 +47,7 @@ export function unpackBatches({ records, keys }: Packed): LaidBatch[] {
   return batches;
 }
 
-/** The history's rows, too, go as one flat list of cells a table, in the order of its columns. */
+/** The history's rows, too, are sent as one flat list of cells per table, in the order of its columns. */
 export type PackedRows = Readonly<Record<StoredName, readonly (string | number)[]>>;
 
 export function packRows(given: HistoryRows, throughSeq: Seq): PackedRows {

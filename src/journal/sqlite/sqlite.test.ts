@@ -41,7 +41,7 @@ exerciseJournal("in SQLite", async () => {
 
 const temporary = (): Promise<string> => mkdtemp(join(tmpdir(), "millrace-journal-"));
 
-test("the files are closed to other users", async () => {
+test("other users cannot read the files", async () => {
   const root = await temporary();
   const directory = join(root, "deep", "store");
   const journal = sqliteJournal({ directory });
@@ -55,7 +55,7 @@ test("the files are closed to other users", async () => {
   await rm(root, { recursive: true });
 });
 
-test("a database made by a newer program is left alone; a file that is none is told", async () => {
+test("a database of a newer version is left alone; a file that is not a database is reported", async () => {
   const directory = await temporary();
   const journal = sqliteJournal({ directory });
   await journal.open({ shards: 1, clusterId: "x" });
@@ -87,7 +87,7 @@ test("J4 the store's clock does not go back when the machine's did", async () =>
   await rm(directory, { recursive: true });
 });
 
-test("J4 the store's clock is not behind what another process has seen of it", async () => {
+test("J4 the store's clock is not behind a time that another process has seen on it", async () => {
   const directory = await temporary();
   const [slow, fast] = [sqliteJournal({ directory }), sqliteJournal({ directory, clockOffsetMs: () => 3600_000 })];
   await slow.open({ shards: 1, clusterId: "x" });
@@ -109,7 +109,7 @@ test("a long log does not let SQLite's own log grow without bound", async () => 
   await rm(directory, { recursive: true });
 });
 
-test("the log of version 1, one table for all shards, is read and gone on with", async () => {
+test("the log of version 1, one table for all shards, is read and continued", async () => {
   const directory = await temporary();
   const first = sqliteJournal({ directory });
   await first.open({ shards: 3, clusterId: "x" });

@@ -1,6 +1,6 @@
 /**
- * The journal in SQLite files, for one machine: the default when nothing else is configured. Two databases, each
- * with a thread of its own: `journal.db`, and `history.db`, whose large transactions would else hold up appends.
+ * The journal in SQLite files, for one machine: the default when nothing else is configured. Two databases, each with a
+ * thread of its own: `journal.db`, and `history.db`, whose large transactions would otherwise delay appends.
  */
 import { join } from "node:path";
 import { assembled, type Call } from "#journal/engine/assembled.ts";
@@ -12,9 +12,9 @@ import { packBatches, packRows } from "./packing.ts";
 import { WorkerThread } from "./worker-thread.ts";
 
 export type SqliteOptions = {
-  /** Made when it is not there, closed to other users. */
+  /** Created if it does not exist, private to its owner. */
   readonly directory: string;
-  /** How long another process that writes is waited for. */
+  /** How long to wait for another process that writes. */
   readonly busyTimeoutMs?: number;
   /** Added to the store's clock; for tests. */
   readonly clockOffsetMs?: () => number;
@@ -54,7 +54,7 @@ export function sqliteJournal(options: SqliteOptions): Journal {
       const notes = [
         `journal_mode=${journalMode}, synchronous=${synchronous}: ` +
           (durable ? "synced at every commit; as durable as this machine's disk" : "WARNING: commits are not synced"),
-        "one machine only: the files must not lie on a network file system",
+        "one machine only: the files must not be on a network file system",
       ];
       return { kind: "sqlite", durable, notes };
     },

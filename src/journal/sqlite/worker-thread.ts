@@ -1,4 +1,4 @@
-/** Calls into the worker thread that holds a database: one message there, one back. */
+/** Calls into the worker thread that owns a database: one message there, one back. */
 import { Worker } from "node:worker_threads";
 import { Fault } from "#base/fault.ts";
 import type { Answer, Request, WorkerSetup } from "./worker.ts";
@@ -41,7 +41,7 @@ export class WorkerThread {
     const worker = (this.#worker ??= this.#start());
     const id = (this.#lastId += 1);
     return new Promise((resolve, reject) => {
-      // The thread alone must not keep the process alive, an answer that somebody waits for must.
+      // The thread alone must not keep the process alive; a call in progress must.
       if (this.#pending.size === 0) worker.ref();
       this.#pending.set(id, { op, resolve, reject });
       worker.postMessage({ id, op, offsetMs: this.#offsetMs(), args } satisfies Request, transfer);
@@ -67,7 +67,7 @@ export class WorkerThread {
     else pending.resolve(answer.value);
   }
 
-  /** The next call starts another thread; what was under way may have been done. */
+  /** The next call starts another thread; calls in progress may have been done. */
   #lost(worker: Worker, cause: unknown): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;

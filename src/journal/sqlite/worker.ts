@@ -1,4 +1,4 @@
-/** The thread that owns one SQLite connection: the log's or the history's. Takes one request at a time, in order. */
+/** The thread that owns one SQLite connection: the log's or the history's. Handles one request at a time, in order. */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { must } from "#base/assert.ts";
@@ -14,10 +14,10 @@ import { steadyClock } from "#journal/steady-clock.ts";
 export type WorkerSetup = {
   readonly role: "log" | "history";
   readonly path: string;
-  /** The log's file, which the history asks for the current epoch. */
+  /** The log's file, where the history reads the current epoch. */
   readonly logPath: string;
   readonly busyTimeoutMs: number;
-  /** The files were opened before, by a thread that ended: nothing is made in their place. */
+  /** A thread that ended had opened the files before: create nothing in their place. */
   readonly isRestart: boolean;
 };
 export type Request = {
@@ -33,7 +33,7 @@ export type Answer =
 
 type RoleSetup = WorkerSetup & { readonly isDoubtful: boolean };
 
-/** Runs one operation to its end. */
+/** Runs one operation to completion. */
 type Role = {
   run(op: string, offsetMs: number, args: readonly unknown[]): unknown;
   readonly reads: ReadonlySet<string>;
@@ -45,7 +45,7 @@ const readOps = new Set(
   "cluster confirm tail page snapshotPointer snapshotChunk segments findKeys ownerships nodes settings".split(" "),
 );
 const historyReadOps = new Set("cursor job jobs".split(" "));
-/** These write to the cluster's rows anyway: the clock's high-water mark is kept along with them. */
+/** These write to the cluster's rows anyway: the clock's high-water mark is stored with them. */
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 
 function logRole(setup: RoleSetup, offsetMs: number): Role {
@@ -128,7 +128,7 @@ if (parentPort) {
       port.postMessage({ id, value: perform(request) } satisfies Answer);
     } catch (error) {
       const { code, doing, facts } = faultOf(op, error);
-      // After a failed sync nobody knows what the disk holds: begin again from what it gives back.
+      // After a failed sync the contents of the disk are unknown: reopen and read them back.
       if (error instanceof CommitFailed) opened = closed(opened?.role);
       port.postMessage({ id, code, doing, facts } satisfies Answer);
     }

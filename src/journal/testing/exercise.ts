@@ -1,4 +1,4 @@
-/** The conformance suite: what every journal promises, whatever it is made of. */
+/** The conformance suite: what every journal promises, however it is implemented. */
 import { describe } from "node:test";
 import { exerciseHistory } from "./history.ts";
 import { exerciseLeases } from "./leases.ts";

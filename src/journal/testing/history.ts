@@ -16,7 +16,7 @@ export const jobRow = (shard: number, job: number, part: Partial<JobRow> = {}): 
   ...part,
 });
 
-/** A job of one stage with two tasks, an attempt each and two steps an attempt. */
+/** A job of one stage with two tasks, one attempt each and two steps per attempt. */
 export function jobRows(shard: number, job: number, part: Partial<JobRow> = {}): HistoryRows {
   const tasks = [job * 10, job * 10 + 1];
   return {
@@ -102,7 +102,7 @@ export function exerciseHistory(makeStore: MakeStore): void {
 
   scene(
     makeStore,
-    "a newer row takes the older one's place, and an older batch does not bring it back",
+    "a newer row replaces the older one, and an older batch does not bring it back",
     async ({ journal }) => {
       const { history } = journal;
       const epoch = await own(journal, 0);
@@ -130,7 +130,7 @@ export function exerciseHistory(makeStore: MakeStore): void {
 
   scene(
     makeStore,
-    "a history that was reset is written anew from the first batch, over what is there",
+    "after a reset history is written again from the first batch, over the existing rows",
     async ({ journal, node }) => {
       const { history } = journal;
       const epoch = await own(journal, 0);
@@ -160,7 +160,7 @@ export function exerciseHistory(makeStore: MakeStore): void {
     },
   );
 
-  scene(makeStore, "text that no database likes is kept as well as it goes", async ({ journal }) => {
+  scene(makeStore, "text that databases cannot store exactly is stored as closely as possible", async ({ journal }) => {
     const epoch = await own(journal, 0);
     await journal.history.record(
       0,
@@ -214,7 +214,7 @@ export function exerciseHistory(makeStore: MakeStore): void {
 
   scene(
     makeStore,
-    "a large job that was written in portions is one job, with the newest of each row, and goes as one",
+    "a large job written in portions is read and trimmed as one job, with the newest version of each row",
     async ({ journal, node }) => {
       const { history } = journal;
       const epoch = await own(journal, 0);
@@ -240,7 +240,7 @@ export function exerciseHistory(makeStore: MakeStore): void {
       });
       await history.record(0, { epoch, throughSeq: 1 }, rows(0, 3));
       await history.record(0, { epoch, throughSeq: 2 }, { ...rows(3, 400), steps });
-      // Done anew: by itself, and with many others.
+      // Run again: alone, and together with many others.
       const anew = (no: number): HistoryRows => ({
         ...merged(),
         tasks: tasks.slice(no, no + 1).map((row) => ({ ...row, generation: 2, result: "anew" })),
@@ -260,7 +260,7 @@ export function exerciseHistory(makeStore: MakeStore): void {
       deepEqual([found?.attempts, found?.stages, found?.steps], [attempts, small.stages, steps]);
       equal(await history.trim(0, 1e9, 10), 1);
       equal(await history.job(0, 1), undefined);
-      // Whoever comes under the same number finds nothing of it.
+      // A new job under the same number finds nothing of the old one.
       await history.record(
         0,
         { epoch, throughSeq: 6 },
@@ -270,7 +270,7 @@ export function exerciseHistory(makeStore: MakeStore): void {
     },
   );
 
-  scene(makeStore, "old jobs are forgotten with all that is theirs, oldest first", async ({ journal }) => {
+  scene(makeStore, "old jobs are deleted with all their rows, oldest first", async ({ journal }) => {
     const { history } = journal;
     const epoch = await own(journal, 0);
     const times = (job: number) => ({ submittedAtMs: job * 100 - 50, endedAtMs: job * 100 });

@@ -11,24 +11,28 @@ const nodeRow = (node: string, features = 1): NodeRow => ({
 });
 
 export function exerciseLeases(makeStore: MakeStore): void {
-  scene(makeStore, "J4 a held lease is not given away until it has run out", async ({ journal, node, advance }) => {
-    const other = await node();
-    const epoch = await own(journal, 0, "ada", 60_000);
-    const held = await other.acquire(0, "grace", { leaseMs: 60_000, features: 1 });
-    ok(held.kind === "held" && held.by === "ada" && held.epoch === epoch);
-    ok(held.remainingMs > 0 && held.remainingMs <= 60_000);
-    advance(30_000);
-    deepEqual((await journal.renew("ada", [{ shard: 0, epoch }], 60_000)).held, [0]);
-    advance(57_000);
-    equal((await other.acquire(0, "grace", { leaseMs: 60_000, features: 1 })).kind, "held");
-    advance(3_100);
-    equal(await own(other, 0, "grace"), epoch + 1);
-    deepEqual((await journal.renew("ada", [{ shard: 0, epoch }], 60_000)).held, []);
-  });
+  scene(
+    makeStore,
+    "J4 a held lease is not given to another node until it has expired",
+    async ({ journal, node, advance }) => {
+      const other = await node();
+      const epoch = await own(journal, 0, "ada", 60_000);
+      const held = await other.acquire(0, "grace", { leaseMs: 60_000, features: 1 });
+      ok(held.kind === "held" && held.by === "ada" && held.epoch === epoch);
+      ok(held.remainingMs > 0 && held.remainingMs <= 60_000);
+      advance(30_000);
+      deepEqual((await journal.renew("ada", [{ shard: 0, epoch }], 60_000)).held, [0]);
+      advance(57_000);
+      equal((await other.acquire(0, "grace", { leaseMs: 60_000, features: 1 })).kind, "held");
+      advance(3_100);
+      equal(await own(other, 0, "grace"), epoch + 1);
+      deepEqual((await journal.renew("ada", [{ shard: 0, epoch }], 60_000)).held, []);
+    },
+  );
 
   scene(
     makeStore,
-    "J4 a lease that ran out is still its owner's while nobody has taken it",
+    "J4 an expired lease still belongs to its owner while no other node has taken it",
     async ({ journal, advance }) => {
       const epoch = await own(journal, 0, "ada", 1000);
       advance(5000);
@@ -37,7 +41,7 @@ export function exerciseLeases(makeStore: MakeStore): void {
     },
   );
 
-  scene(makeStore, "J4 only the owner's own epoch is renewed", async ({ journal }) => {
+  scene(makeStore, "J4 a renewal extends only the owner's own epoch", async ({ journal }) => {
     const first = await own(journal, 0, "ada");
     const second = await own(journal, 1, "ada");
     const { held } = await journal.renew(
@@ -66,7 +70,7 @@ export function exerciseLeases(makeStore: MakeStore): void {
 
   scene(
     makeStore,
-    "J4 release ends the lease and the epoch; a successor has the first call",
+    "J4 release ends the lease and the epoch; only a named successor may take the shard at first",
     async ({ journal, node, advance }) => {
       const other = await node();
       const epoch = await own(journal, 0, "ada");
@@ -90,7 +94,7 @@ export function exerciseLeases(makeStore: MakeStore): void {
     },
   );
 
-  scene(makeStore, "J4 of many who want a shard at once one gets it", async ({ journal, node }) => {
+  scene(makeStore, "J4 of many nodes that acquire a shard at once one gets it", async ({ journal, node }) => {
     const nodes = [journal, await node(), await node()];
     for (let round = 0; round < 5; round += 1) {
       const answers = await Promise.all(
@@ -101,7 +105,7 @@ export function exerciseLeases(makeStore: MakeStore): void {
     }
   });
 
-  scene(makeStore, "ownerships show owner, address and what is left of the lease", async ({ journal, advance }) => {
+  scene(makeStore, "ownerships show owner, address and the time left of the lease", async ({ journal, advance }) => {
     await journal.announce(nodeRow("ada"), 10_000);
     const epoch = await own(journal, 2, "ada", 60_000);
     await own(journal, 3, "grace", 60_000);
@@ -121,7 +125,7 @@ export function exerciseLeases(makeStore: MakeStore): void {
     ok(((await journal.ownerships())[2]?.remainingMs ?? 0) < 0);
   });
 
-  scene(makeStore, "nodes are seen while they announce themselves", async ({ journal, node, advance }) => {
+  scene(makeStore, "nodes are listed while they announce themselves", async ({ journal, node, advance }) => {
     await journal.announce(nodeRow("ada"), 10_000);
     const other = await node();
     await other.announce({ ...nodeRow("grace"), state: "leaving" }, 60_000);
@@ -143,7 +147,7 @@ export function exerciseLeases(makeStore: MakeStore): void {
 
   scene(
     makeStore,
-    "the feature level is the least of the living, never falls, and shuts out older nodes",
+    "the feature level is the lowest of all live nodes, never falls, and refuses older nodes",
     async ({ journal, advance }) => {
       equal(await journal.raiseFeatureLevel(), 0);
       await journal.announce(nodeRow("ada", 3), 10_000);

@@ -33,7 +33,7 @@ export function exerciseLog(makeStore: MakeStore): void {
     },
   );
 
-  scene(makeStore, "payloads of any size and content come back as they were", async ({ journal }) => {
+  scene(makeStore, "payloads of any size and content are read back unchanged", async ({ journal }) => {
     const epoch = await own(journal, 0);
     const payloads = [0, 1, 255, 4096, 70_000, 3_000_000].map((sizeBytes) => new Uint8Array(randomBytes(sizeBytes)));
     for (const [i, payload] of payloads.entries())
@@ -45,7 +45,7 @@ export function exerciseLog(makeStore: MakeStore): void {
 
   scene(
     makeStore,
-    "J1 an append under an epoch that has passed is fenced and leaves no trace",
+    "J1 an append under an outdated epoch is fenced and leaves no trace",
     async ({ journal, node, advance }) => {
       const old = await own(journal, 1, "ada", 1000);
       await fill(journal, { shard: 1, epoch: old, count: 2 });
@@ -64,23 +64,27 @@ export function exerciseLog(makeStore: MakeStore): void {
     },
   );
 
-  scene(makeStore, "J1 an epoch nobody has had is fenced too", async ({ journal }) => {
+  scene(makeStore, "J1 an append under an epoch that no node has had is fenced too", async ({ journal }) => {
     equal(only(await journal.append([batch(1, 1, 1)])), "fenced");
     equal(only(await journal.append([batch(1, 7, 1)])), "fenced");
     await faults(journal.append([batch(99, 1, 1)]), "not-found");
   });
 
-  scene(makeStore, "J1 a seq that is not the next one is refused, and everything sent with it", async ({ journal }) => {
-    const epoch = await own(journal, 1);
-    const fine = await own(journal, 2);
-    await fill(journal, { shard: 1, epoch, count: 2 });
-    for (const seq of [1, 2, 4, 100])
-      await faults(journal.append([batch(1, epoch, seq), batch(2, fine, 1)]), "invalid");
-    await faults(journal.append([batch(1, epoch, 3), batch(1, epoch, 4)]), "invalid");
-    equal((await journal.tail(1)).seq, 2);
-    equal((await journal.tail(2)).seq, 0);
-    await fill(journal, { shard: 1, epoch, from: 3, count: 1 });
-  });
+  scene(
+    makeStore,
+    "J1 a seq that is not the next one is refused, with everything in the same call",
+    async ({ journal }) => {
+      const epoch = await own(journal, 1);
+      const fine = await own(journal, 2);
+      await fill(journal, { shard: 1, epoch, count: 2 });
+      for (const seq of [1, 2, 4, 100])
+        await faults(journal.append([batch(1, epoch, seq), batch(2, fine, 1)]), "invalid");
+      await faults(journal.append([batch(1, epoch, 3), batch(1, epoch, 4)]), "invalid");
+      equal((await journal.tail(1)).seq, 2);
+      equal((await journal.tail(2)).seq, 0);
+      await fill(journal, { shard: 1, epoch, from: 3, count: 1 });
+    },
+  );
 
   scene(
     makeStore,
@@ -130,7 +134,7 @@ export function exerciseLog(makeStore: MakeStore): void {
         equal(
           (await other.tail(2)).seq,
           tail.seq,
-          "nothing of the old epoch lands after the new owner has read the tail",
+          "no append of the old epoch is written after the new owner has read the tail",
         );
         equal(tail.seq, seq - 1, `all ${accepted} accepted appends are there`);
         equal(only(await other.append([batch(2, epoch, seq)])), "appended");
@@ -142,7 +146,7 @@ export function exerciseLog(makeStore: MakeStore): void {
     },
   );
 
-  scene(makeStore, "many appends at once of different shards all land", async ({ journal }) => {
+  scene(makeStore, "many concurrent appends of different shards are all written", async ({ journal }) => {
     const epochs = await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((shard) => own(journal, shard)));
     const bad = batch(7, epochs[7] ?? 0, 9);
     const results = await Promise.allSettled([
@@ -157,7 +161,7 @@ export function exerciseLog(makeStore: MakeStore): void {
     equal((await journal.tail(7)).seq, 0);
   });
 
-  scene(makeStore, "J3 a flipped bit in a record is told, never skipped", async ({ journal, tamper }) => {
+  scene(makeStore, "J3 a flipped bit in a record is reported, never skipped", async ({ journal, tamper }) => {
     const epoch = await own(journal, 6);
     await fill(journal, { shard: 6, epoch, count: 5 });
     await tamper.flipRecord(6, 3, 45 * 8 + 3);
@@ -168,7 +172,7 @@ export function exerciseLog(makeStore: MakeStore): void {
     await faults(journal.tail(6), "corrupt");
   });
 
-  scene(makeStore, "J3 a missing record is told, never skipped", async ({ journal, tamper }) => {
+  scene(makeStore, "J3 a missing record is reported, never skipped", async ({ journal, tamper }) => {
     const epoch = await own(journal, 6);
     await fill(journal, { shard: 6, epoch, count: 5 });
     await tamper.dropRecord(6, 3);
@@ -206,7 +210,7 @@ export function exerciseLog(makeStore: MakeStore): void {
       deepEqual(await find(now, odd.key, "a/ci/long", "nobody", "a/ci/short", "fenced"), [short, long, odd]);
       deepEqual(await other.findKeys(2, ["a/ci/long"], now), []);
       deepEqual(await other.findKeys(1, [], now), []);
-      // However far the store's clock is by then: whose key it is says when.
+      // However far the store's clock is by then: the shard's own time counts.
       advance(1_000_000);
       equal(await other.trimKeys(1, now, 10), 0);
       deepEqual(await find(now, "a/ci/short", "a/ci/long"), [short, long]);

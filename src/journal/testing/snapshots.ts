@@ -21,25 +21,21 @@ async function loaded(journal: Journal, shard = 0): Promise<{ seq: Seq; epoch: E
 }
 
 export function exerciseSnapshots(makeStore: MakeStore): void {
-  scene(
-    makeStore,
-    "a snapshot comes back chunk by chunk, and a newer one takes its place",
-    async ({ journal, node }) => {
-      const epoch = await own(journal, 0);
-      equal(await loaded(journal), undefined);
-      await fill(journal, { shard: 0, epoch, count: 4 });
-      await journal.saveSnapshot(0, { epoch, seq: 2 }, chunked("one", "", "three", "three"));
-      const other = await node();
-      deepEqual(await loaded(other), { seq: 2, epoch, chunks: ["one", "", "three", "three"] });
-      await journal.saveSnapshot(0, { epoch, seq: 4 }, chunked("newer"));
-      deepEqual(await loaded(other), { seq: 4, epoch, chunks: ["newer"] });
-      await journal.saveSnapshot(0, { epoch, seq: 4 }, chunked());
-      deepEqual(await loaded(other), { seq: 4, epoch, chunks: [] });
-      equal(await loaded(other, 1), undefined);
-    },
-  );
+  scene(makeStore, "a snapshot is read back chunk by chunk, and a newer one replaces it", async ({ journal, node }) => {
+    const epoch = await own(journal, 0);
+    equal(await loaded(journal), undefined);
+    await fill(journal, { shard: 0, epoch, count: 4 });
+    await journal.saveSnapshot(0, { epoch, seq: 2 }, chunked("one", "", "three", "three"));
+    const other = await node();
+    deepEqual(await loaded(other), { seq: 2, epoch, chunks: ["one", "", "three", "three"] });
+    await journal.saveSnapshot(0, { epoch, seq: 4 }, chunked("newer"));
+    deepEqual(await loaded(other), { seq: 4, epoch, chunks: ["newer"] });
+    await journal.saveSnapshot(0, { epoch, seq: 4 }, chunked());
+    deepEqual(await loaded(other), { seq: 4, epoch, chunks: [] });
+    equal(await loaded(other, 1), undefined);
+  });
 
-  scene(makeStore, "a snapshot that was broken off leaves the old one", async ({ journal, node }) => {
+  scene(makeStore, "an interrupted snapshot leaves the old one in place", async ({ journal, node }) => {
     const epoch = await own(journal, 0);
     await fill(journal, { shard: 0, epoch, count: 4 });
     await journal.saveSnapshot(0, { epoch, seq: 2 }, chunked("old"));
@@ -57,7 +53,7 @@ export function exerciseSnapshots(makeStore: MakeStore): void {
 
   scene(
     makeStore,
-    "K8 a snapshot is refused under a passed epoch, ahead of the log, or behind the newest",
+    "K8 a snapshot is refused under an outdated epoch, ahead of the log, or behind the newest",
     async ({ journal, node }) => {
       const epoch = await own(journal, 0);
       await fill(journal, { shard: 0, epoch, count: 4 });
@@ -76,7 +72,7 @@ export function exerciseSnapshots(makeStore: MakeStore): void {
     },
   );
 
-  scene(makeStore, "J3 a damaged snapshot is told", async ({ journal, tamper }) => {
+  scene(makeStore, "J3 a damaged snapshot is reported", async ({ journal, tamper }) => {
     const epoch = await own(journal, 0);
     await fill(journal, { shard: 0, epoch, count: 1 });
     await journal.saveSnapshot(0, { epoch, seq: 1 }, chunked("one", "two", "three"));
@@ -84,7 +80,7 @@ export function exerciseSnapshots(makeStore: MakeStore): void {
     await faults(loaded(journal), "corrupt");
   });
 
-  scene(makeStore, "J3 a log that ends before its snapshot is told", async ({ journal, tamper }) => {
+  scene(makeStore, "J3 a log that ends before its snapshot is reported", async ({ journal, tamper }) => {
     const epoch = await own(journal, 0);
     await fill(journal, { shard: 0, epoch, count: 2 });
     await journal.saveSnapshot(0, { epoch, seq: 2 }, chunked("all"));
@@ -93,26 +89,30 @@ export function exerciseSnapshots(makeStore: MakeStore): void {
     await faults(readAll(journal, 0, 3), "corrupt");
   });
 
-  scene(makeStore, "J5 the log is trimmed only behind snapshot, archive and history", async ({ journal, node }) => {
-    const epoch = await own(journal, 0);
-    await fill(journal, { shard: 0, epoch, count: 6 });
-    await faults(journal.trim(0, epoch, 3), "invalid");
-    await journal.saveSnapshot(0, { epoch, seq: 5 }, chunked("five"));
-    await faults(journal.trim(0, epoch, 3), "invalid");
-    await journal.recordSegment(segment(1, 4), epoch);
-    await faults(journal.trim(0, epoch, 3), "invalid");
-    await journal.history.record(0, { epoch, throughSeq: 3 }, noRows);
-    await faults(journal.trim(0, epoch, 4), "invalid");
-    await faults(journal.trim(0, epoch + 1, 3), "stale");
-    equal((await readAll(journal, 0)).length, 6);
-    await journal.trim(0, epoch, 3);
-    const other = await node();
-    deepEqual(seqs(await readAll(other, 0, 4)), [4, 5, 6]);
-    deepEqual(seqs(await readAll(other, 0, 6)), [6]);
-    await faults(readAll(other, 0, 3), "not-found");
-    await journal.trim(0, epoch, 2);
-    equal((await other.tail(0)).seq, 6);
-  });
+  scene(
+    makeStore,
+    "J5 the log is trimmed only up to where snapshot, archive and history have passed",
+    async ({ journal, node }) => {
+      const epoch = await own(journal, 0);
+      await fill(journal, { shard: 0, epoch, count: 6 });
+      await faults(journal.trim(0, epoch, 3), "invalid");
+      await journal.saveSnapshot(0, { epoch, seq: 5 }, chunked("five"));
+      await faults(journal.trim(0, epoch, 3), "invalid");
+      await journal.recordSegment(segment(1, 4), epoch);
+      await faults(journal.trim(0, epoch, 3), "invalid");
+      await journal.history.record(0, { epoch, throughSeq: 3 }, noRows);
+      await faults(journal.trim(0, epoch, 4), "invalid");
+      await faults(journal.trim(0, epoch + 1, 3), "stale");
+      equal((await readAll(journal, 0)).length, 6);
+      await journal.trim(0, epoch, 3);
+      const other = await node();
+      deepEqual(seqs(await readAll(other, 0, 4)), [4, 5, 6]);
+      deepEqual(seqs(await readAll(other, 0, 6)), [6]);
+      await faults(readAll(other, 0, 3), "not-found");
+      await journal.trim(0, epoch, 2);
+      equal((await other.tail(0)).seq, 6);
+    },
+  );
 
   for (const [last, through] of Object.entries({
     snapshot: { snapshot: 2, archive: 4, history: 5 },
@@ -135,7 +135,7 @@ export function exerciseSnapshots(makeStore: MakeStore): void {
       },
     );
 
-  scene(makeStore, "J5 a log trimmed to its end goes on from there", async ({ journal, node }) => {
+  scene(makeStore, "J5 a log trimmed to its end continues from there", async ({ journal, node }) => {
     const epoch = await own(journal, 0);
     await fill(journal, { shard: 0, epoch, count: 3 });
     await journal.saveSnapshot(0, { epoch, seq: 3 }, chunked("three"));
@@ -152,17 +152,21 @@ export function exerciseSnapshots(makeStore: MakeStore): void {
     deepEqual(seqs(await readAll(other, 0, 4)), [4, 5]);
   });
 
-  scene(makeStore, "archived segments follow one another; one told twice is one", async ({ journal, node }) => {
-    const epoch = await own(journal, 0);
-    await fill(journal, { shard: 0, epoch, count: 6 });
-    deepEqual(await journal.segments(0), []);
-    await faults(journal.recordSegment(segment(2, 3), epoch), "invalid");
-    await journal.recordSegment(segment(1, 3), epoch);
-    await journal.recordSegment(segment(1, 3), epoch);
-    await faults(journal.recordSegment(segment(5, 6), epoch), "invalid");
-    await faults(journal.recordSegment(segment(4, 9), epoch), "invalid");
-    await faults(journal.recordSegment(segment(4, 5), epoch + 1), "stale");
-    await journal.recordSegment(segment(4, 5), epoch);
-    deepEqual(await (await node()).segments(0), [segment(1, 3), segment(4, 5)]);
-  });
+  scene(
+    makeStore,
+    "archived segments follow one another; recording one twice changes nothing",
+    async ({ journal, node }) => {
+      const epoch = await own(journal, 0);
+      await fill(journal, { shard: 0, epoch, count: 6 });
+      deepEqual(await journal.segments(0), []);
+      await faults(journal.recordSegment(segment(2, 3), epoch), "invalid");
+      await journal.recordSegment(segment(1, 3), epoch);
+      await journal.recordSegment(segment(1, 3), epoch);
+      await faults(journal.recordSegment(segment(5, 6), epoch), "invalid");
+      await faults(journal.recordSegment(segment(4, 9), epoch), "invalid");
+      await faults(journal.recordSegment(segment(4, 5), epoch + 1), "stale");
+      await journal.recordSegment(segment(4, 5), epoch);
+      deepEqual(await (await node()).segments(0), [segment(1, 3), segment(4, 5)]);
+    },
+  );
 }

@@ -4,12 +4,12 @@ import { isFault, type FaultCode } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { AppendResult, Batch, Epoch, Journal, LogRecord, RequestKey, Seq } from "#journal/journal.ts";
 
-/** One store under test. Time on it moves only when told to, or along with the wall clock. */
+/** One store under test. Its time moves only when the test says so, or with the wall clock. */
 export type StoreUnderTest = {
-  /** A further connection, as another node would have; not yet opened. */
+  /** Another connection, as a second node would have; not yet opened. */
   readonly connect: () => Promise<Journal>;
   readonly advance: (ms: number) => void;
-  /** Damages what is stored, behind the journal's back. */
+  /** Damages stored data directly, bypassing the journal. */
   readonly tamper: {
     readonly flipRecord: (shard: ShardId, seq: Seq, bit: number) => Promise<void>;
     readonly dropRecord: (shard: ShardId, seq: Seq) => Promise<void>;

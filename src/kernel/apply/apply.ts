@@ -1,6 +1,6 @@
 /**
- * The only mutator. Reads every event ever written: what is decided once is never decided again here.
- * It must not look at limits, and must not fail on any event that `decide` gave out.
+ * The only mutator. Reads every event ever written. Everything was decided when the event was made: `apply` must not
+ * look at limits, and must not fail on any event that `decide` produced.
  */
 import { unreachable } from "#base/assert.ts";
 import { applyJobJoined, applyJobLeft, applyJobSubmitted, applyForgotten } from "./job.ts";
@@ -74,7 +74,7 @@ export function apply(state: State, event: Event): void {
       beforeChange(state, task);
       beforeChange(state, task.stage);
       if (task.claim) dropClaim(state, task.claim);
-      // Asking again later is not a failed attempt.
+      // A planner that asks to be called again later has not failed: do not count the attempt.
       task.attempts -= 1;
       task.resultToken = event.token;
       waitFor(state, task.stage, event.signals);
@@ -146,7 +146,7 @@ export function apply(state: State, event: Event): void {
       executor.drained = undefined;
       executor.failures = 0;
       state.weighExecutor(executor);
-      // From now on it may fade like any other; looked at soon, it says itself when.
+      // Once resumed, the executor may be forgotten like any other; the next look at it sets the time.
       return state.agenda.file(executor, state.nowMs, state.nowMs);
     }
     default:
@@ -155,8 +155,8 @@ export function apply(state: State, event: Event): void {
 }
 
 /**
- * Renewals are not logged, so a new owner cannot know who is late: everyone gets a full fresh lease. Nor does it count
- * against anyone that nobody watched for a while, or that the clock leapt meanwhile.
+ * Renewals are not logged, so a new owner cannot know which executors are late: every live claim gets a full new lease.
+ * Time during which the shard had no owner, or by which the clock jumped, does not count against an attempt.
  */
 export function refreshLeases(state: State, at: number, sleptMs: number): void {
   for (const executor of state.executors.values()) {

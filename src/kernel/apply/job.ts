@@ -19,6 +19,7 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   job.mergeKey = event.mergeKey;
   job.lock = event.lock;
   job.reuse = event.reuse;
+  job.trace = event.trace;
   if (event.lock) job.phase = "WAITING";
   if (event.subscriber !== undefined) {
     const { leaveGraceMs = 0 } = event;
@@ -26,8 +27,8 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   }
   let taskNo = event.firstTask;
   let bytes = bytesOfJobAlone(event) + bytesOfAudience(job.audience);
-  // `map` makes lists of just the right length, where `push` would leave room for sixteen more: with a million jobs
-  // of one task that is a quarter of the memory.
+  // `map` makes lists of exactly the right length; `push` would reserve space for sixteen more elements. With a million
+  // jobs of one task that is a quarter of the memory.
   job.stages = event.stages.map((spec, index) => {
     const stage = new Stage(job, index, shapeOf(state, spec));
     stage.capturedIn = state.captures;
@@ -49,7 +50,10 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   state.agenda.file(job, job.deadlineAtMs, state.nowMs);
 }
 
-/** Makes the stage's tasks; they stand in line when the stage runs. Returns what that adds to its job's weight. */
+/**
+ * Creates the stage's tasks, and queues them if the stage is running. Returns by how much the job's memory estimate
+ * grows.
+ */
 export function openTasks(
   state: State,
   stage: Stage,
@@ -76,7 +80,7 @@ export function applyJobJoined(state: State, event: EventOf<"job-joined">): void
   const job = state.job(event.job);
   beforeChange(state, job);
   if (job.audience) {
-    // One who joins without a name is not seen to leave: from then on somebody always waits.
+    // A subscriber without a name cannot leave, so the job always has at least one subscriber from now on.
     if (event.subscriber === undefined) {
       state.grow(job, -bytesOfAudience(job.audience));
       job.audience = undefined;
@@ -138,7 +142,8 @@ function bindKey(
   key: string,
   event: { readonly job: number; readonly payloadHash: string; readonly keyUntilMs?: number },
 ): void {
-  // One that is bound anew goes behind the others, or they would be kept for as long as it is.
+  // Move a key that is bound again to the end of the order; otherwise the keys behind it would be kept as long as it
+  // is.
   forgetKey(state, key);
   const bound = { job: event.job, payloadHash: event.payloadHash, untilMs: event.keyUntilMs ?? 0 };
   state.keys.set(key, bound);
@@ -152,15 +157,16 @@ export function forgetKey(state: State, key: string): void {
   state.weighKey(-bytesOfKey(key, bound));
 }
 
-/** Whoever makes up ever new ones is not to fill memory with them: so few are shared, and none that is long. */
+/** Hostile callers could send a new template with every job: share few templates, and no long ones. */
 const sharedMax = 1_000;
 const sharedKeyMax = 2_000;
 
-/** Most stages and templates are alike: one copy serves all of them. */
+/** Most stages and templates are equal: they share one copy. */
 export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
   const last = state.lastTemplate;
   if (last && isSameTemplate(last, template)) return last;
-  // The kind with its length, the labels by what none of them may hold: no two templates look alike.
+  // The kind is preceded by its length and labels are joined with a character that no label may contain, so different
+  // templates have different keys.
   const { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs } = template;
   const { attemptMs, effects, speculate, graceMs } = template;
   const words = [kind.length, kind, requires.join("\u0000"), leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax];

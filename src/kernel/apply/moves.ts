@@ -1,6 +1,6 @@
 /**
- * The small changes that events are made of. Each keeps every count and index in step, so that `apply` reads as
- * what happened and nothing is ever found by scanning.
+ * The small state changes that events consist of. Each one updates every count and index that it affects, so that
+ * `apply` reads as a list of what happened and nothing is found by scanning.
  */
 import { assert } from "#base/assert.ts";
 import type { Claim, Gate, Job, Slice, Stage, Task, Tenant } from "#kernel/model/entities.ts";
@@ -18,7 +18,7 @@ export const isStageOver = (stage: Stage): boolean =>
 export const isJobOver = (job: Job): boolean =>
   job.phase === "SUCCEEDED" || job.phase === "FAILED" || job.phase === "CANCELLED";
 
-/** How many live claims the tenant may have here and now. */
+/** How many live claims the tenant may have in this shard now. */
 export function slotsOf(state: State, tenant: Tenant): number {
   if (tenant.runningMax === 0) return Number.POSITIVE_INFINITY;
   if (tenant.home !== state.shard) return tenant.slice.untilMs > state.nowMs ? tenant.slice.slots : 0;
@@ -34,17 +34,17 @@ export function lentBy(state: State, tenant: Tenant, except?: number): number {
 export const lentNow = (slices: readonly Slice[], nowMs: number): number =>
   Math.max(0, ...slices.filter(({ untilMs }) => untilMs > nowMs).map(({ slots }) => slots));
 
-/** A tenant without a free slot stands aside until it has one again. */
+/** Takes a tenant without a free slot out of the ready queues until a slot is free again. */
 export function checkQuota(state: State, tenant: Tenant): void {
   state.ready.park(tenant, tenant.running >= slotsOf(state, tenant));
 }
 
-/** Copy-on-write: a snapshot being taken keeps what a thing was when it began. */
+/** Copy-on-write: a snapshot in progress saves the thing as it was when the snapshot began. */
 export function beforeChange(state: State, thing: Task | Stage | Job): void {
   state.capture?.keep(thing);
 }
 
-/** Counts all of the job anew: after a change that touches most of it. */
+/** Recomputes the job's memory estimate from scratch, after a change to most of the job. */
 export function reweigh(state: State, job: Job): void {
   state.grow(job, bytesOfJob(job) - job.bytes);
 }
@@ -57,7 +57,7 @@ export function setReason(state: State, thing: Job | Stage, reason: string): voi
 
 export const gateOf = (stage: Stage): Gate => (stage.gate ??= { signals: [], seen: 0, waitsFor: [] });
 
-/** The signals that the stage's planner waits for; none for most. */
+/** Sets the signals that the stage's planner waits for; most planners wait for none. */
 export function waitFor(state: State, stage: Stage, names: readonly string[]): void {
   if (!stage.gate && names.length === 0) return;
   const gate = gateOf(stage);
@@ -65,7 +65,7 @@ export function waitFor(state: State, stage: Stage, names: readonly string[]): v
   gate.waitsFor = names;
 }
 
-/** Puts a task in line, or back in line. */
+/** Puts a task into its ready queue, or back into it. */
 export function toReady(state: State, task: Task, atMs: number): void {
   task.phase = "READY";
   task.queuedAtMs = atMs;
@@ -75,7 +75,7 @@ export function toReady(state: State, task: Task, atMs: number): void {
   fileQueued(state, task);
 }
 
-/** Looks again at the task's queue deadline; the job's own comes first for most, and then says enough. */
+/** Files the task's queue deadline in the agenda, unless the job's deadline comes first and covers it. */
 export function fileQueued(state: State, task: Task): void {
   const dueAtMs = Math.min(task.queuedAtMs + task.template.queueMs, planEndsAtMs(task));
   if (dueAtMs < task.stage.job.deadlineAtMs) state.agenda.file(task, dueAtMs, state.nowMs);
@@ -92,12 +92,12 @@ export function fileTimed(state: State, task: Task): void {
   state.agenda.file(task, Math.min(task.dueAtMs, planEndsAtMs(task)), state.nowMs);
 }
 
-/** K9: a planning has so much time from when its stage became ready, whatever it waits for meanwhile. */
+/** K9: planning has this much time from when its stage became ready, including time spent waiting for signals. */
 export const planEndsAtMs = (task: Task): number =>
   task === task.stage.planning ? task.stage.startedAtMs + task.template.queueMs : Number.POSITIVE_INFINITY;
 
-/** Lets the next tasks of a stage into line, as many as its parallelMax allows. */
-export function letGo(state: State, stage: Stage, atMs: number): void {
+/** Moves the next held tasks of a stage into the ready queue, as many as its parallelMax allows. */
+export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
   beforeChange(state, stage);
   const { parallelMax } = stage.shape;
   while (stage.nextHeld < stage.tasks.length && (parallelMax === 0 || stage.active < parallelMax)) {
@@ -109,7 +109,7 @@ export function letGo(state: State, stage: Stage, atMs: number): void {
   }
 }
 
-/** The task has its last phase (in this generation). Its claims must have been dealt with. */
+/** Gives the task its final phase for this generation. It must have no live claims left. */
 export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" | "CANCELLED", atMs: number): void {
   const { stage } = task;
   assert(task.claim === undefined && task.second === undefined, "a task that ends has no live claim");
@@ -126,10 +126,10 @@ export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" 
   if (phase === "SUCCEEDED") stage.done += 1;
   if (phase === "FAILED") stage.failed += 1;
   if (wasActive) stage.active -= 1;
-  if (stage.phase === "RUNNING" && !stage.cancelled) letGo(state, stage, atMs);
+  if (stage.phase === "RUNNING" && !stage.cancelled) queueHeldTasks(state, stage, atMs);
 }
 
-/** The claim's executor has stopped, or must have. */
+/** Removes the claim: its executor has stopped working on it, or its lease is over. */
 export function dropClaim(state: State, claim: Claim): void {
   const { task } = claim;
   if (!claim.void) silence(state, claim);
@@ -145,9 +145,9 @@ export function dropClaim(state: State, claim: Claim): void {
   if (stage.job.claims === 0 && stage.job.lock) lockMayBeFree(state, { job: stage.job, stage: undefined });
 }
 
-/** The claim has no say any more, though its executor may still be at it. */
+/** Makes the claim void: its token is no longer accepted, though its executor may still be running the attempt. */
 export function voidClaim(state: State, claim: Claim): void {
-  assert(!claim.void, "a claim loses its say once");
+  assert(!claim.void, "a claim becomes void only once");
   silence(state, claim);
   claim.void = true;
   state.superseded.push(claim);
@@ -180,14 +180,17 @@ export function lockMayBeFree(state: State, holder: LockHolder): void {
   if (spec) state.locks.unsettled.add(lockOf(state.locks, holder.job.tenant, spec));
 }
 
-/** When the attempt has had all the time that it may have. No renewal reaches beyond the lease that it has by then. */
+/** When the attempt reaches its time limit. Renewals cannot extend the lease that it holds at that moment. */
 export const limitAtMsOf = (claim: Claim): number =>
   Math.min(
     (claim.startedAtMs || claim.grantedAtMs) + claim.task.template.attemptMs + claim.sleptMs,
     planEndsAtMs(claim.task),
   );
 
-/** Files a claim for when something about it may be due: its lease, its time limit, or a look whether it lags. */
+/**
+ * Files the claim under the earliest time at which it may need action: end of lease, time limit, or the check for
+ * stragglers.
+ */
 export function fileClaim(state: State, claim: Claim): void {
   const { template } = claim.task;
   let dueAtMs = claim.void ? claim.expiresAtMs : Math.min(claim.expiresAtMs, limitAtMsOf(claim));

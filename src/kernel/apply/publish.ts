@@ -1,32 +1,32 @@
-/** The outbox: results that are committed and not yet known outside. A job does not succeed while it has any. */
+/** The outbox: committed results that are not published yet. A job cannot succeed while its outbox is not empty. */
 import { must } from "#base/assert.ts";
 import type { Job, Publication, Task } from "#kernel/model/entities.ts";
 import type { EventOf } from "#kernel/model/event.ts";
 import { beforeChange, isJobOver } from "./moves.ts";
 import type { State } from "#kernel/model/state.ts";
 
-/** The task's result, just committed, is to be published. */
+/** Adds the task's result, just committed, to the outbox. */
 export function toOutbox(state: State, task: Task, committedAtMs: number): void {
   const { no, generation, plan, stage } = task;
-  const result = must(task.result, "result of a task that was committed");
+  const result = must(task.result, "result of a committed task");
   file(state, { job: stage.job, task: no, spec: plan.spec, generation, result, committedAtMs });
 }
 
-/** Puts it where it is looked for. */
+/** Adds the publication to the indices of the state and of its job. */
 export function file(state: State, publication: Publication): void {
   const { job, task } = publication;
   (job.outbox ??= new Map()).set(task, publication);
   state.outbox.set(task, publication);
 }
 
-/** The result is invalid: whoever is told of the next one is told enough. */
+/** The result became invalid, so it is no longer published; the result that replaces it will be. */
 export function dropFromOutbox(state: State, task: Task): void {
   const waiting = state.outbox.get(task.no);
   if (waiting) remove(state, waiting);
 }
 
 export function applyPublished(state: State, event: EventOf<"published">): void {
-  const waiting = must(state.outbox.get(event.task), "result that waits to be published");
+  const waiting = must(state.outbox.get(event.task), "unpublished result in the outbox");
   remove(state, waiting);
   mayEnd(state, waiting.job);
 }

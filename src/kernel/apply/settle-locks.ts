@@ -1,11 +1,14 @@
-/** Whose turn it is with a named lock. */
+/** Decides which job or stage gets a named lock next. */
 import type { Event } from "#kernel/model/event.ts";
 import { isOver, lockKey, type Lock, type LockHolder } from "#kernel/ready/locks.ts";
 import type { LockSpec } from "#kernel/model/model.ts";
 import { isJobOver, isStageOver } from "./moves.ts";
 import type { State } from "#kernel/model/state.ts";
 
-/** What a newcomer to the lock pushes aside: who waits too many, and the holders where it says so. */
+/**
+ * What a new lock request displaces: the oldest waiting requests beyond `queueMax`, and with `cancelInProgress` the
+ * holders.
+ */
 export function displacements(state: State, tenantName: string, spec: LockSpec, nowMs: number): Event[] {
   const tenant = state.tenants.get(tenantName);
   const lock = tenant && state.locks.byKey.get(lockKey(tenant, spec.name));
@@ -27,7 +30,7 @@ function cancelHolder({ job, stage }: LockHolder, lock: string, nowMs: number): 
   return [{ kind: "job-cancelling", job: job.no, phase: "CANCELLED", reason, at: nowMs }];
 }
 
-/** One step of handing the lock on; asked again until there is nothing to do. */
+/** One step of passing the lock on; called again until it returns no events. */
 export function settleLock(lock: Lock, nowMs: number): Event[] {
   const over = lock.holders.find(isOver);
   if (over) return [{ kind: "lock-freed", job: over.job.no, stage: over.stage?.index ?? -1, at: nowMs }];

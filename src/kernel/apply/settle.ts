@@ -1,7 +1,7 @@
 /**
- * What follows by itself: a stage whose needs have ended becomes ready or is skipped, one whose tasks have ended ends,
- * a job whose stages have ended ends, a lock that is free is handed on. Each step is decided from the state as it is,
- * so nothing has to be foreseen, and it is done in the same batch as what caused it.
+ * Consequences that need no command: a stage whose needs have ended becomes ready or is skipped, a stage whose tasks
+ * have ended ends, a job whose stages have ended ends, a free lock is passed on. Each step is decided from the current
+ * state, so no step has to be planned ahead, and it belongs to the same batch as the command that caused it.
  */
 import type { Job, Stage } from "#kernel/model/entities.ts";
 import type { Event } from "#kernel/model/event.ts";
@@ -89,7 +89,7 @@ function settleRunning(stage: Stage, nowMs: number): readonly Event[] {
   return [];
 }
 
-/** Tasks that an earlier job, or the generation before, has already done: same stage, key and spec. */
+/** Tasks whose result can be reused from an earlier job or from the previous generation: same stage, key and spec. */
 export function reusable(
   stage: Stage,
   tasks: readonly { readonly no: number; readonly key: string; readonly spec: string }[],
@@ -115,7 +115,8 @@ export function settleJob(job: Job, nowMs: number): readonly Event[] {
     if (stage.phase === "CANCELLED") cancelled ??= stage;
   }
   const phase: JobPhase = job.cancelled ?? (failed ? "FAILED" : cancelled ? "CANCELLED" : "SUCCEEDED");
-  // Who waits for a job's success may count on its results being known: it waits for them, its deadline does not.
+  // A job succeeds only after its results are published, so that a client that waited for the job can use them. Its
+  // deadline is not extended for that.
   if (phase === "SUCCEEDED" && job.outbox) return [];
   const culprit = failed ?? cancelled;
   const reason = job.cancelled ? job.reason : culprit ? `${culprit.shape.name}: ${culprit.reason}` : "";

@@ -1,4 +1,4 @@
-/** Changes that the log does without: a new owner starts afresh on all of them. */
+/** State changes that are not logged: a new owner starts without them. */
 import { unreachable } from "#base/assert.ts";
 import { forgetKey, isSameList } from "./job.ts";
 import { refreshLeases } from "./apply.ts";
@@ -14,7 +14,8 @@ export function applySoft(state: State, event: SoftEvent): void {
       const executor = state.executor(event.executor);
       executor.seenAtMs = event.at;
       for (const claim of executor.claims.values()) {
-        // K9: past the attempt's time limit no renewal helps, or one that never stops would keep its job for ever.
+        // K9: renewals stop counting at the attempt's time limit. Otherwise an executor that renews for ever would keep
+        // its job alive for ever.
         const isRenewed = !claim.void || event.silent.includes(claim.token);
         if (isRenewed && event.at < limitAtMsOf(claim)) claim.expiresAtMs = event.at + claim.leaseMs;
       }
@@ -23,7 +24,7 @@ export function applySoft(state: State, event: SoftEvent): void {
     case "executor-seen": {
       const executor = state.executor(event.executor);
       executor.seenAtMs = event.at;
-      // Most offer the same as before: then they weigh the same, too.
+      // Most executors offer the same labels as before; then their memory estimate stays the same too.
       const isSame = executor.tenant === event.tenant && isSameList(executor.offers ?? none, event.offers);
       executor.offers = event.offers;
       executor.tenant = event.tenant;

@@ -9,7 +9,7 @@ import {
   fileGivingUp,
   isStageOver,
   isTaskOver,
-  letGo,
+  queueHeldTasks,
   lockMayBeFree,
   reweigh,
   setReason,
@@ -57,7 +57,7 @@ export function applyStagePlanned(state: State, event: EventOf<"stage-planned">)
 
 function run(state: State, stage: Stage, at: number): void {
   stage.phase = "RUNNING";
-  letGo(state, stage, at);
+  queueHeldTasks(state, stage, at);
   state.unsettled.add(stage);
 }
 
@@ -74,7 +74,7 @@ export function applyStageEnded(state: State, event: EventOf<"stage-ended">): vo
     reweigh(state, job);
   }
   job.stagesOpen -= 1;
-  // Tasks of a stage that never ran (skipped, or cancelled while blocked) go with it.
+  // Tasks of a stage that never ran (skipped, or cancelled while blocked) end with their stage.
   for (const task of stage.tasks)
     if (!isTaskOver(task.phase)) {
       beforeChange(state, task);
@@ -89,7 +89,9 @@ export function applyStageEnded(state: State, event: EventOf<"stage-ended">): vo
   if (job.stagesOpen === 0) state.unsettled.add(job);
 }
 
-/** One cancellation, of a stage or of all of a job's stages: what is unclaimed ends now, what is claimed is told. */
+/**
+ * Cancels one stage, or every stage of a job: unclaimed tasks end now, executors of claimed tasks are asked to stop.
+ */
 export function applyCancelling(state: State, event: EventOf<"stage-cancelling"> | EventOf<"job-cancelling">): void {
   const job = state.job(event.job);
   beforeChange(state, job);
@@ -142,7 +144,10 @@ function unmerge(state: State, job: Job): void {
   if (state.merges.get(key) === job) state.merges.delete(key);
 }
 
-/** A consumer's results name one generation of its inputs: when an input is made again, it is planned anew (K5). */
+/**
+ * A consumer's results refer to one generation of its inputs: when an input is made again, the consumer is planned
+ * again (K5).
+ */
 export function applyStageReopened(state: State, event: EventOf<"stage-reopened">): void {
   const stage = state.stage(event.job, event.stage);
   const { job } = stage;

@@ -39,7 +39,7 @@ export function applyClaimed(state: State, event: EventOf<"claimed">): void {
     stage.gate.seen = stage.gate.signals.length;
   }
   task.attempts += 1;
-  // The same name again is the same request only while what it was last given lives.
+  // A repeated nonce means the same request only while a claim of its last answer is still live.
   if (executor.nonce !== event.nonce || !executor.claims.has(executor.granted.at(-1) ?? 0)) {
     executor.nonce = event.nonce;
     executor.granted = [];
@@ -62,7 +62,8 @@ export function applyStarted(state: State, event: EventOf<"started">): void {
   beforeChange(state, task);
   const claim = claimOf(task, event.token);
   claim.startedAtMs = event.at;
-  // A sign of life, and the grant may have been long on its way: the answer promises a full lease from here.
+  // A start shows that the executor is alive, and the grant may have been delayed on its way: renew the lease in full
+  // from now.
   claim.expiresAtMs = Math.max(claim.expiresAtMs, event.at + claim.leaseMs);
   if (task.phase === "CLAIMED") task.phase = "RUNNING";
 }
@@ -129,10 +130,10 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
     message: event.message,
     retryInMs: event.next.do === "retry" ? event.next.atMs - event.at : undefined,
   });
-  if (blames(event)) claim.executor.failures += 1;
+  if (blamesExecutor(event)) claim.executor.failures += 1;
   if (event.outcome === "released") task.attempts -= 1;
   if (ranOutOfMemory(event)) task.outOfMemory += 1;
-  // One that timed out may still be running: it has no say, but locks wait for it.
+  // An attempt that timed out may still be running: its token is void, but locks wait until it has stopped.
   if (event.outcome === "timed-out") voidClaim(state, claim);
   else dropClaim(state, claim);
   if (event.next.do === "nothing") return;
@@ -143,11 +144,11 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
   else endTask(state, task, event.next.do === "fail" ? "FAILED" : "CANCELLED", event.at);
 }
 
-/** Failures that speak against the executor rather than the work. */
-export const blames = (event: { readonly reason: string; readonly outcome: string }): boolean =>
+/** Failures that point to a broken executor rather than to the work. */
+export const blamesExecutor = (event: { readonly reason: string; readonly outcome: string }): boolean =>
   event.reason === "executor-lost" || event.reason === "out-of-memory";
 
-/** Not one that was cancelled meanwhile: nothing follows from how it ended. */
+/** False if the attempt was being cancelled: then its memory use has no consequences. */
 export const ranOutOfMemory = (end: { readonly reason: FailReason; readonly outcome: AttemptOutcome }): boolean =>
   end.outcome === "failed" && end.reason === "out-of-memory";
 
@@ -200,7 +201,7 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
     stage.active += 1;
     return toReady(state, task, event.at);
   }
-  // No room: it is held again, before those that have not had their turn yet.
+  // parallelMax is reached: the task is held again, ahead of the tasks that have not been queued yet.
   task.phase = "READY";
   task.order = 0;
   stage.nextHeld = Math.min(stage.nextHeld, task.index);

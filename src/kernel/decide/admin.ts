@@ -1,4 +1,4 @@
-/** What owners, operators and other shards ask for. */
+/** Commands of shard owners, operators and other shards. */
 import type { CommandOf } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Job, Slice } from "#kernel/model/entities.ts";
@@ -67,7 +67,9 @@ export function decideSetTenant(state: State, command: CommandOf<"set-tenant">):
   return accept({ changed: true }, [{ kind: "tenant-set", tenant: name, weight, runningMax, queuedMax, home }]);
 }
 
-/** The home shard lends: what the borrower's claims already use first, then a fair part of what is free. */
+/**
+ * The home shard lends slots: first those that the borrower's claims already use, then a fair part of the free ones.
+ */
 export function decideLend(state: State, command: CommandOf<"lend-quota">, nowMs: number): Decision {
   const wrong =
     wrongWhole("borrower", command.borrower, 0, 65_535) ??
@@ -86,7 +88,7 @@ export function decideLend(state: State, command: CommandOf<"lend-quota">, nowMs
   const atTable = [...tenant.lent].filter(isAtTable).length + 1;
   const fair = Math.ceil(tenant.runningMax / (atTable + (tenant.ready + tenant.running > 0 ? 1 : 0)));
   const slots = Math.max(0, Math.min(free, Math.max(running, Math.min(want, fair))));
-  // Who needs none any more is not among those who share.
+  // A borrower that needs no slots does not count among those that share them.
   const forMs = want + running === 0 ? 0 : command.forMs;
   const slice = Math.max(nowMs, tenant.sliceNo + 1);
   const lent = { tenant: tenant.name, borrower, slots, untilMs: nowMs + forMs, slice, at: nowMs };
@@ -104,7 +106,10 @@ export function decideTakeQuota(state: State, command: CommandOf<"take-quota">, 
   ]);
 }
 
-/** Only what has ended, whose every claim has too (a lock may still wait for one), and whose results are known. */
+/**
+ * Forgets only jobs that have ended, without any claim left (a lock may still wait for one), and with all results
+ * published.
+ */
 export function decideForget(state: State, command: CommandOf<"forget">): Decision {
   const wrong = wrongList("jobs", command.jobs, 100_000);
   if (wrong) return reject(wrong);
@@ -125,7 +130,7 @@ export function decideTakeOver(state: State, command: CommandOf<"take-over">, no
   return accept({ claims: state.claims }, [{ kind: "took-over", epoch: command.epoch, node: command.node, at: nowMs }]);
 }
 
-/** A lock that is about to be handed on still names its holder. */
+/** A lock that is about to be passed on still names its holder. */
 function holdsLock(state: State, job: Job): boolean {
   if (job.stages.some((stage) => stage.lockState !== "none")) return true;
   const lock = job.lock && state.locks.byKey.get(lockKey(job.tenant, job.lock.name));

@@ -1,4 +1,4 @@
-/** Handing out work under a lease, and keeping it. */
+/** Grants tasks under a lease, and renews and releases the claims. */
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Executor, LastEnd, Task } from "#kernel/model/entities.ts";
@@ -6,7 +6,7 @@ import type { EventOf, Next } from "#kernel/model/event.ts";
 import type { Grant, HeldClaim, Step } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import { limitAtMsOf, slotsOf } from "#kernel/apply/moves.ts";
-import { noRoomForMore } from "#kernel/memory/room.ts";
+import { noMemoryForMore } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
 import { visibleTask } from "#kernel/read/visible.ts";
@@ -28,15 +28,17 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
   const executor = state.executors.get(command.executor);
   if (!executor && state.executors.size >= limits.executorsMax)
     return { kind: "shard-full", what: "executors", retryAfterMs: limits.retryAfterMs };
-  // Some are always let in: without executors no work ends, and no memory comes free.
-  if (!executor && state.executors.size >= limits.executorsAlways && !state.memory.hasRoomForAll(0))
+  // Always accept a few executors: without executors no work ends, and no memory becomes free.
+  if (!executor && state.executors.size >= limits.executorsAlways && !state.memory.fitsAll(0))
     return { kind: "shard-full", what: "memory", retryAfterMs: limits.retryAfterMs };
   if (executor?.drained && executor.drained.untilMs > nowMs)
     return { kind: "executor-drained", executor: executor.id, reason: executor.drained.reason };
   return undefined;
 }
 
-/** What the same request was given before, as far as it still lives; undefined when it is new. */
+/**
+ * The claims granted to an earlier copy of this request, as far as they are still live; undefined for a new request.
+ */
 export function grantedBefore(state: State, command: Reserve): readonly Grant[] | undefined {
   const executor = state.executors.get(command.executor);
   if (!executor || command.nonce === "" || executor.nonce !== command.nonce) return undefined;
@@ -46,7 +48,10 @@ export function grantedBefore(state: State, command: Reserve): readonly Grant[] 
   });
 }
 
-/** One grant: the next task in fair order, under a new token. Asked again until it has nothing, or enough. */
+/**
+ * One grant: the next task in fair order, under a new token. The caller repeats it until there is no task left or it
+ * has enough.
+ */
 export function decideGrant(
   state: State,
   command: Reserve,
@@ -62,7 +67,7 @@ export function decideGrant(
     lookahead: state.limits.preferLookahead,
   });
   if (!task) return undefined;
-  // A slice of quota that has just run out is noticed by the next tick; until then nothing is granted on it.
+  // The next tick handles a quota slice that has just expired; until then grant nothing on it.
   const owner = task.stage.job.tenant;
   if (owner.running >= slotsOf(state, owner)) return undefined;
   return {
@@ -81,7 +86,7 @@ export function grantOf(claim: Claim): Grant {
   const { task } = claim;
   const { stage, template } = task;
   const { job } = stage;
-  return {
+  const grant: Grant = {
     task: task.no,
     token: claim.token,
     job: job.no,
@@ -101,9 +106,12 @@ export function grantOf(claim: Claim): Grant {
     effects: template.effects,
     outOfMemory: task.outOfMemory,
   };
+  return job.trace === undefined ? grant : { ...grant, trace: job.trace };
 }
 
-/** The live claim that the token stands for, or why it does not stand for one. A token is its executor's own. */
+/**
+ * The live claim that the token belongs to, or the rejection. A token is valid only for the executor it was granted to.
+ */
 export function findClaim(
   state: State,
   command: Tokened,
@@ -122,13 +130,13 @@ export const staleToken = (task: Task, offered: number): Rejection => ({
   current: task.claim?.token ?? task.last?.token ?? 0,
 });
 
-/** A task is CANCELLED when none of its attempts can be running any more, and not before. */
+/** A task becomes CANCELLED only when none of its attempts can still be running. */
 export const whenCancelling = (task: Task): Next => ({ do: task.second ? "nothing" : "cancel" });
 
-/** The attempt came to its end while its task was being cancelled: whoever repeats what ended it hears so again. */
+/** The attempt ended while its task was being cancelled. A repeated end command gets the first answer again. */
 export const wasCancelled = (task: Task, command: Tokened): boolean => endedBy(task, command)?.outcome === "cancelled";
 
-/** How the attempt that the token stands for ended, if it was the last to end. A token is its executor's own. */
+/** How the attempt with this token ended, if it was the last to end. A token is valid only for its own executor. */
 export const endedBy = (task: Task | undefined, { executor, token }: Tokened): LastEnd | undefined =>
   task?.last?.token === token && task.last.executor === executor ? task.last : undefined;
 
@@ -138,12 +146,12 @@ export function decideStart(state: State, command: CommandOf<"start">, nowMs: nu
   const { claim } = found;
   const { task } = claim;
   if (task.phase === "CANCELLING") return reject(wrongPhase(task, "to start"));
-  // Saying it again brings no new lease: what is left of it is all that may be promised.
+  // A repeated start does not renew the lease: promise only what is left of it.
   if (claim.startedAtMs !== 0) return accept({ leaseMs: Math.max(0, claim.expiresAtMs - nowMs) });
   return accept({ leaseMs: claim.leaseMs }, [{ kind: "started", task: task.no, token: claim.token, at: nowMs }]);
 }
 
-/** A sync rather than a request: whatever the executor believed, it now hears all that it holds. */
+/** A sync rather than a request: the answer lists every claim that the executor really holds, whatever it believed. */
 export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: number): Decision {
   const wrong =
     wrongText("executor", command.executor, state.limits.nameLengthMax, 1) ??
@@ -177,7 +185,7 @@ export function decideRelease(state: State, command: CommandOf<"release">, nowMs
     return again ? accept({ released: true }) : reject(found.why);
   }
   const { task } = found.claim;
-  // Without effects outside it is as if it had never run.
+  // Work without outside effects can be released after it started, as if it had never run.
   if (found.claim.startedAtMs !== 0 && task.template.effects !== "pure")
     return reject(wrongPhase(task, "unstarted, to be released"));
   const cancelling = task.phase === "CANCELLING";
@@ -188,7 +196,7 @@ export function decideRelease(state: State, command: CommandOf<"release">, nowMs
       token: command.token,
       outcome: cancelling ? "cancelled" : "released",
       reason: cancelling ? "cancelled" : "preempted",
-      message: found.claim.startedAtMs === 0 ? "given back unstarted" : "given back",
+      message: found.claim.startedAtMs === 0 ? "released before it was started" : "given back",
       next: cancelling ? whenCancelling(task) : { do: task.second ? "nothing" : "ready" },
       at: nowMs,
     },
@@ -207,7 +215,7 @@ export function decideReport(state: State, command: CommandOf<"report">, nowMs: 
   const { stepsPerTaskMax } = state.limits;
   if (known.length + news.length > stepsPerTaskMax)
     return reject({ kind: "limit", what: "steps", limit: stepsPerTaskMax, got: known.length + news.length });
-  const full = noRoomForMore(state, task.stage.job, bytesOfSteps(news), "due");
+  const full = noMemoryForMore(state, task.stage.job, bytesOfSteps(news), "due");
   if (full) return reject(full);
   return accept({ steps: known.length + news.length }, [
     { kind: "reported", task: task.no, token: command.token, steps: news, at: nowMs },

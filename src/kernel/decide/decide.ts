@@ -1,4 +1,4 @@
-/** Looks at the state and says what a command leads to. Changes nothing. */
+/** Decides from the state what a command leads to. Changes nothing. */
 import { unreachable } from "#base/assert.ts";
 import type { Command } from "#kernel/model/command.ts";
 import {
@@ -19,7 +19,7 @@ import { decideLeave, decideSubmit } from "./submit.ts";
 import { type Decision, reject } from "./decision.ts";
 import type { State } from "#kernel/model/state.ts";
 
-/** Commands that are decided at one look. The others (`reserve`, `tick`) go step by step: see step.ts. */
+/** Commands that are decided in one step. `reserve` and `tick` take several: see step.ts. */
 export type SingleCommand = Exclude<Command, { kind: "reserve" | "tick" }>;
 
 export function decide(state: State, command: SingleCommand, nowMs: number): Decision {

@@ -2,10 +2,10 @@ import type { Event, SoftEvent } from "#kernel/model/event.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Reply } from "#kernel/model/reply.ts";
 
-/** What a look at the state says about a command. Nothing has been changed yet. */
+/** The outcome of deciding a command. The state is not changed yet. */
 export type Decision =
   | { readonly ok: true; readonly events: readonly Event[]; readonly soft: readonly SoftEvent[]; readonly reply: Reply }
-  /** Refused, though something was learnt from it: that a claim without a say has come to its end. */
+  /** Rejected, but with events: the command showed that a void claim has ended. */
   | { readonly ok: false; readonly rejection: Rejection; readonly events: readonly Event[] };
 
 const none: readonly never[] = [];

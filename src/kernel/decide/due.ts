@@ -1,4 +1,7 @@
-/** What has come due: a lease, a time limit, a deadline, the end of a back-off or of a wait. */
+/**
+ * Decides what happens to things that have come due: a lease, a time limit, a deadline, the end of a back-off or of a
+ * wait.
+ */
 import { assert, missing } from "#base/assert.ts";
 import { failAttempt } from "./finish.ts";
 import { Claim, Executor, Job, Task, Tenant } from "#kernel/model/entities.ts";
@@ -9,7 +12,7 @@ import type { Due, State } from "#kernel/model/state.ts";
 export type DueDecision = {
   readonly events: readonly Event[];
   readonly soft: readonly SoftEvent[];
-  /** When to look again; undefined for not again. */
+  /** When to look again; undefined for never. */
   readonly againAtMs: number | undefined;
 };
 
@@ -38,7 +41,7 @@ function claimDue(state: State, claim: Claim, nowMs: number): DueDecision {
         executor: claim.executor.id,
         at: nowMs,
       });
-    // K4: the lease has run out, and with it the token, for ever.
+    // K4: the lease has expired; its token is void for ever.
     return expire(state, claim, "expired", "executor-lost", "the lease ran out without renewal", nowMs);
   }
   if (claim.void) return at(claim.expiresAtMs);
@@ -66,11 +69,13 @@ function expire(
   return { events: decision.events, soft: [], againAtMs };
 }
 
-/** From when on the attempt counts as a straggler; at the next look at the earliest while too few are done. */
+/**
+ * The time from which the attempt counts as a straggler; the next look at the earliest while too few siblings are done.
+ */
 function straggles(state: State, claim: Claim): number {
   const { stage } = claim.task;
   const { speculateShare, speculateFactor } = state.limits;
-  // Results that were taken over took no time: they count as done, and say nothing about how long it takes.
+  // Reused results count as done, but took no time to run: they do not count in the mean.
   if (stage.runs === 0 || stage.done < stage.tasks.length * speculateShare) return Number.MAX_SAFE_INTEGER;
   const meanMs = stage.runMsSum / stage.runs;
   return claim.startedAtMs + Math.max(100, meanMs * speculateFactor);
@@ -115,14 +120,14 @@ const lateReason = ({ outbox, stagesOpen }: Job): string =>
     ? `the job's deadline has passed before ${outbox.size} of its results were published`
     : "the job's deadline has passed";
 
-/** Only results that could not be published are left of it. */
+/** The job has ended; only results that could not be published are left of it. */
 function endedJobDue(state: State, job: Job, nowMs: number): DueDecision {
   if (!job.outbox) return nothing;
   const giveUpAtMs = giveUpAtMsOf(state, job);
   return giveUpAtMs > nowMs ? at(giveUpAtMs) : does({ kind: "publishing-given-up", job: job.no, at: nowMs });
 }
 
-/** A slice of quota has ended: the tenant's standing is looked at again by whoever asked. */
+/** A quota slice has ended: the caller checks the tenant's quota again. */
 function tenantDue(state: State, tenant: Tenant, nowMs: number): DueDecision {
   const ends = [...[...tenant.lent.values()].flat(), tenant.slice]
     .map(({ untilMs }) => untilMs)
@@ -136,7 +141,7 @@ function executorDue(state: State, executor: Executor, nowMs: number): DueDecisi
   const { drained } = executor;
   const keepUntilMs = Math.max(fadesAtMs, drained && drained.untilMs < Number.MAX_SAFE_INTEGER ? drained.untilMs : 0);
   if (executor.claims.size > 0 || keepUntilMs > nowMs) return at(Math.max(keepUntilMs, nowMs + 1_000));
-  // One drained by hand is remembered until it is resumed.
+  // An executor drained by an operator is remembered until the operator resumes it.
   if (drained && drained.untilMs === Number.MAX_SAFE_INTEGER) return nothing;
   return { events: [], soft: [{ kind: "executors-faded", executors: [executor.id] }], againAtMs: undefined };
 }

@@ -1,6 +1,6 @@
-/** How an attempt ends: with a result under guard, or with a typed reason. */
+/** How an attempt ends: with a committed result, or with a typed failure reason. */
 import { hash32 } from "#base/random.ts";
-import { blames } from "#kernel/apply/task.ts";
+import { blamesExecutor } from "#kernel/apply/task.ts";
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
 import { endedBy, findClaim, wasCancelled, whenCancelling } from "./claim.ts";
 import { wrongEvidence } from "./submit.ts";
@@ -9,7 +9,7 @@ import type { Claim, Stage, Task } from "#kernel/model/entities.ts";
 import type { AttemptOutcome, Event, Next } from "#kernel/model/event.ts";
 import type { FailReason, Result, TaskTemplate } from "#kernel/model/model.ts";
 import { isJobOver, isStageOver } from "#kernel/apply/moves.ts";
-import { noRoomForResult, outgrows } from "#kernel/memory/room.ts";
+import { noMemoryForResult, outgrows } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
 import { visibleTask } from "#kernel/read/visible.ts";
@@ -20,11 +20,11 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
   const found = findClaim(state, command);
   if (!found.claim) {
     const { task } = found;
-    // The answer to the first commit may have been lost on its way.
+    // The reply to the first commit may have been lost: repeat it.
     if (task?.result && task.resultToken === command.token && sameResult(task.result, command.result))
       return accept({ committed: true, generation: task.generation });
     if (task && wasCancelled(task, command)) return accept({ committed: false, generation: task.generation });
-    return goneOr(state, command, nowMs) ?? reject(found.why);
+    return endVoidClaimOr(state, command, nowMs) ?? reject(found.why);
   }
   const { claim } = found;
   const { task } = claim;
@@ -34,22 +34,22 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     return accept({ committed: false, generation: task.generation }, [
       endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
     ]);
-  // K3: only with every blob pinned, and not after the pin's time.
+  // K3: every blob must be pinned, and the pin must not have expired.
   const unproven = wrongEvidence(command.result.digests, command.evidence);
   if (unproven) return reject(unproven);
   const { job } = task.stage;
   if (outgrows(state, job, command.result)) return outgrown(claim, nowMs);
-  const full = noRoomForResult(state, job, command.result);
+  const full = noMemoryForResult(state, job, command.result);
   if (full) return reject(full);
   return accept({ committed: true, generation: task.generation }, [
     { kind: "committed", task: task.no, token: command.token, result: command.result, at: nowMs },
   ]);
 }
 
-/** A job whose results take more memory than a job may have fails (K9): with each retry it would be the same. */
+/** A job whose results need more memory than one job may use fails (K9): every retry would have the same outcome. */
 function outgrown(claim: Claim, nowMs: number): Decision {
   const { task } = claim;
-  const reason = "its results take more memory than a job may have: name bytes by digest, or make smaller jobs of it";
+  const reason = "its results need more memory than one job may use: name bytes by digest, or split the job";
   return accept({ committed: false, generation: task.generation }, [
     { kind: "job-cancelling", job: task.stage.job.no, phase: "FAILED", reason, at: nowMs },
     endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
@@ -82,21 +82,21 @@ export function decideFail(state: State, command: CommandOf<"fail">, nowMs: numb
     const last = endedBy(found.task, command);
     if (last && last.outcome !== "expired" && last.outcome !== "timed-out")
       return accept({ retryInMs: last.retryInMs });
-    return goneOr(state, command, nowMs) ?? reject(found.why);
+    return endVoidClaimOr(state, command, nowMs) ?? reject(found.why);
   }
   const message = shortened(command.message, state.limits.messageLengthMax);
   return failAttempt(state, found.claim, { ...command, message, outcome: "failed", nowMs });
 }
 
-/** Cut rather than refused: an executor that fails has nobody to write it a shorter message. */
+/** Cut the message instead of refusing the command: a failing executor has no way to shorten it. */
 function shortened(message: string, lengthMax: number): string {
   if (message.length <= lengthMax) return message;
   // Copied through JSON: a slice would keep the whole text in memory.
   return JSON.parse(JSON.stringify(`${message.slice(0, lengthMax - 3).toWellFormed()}...`)) as string;
 }
 
-/** A claim without a say is done with: nothing changes but that locks need not wait for it any more. */
-function goneOr(state: State, command: Tokened, nowMs: number): Decision | undefined {
+/** The end of a void claim changes only one thing: locks no longer wait for it. */
+function endVoidClaimOr(state: State, command: Tokened, nowMs: number): Decision | undefined {
   const claim = state.executors.get(command.executor)?.claims.get(command.token);
   if (!claim?.void) return undefined;
   const gone: Event = {
@@ -127,7 +127,7 @@ export function failAttempt(
   const { executor } = claim;
   const { executorFailuresMax, executorDrainMs } = state.limits;
   const isDrained = executor.drained !== undefined && executor.drained.untilMs > nowMs;
-  if (blames(given) && executor.failures + 1 >= executorFailuresMax && !isDrained)
+  if (blamesExecutor(given) && executor.failures + 1 >= executorFailuresMax && !isDrained)
     events.push({
       kind: "executor-drained",
       executor: executor.id,
@@ -150,12 +150,12 @@ function whatNext(
   const mine = reason === "user-failure" || reason === "timed-out";
   if (task.attempts >= template.attemptsMax || (mine && template.retryOn !== "any")) return { do: "fail" };
   const atMs = nowMs + backoffMs(template, task, claim.token);
-  // One that timed out may go on until its lease ends; work that changes the world never runs twice at once (K2).
+  // A timed-out attempt may run on until its lease ends; work with outside effects never runs twice at once (K2).
   const mayRun = outcome === "timed-out" && template.effects === "outside";
   return { do: "retry", atMs: mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs };
 }
 
-/** Doubles with each attempt; the jitter comes from the token, so that it is the same whoever computes it. */
+/** Doubles with each attempt. The jitter is derived from the token, so that every replay computes the same delay. */
 export function backoffMs(template: TaskTemplate, task: Task, token: number): number {
   const full = Math.min(template.backoffMsMax, template.backoffMs * 2 ** Math.min(task.attempts - 1, 30));
   return Math.round(full * (0.5 + hash32(`${task.no}:${token}`) / 2 ** 33));
@@ -181,7 +181,10 @@ export const endAttempt = (
   at: given.nowMs,
 });
 
-/** The bytes of a committed result are lost: its task is done again, and who was to consume it is planned anew. */
+/**
+ * The bytes of a committed result are lost: the task runs again, and the stages that consume the result are planned
+ * again.
+ */
 export function decideInvalidate(state: State, command: CommandOf<"invalidate">, nowMs: number): Decision {
   const task = visibleTask(state, command);
   if (!task) return reject({ kind: "task-unknown", task: command.task });
@@ -202,7 +205,7 @@ export function decideInvalidate(state: State, command: CommandOf<"invalidate">,
   if (task.phase !== "SUCCEEDED" || task === stage.planning)
     return reject({ kind: "task-phase", task: task.no, phase: task.phase, wanted: "SUCCEEDED, to be invalidated" });
   if (isStageOver(stage) && stage.shape.lock)
-    return reject({ kind: "invalid", path: "task", why: "its stage has given its lock back" });
+    return reject({ kind: "invalid", path: "task", why: "its stage has released its lock" });
   const events: Event[] = [];
   if (isStageOver(stage)) {
     events.push(reopened(stage, "RUNNING", 0, nowMs));

@@ -1,4 +1,7 @@
-/** Planning is claimed work: whoever holds the claim says what the stage's tasks are, once per generation (K5). */
+/**
+ * Planning is claimed work: the executor that holds the claim says what the stage's tasks are, once per generation
+ * (K5).
+ */
 import type { CommandOf } from "#kernel/model/command.ts";
 import { findClaim, wasCancelled } from "./claim.ts";
 import { accept, type Decision, reject } from "./decision.ts";
@@ -6,7 +9,7 @@ import type { Stage, Task } from "#kernel/model/entities.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { Plan } from "#kernel/model/model.ts";
 import { isJobOver } from "#kernel/apply/moves.ts";
-import { noRoomForMore, noRoomForPlan } from "#kernel/memory/room.ts";
+import { noMemoryForMore, noMemoryForPlan } from "#kernel/memory/free-memory.ts";
 import { reusable } from "#kernel/apply/settle.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongPlanReferences, wrongSignalReference } from "#kernel/model/text-reference.ts";
@@ -21,7 +24,7 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
   const found = findClaim(state, command);
   if (!found.claim) {
     const { task } = found;
-    // The first recorded plan wins; whoever comes later is told which it was.
+    // The first recorded plan wins; later planners get that plan as their answer.
     if (task && task === task.stage.planning && task.phase === "SUCCEEDED")
       return accept({ recorded: task.resultToken === command.token, plan: recordedKind(task.stage) });
     if (task?.phase === "WAITING" && task.resultToken === command.token)
@@ -35,7 +38,7 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
     return reject({ kind: "invalid", path: "task", why: "the task is not planning, commit a result" });
   if (task.phase === "CANCELLING")
     return accept({ recorded: false, plan: command.plan.kind }, [cancelled(task, command.token, nowMs)]);
-  const full = noRoomForPlan(state, stage.job, command.plan);
+  const full = noMemoryForPlan(state, stage.job, command.plan);
   if (full) return reject(full);
   return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
 }
@@ -68,13 +71,13 @@ function planEvents(state: State, task: Task, command: CommandOf<"record-plan">,
         signals: plan.signals,
         at: nowMs,
       };
-      // The signal may have come while the planner was thinking: then it is asked again at once.
+      // If the signal arrived while the planner was working, it is called again at once.
       return alreadyCame(stage, plan.signals) ? [waiting, { kind: "plan-woken", task: task.no, at: nowMs }] : [waiting];
     }
   }
 }
 
-/** Signals that came after the plan's claim was granted are not in what the planner has seen. */
+/** Whether signals arrived after the planning claim was granted: the planner has not seen those. */
 function alreadyCame(stage: Stage, names: readonly string[]): boolean {
   const { signals = [], seen = 0 } = stage.gate ?? {};
   return signals.slice(seen).some(({ name }) => names.includes(name));
@@ -133,10 +136,10 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
   const count = (stage.gate?.signals.length ?? 0) + 1;
   if (count > signalsPerStageMax)
     return reject({ kind: "limit", what: "signals", limit: signalsPerStageMax, got: count });
-  const full = noRoomForMore(state, job, bytesOfSignal(signal), "new");
+  const full = noMemoryForMore(state, job, bytesOfSignal(signal), "new");
   if (full) return reject(full);
   const events: Event[] = [
-    // Field by field: what else a caller may have put into the signal must not get into the log.
+    // Copied field by field: extra fields of the caller's signal must not get into the log.
     { kind: "signalled", job: job.no, stage: stage.index, id, name, payload, at: nowMs },
   ];
   const { planning } = stage;

@@ -1,4 +1,4 @@
-/** What becomes of results that ask to be made known outside. */
+/** Commands about results that are to be published. */
 import type { CommandOf } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { State } from "#kernel/model/state.ts";
@@ -10,7 +10,7 @@ export function decidePublished(state: State, command: CommandOf<"published">, n
     wrongWhole("generation", command.generation, 1, Number.MAX_SAFE_INTEGER);
   if (wrong) return reject(wrong);
   const waiting = state.outbox.get(command.task);
-  // Said again, or of a result that was invalidated meanwhile: that one is nobody's any more.
+  // A repeated command, or the result was invalidated in the meantime: there is nothing left to do.
   if (waiting?.generation !== command.generation) return accept({ published: false });
   const { job, task, generation } = waiting;
   return accept({ published: true }, [{ kind: "published", job: job.no, task, generation, at: nowMs }]);

@@ -1,4 +1,4 @@
-/** Recording a job once, joining one that is the same (or nothing else), and leaving it again. */
+/** Submitting a job once, joining an equal job (or only joining), and leaving it again. */
 import { mergeKeyOf, requestKeyOf } from "#kernel/apply/job.ts";
 import type { CommandOf, Submit } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
@@ -8,7 +8,7 @@ import { displacements } from "#kernel/apply/settle-locks.ts";
 import { isJobOver } from "#kernel/apply/moves.ts";
 import type { Evidence } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
-import { noRoomForJob, noRoomForMore } from "#kernel/memory/room.ts";
+import { noMemoryForJob, noMemoryForMore } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongReferences } from "#kernel/model/text-reference.ts";
 import { wrongSubmit } from "./validate.ts";
@@ -23,7 +23,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   const key = submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
   const known = key === undefined ? undefined : boundJob(state, key, submit, nowMs);
   if (known) {
-    // K1: the same request again is the same job; another request under the same key is an error of the caller.
+    // K1: the same request again gets the same job; a different request under the same key is the caller's mistake.
     if (known.payloadHash !== submit.payloadHash)
       return reject({ kind: "key-reused", key: submit.requestKey ?? "", job: known.job });
     return accept({ job: known.job, created: false, merged: false });
@@ -32,7 +32,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   const merged = mergeTarget(state, submit);
   if (merged) return join(state, merged, submit, { key, keyUntilMs, nowMs });
   if (submit.joinOnly) return reject({ kind: "nothing-to-join", mergeKey: submit.mergeKey ?? "" });
-  const full = noRoomForJob(state, submit);
+  const full = noMemoryForJob(state, submit);
   if (full) return reject(full);
   const unproven =
     submit.reuse &&
@@ -42,7 +42,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
     );
   if (unproven) return reject(unproven);
   const job = state.nextJob;
-  // Put together field by field: an object spread for each field that may be missing costs more than all the rest.
+  // Built field by field: one object spread per optional field costs more than everything else here.
   const submitted: Mutable<EventOf<"job-submitted">> = {
     kind: "job-submitted",
     job,
@@ -66,6 +66,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   if (submit.leaveGraceMs !== undefined) submitted.leaveGraceMs = submit.leaveGraceMs;
   if (submit.lock !== undefined) submitted.lock = submit.lock;
   if (submit.reuse !== undefined && submit.reuse.length > 0) submitted.reuse = submit.reuse;
+  if (submit.trace !== undefined) submitted.trace = submit.trace;
   const events: Event[] = [submitted];
   if (submit.lock) {
     events.push({ kind: "lock-queued", job, stage: -1, at: nowMs });
@@ -81,7 +82,7 @@ export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: nu
   return accept({ left: true }, [{ kind: "job-left", job: job.no, subscriber: command.subscriber, at: nowMs }]);
 }
 
-/** What the key is bound to: in memory, or in the journal where memory let go of it. */
+/** The job that the key is bound to, from memory, or from the journal if memory no longer has the key. */
 function boundJob(
   state: State,
   key: string,
@@ -106,11 +107,11 @@ function join(
 ): Decision {
   const { subscribersMax } = state.limits;
   const { size = 0 } = job.audience?.subscribers ?? {};
-  // Who counts already is told so again.
+  // A caller that is already subscribed gets the same answer again.
   if (size >= subscribersMax && !isSubscribed(job, submit))
     return reject({ kind: "limit", what: "subscribers", limit: subscribersMax, got: subscribersMax + 1 });
   const full = isNewSubscriber(job, submit)
-    ? noRoomForMore(state, job, bytesOfSubscriber(submit.subscriber ?? ""), "new")
+    ? noMemoryForMore(state, job, bytesOfSubscriber(submit.subscriber ?? ""), "new")
     : undefined;
   if (full) return reject(full);
   return accept({ job: job.no, created: false, merged: true }, [
@@ -120,14 +121,14 @@ function join(
       ...(submit.subscriber === undefined ? {} : { subscriber: submit.subscriber }),
       ...(given.key === undefined ? {} : { key: given.key, keyUntilMs: given.keyUntilMs }),
       payloadHash: submit.payloadHash,
-      // The one in most of a hurry sets the pace for all.
+      // The most urgent subscriber sets the priority of the job.
       priority: Math.max(job.priority, submit.priority),
       at: given.nowMs,
     },
   ]);
 }
 
-/** Only where it matters whether anyone waits are those who do remembered. */
+/** Subscribers are remembered only for jobs that end when the last one leaves. */
 const isNewSubscriber = (job: Job, submit: Submit): boolean =>
   job.audience !== undefined && submit.subscriber !== undefined && !isSubscribed(job, submit);
 
@@ -139,7 +140,7 @@ const nothingPinned: Evidence = { digests: [], pinnedForMs: 0 };
 /** K3: the receiving node vouches that each blob is pinned, and for how long. */
 export function wrongEvidence(digests: readonly string[], evidence: Evidence | undefined): Rejection | undefined {
   const { digests: pinned, pinnedForMs } = evidence ?? nothingPinned;
-  // Usually the pin was taken for just these, in this order.
+  // Usually the pin was taken for exactly these digests, in this order.
   const missing = digests.find((digest, i) => pinned[i] !== digest && !pinned.includes(digest));
   if (missing !== undefined) return { kind: "evidence-missing", digest: missing };
   return digests.length === 0 || pinnedForMs > 0 ? undefined : { kind: "evidence-expired", pinnedForMs };

@@ -1,9 +1,11 @@
-/** Anything that can be put down to be looked at. `nextTodo` is undefined when it is not, null when it is the last. */
+/**
+ * An element of a Todo list. `nextTodo` is undefined when the element is not in the list, and null when it is the last.
+ */
 export type TodoItem<T> = { nextTodo: T | null | undefined };
 
 /**
- * What is to be looked at, in order and each only once: a list that runs through the things themselves. A `Set` that
- * goes from none to one and back with every command makes itself anew again and again.
+ * A queue without duplicates, linked through its elements. A `Set` that alternates between zero and one element with
+ * every command would rebuild its table again and again.
  */
 export class Todo<T extends TodoItem<T>> {
   #first: T | null = null;
@@ -21,7 +23,7 @@ export class Todo<T extends TodoItem<T>> {
     this.#last = item;
   }
 
-  /** Takes out the first: from here on it may be put down again. */
+  /** Removes and returns the first element, which may then be added again. */
   shift(): T | undefined {
     const item = this.#first;
     if (!item) return undefined;

@@ -1,6 +1,6 @@
 /**
- * All input is hostile: every count, length, time and shape is checked before anything is decided on it.
- * Each function answers with the first thing wrong, or undefined.
+ * All input is hostile: every count, length, time and shape is checked before anything is decided on it. Each function
+ * returns the first thing that is wrong, or undefined.
  */
 import { isDigest } from "#base/digest.ts";
 import type { Submit } from "#kernel/model/command.ts";
@@ -22,7 +22,7 @@ type Wrong = Rejection | undefined;
 const invalid = (path: string, why: string): Rejection => ({ kind: "invalid", path, why });
 const over = (what: string, limit: number, got: number): Rejection => ({ kind: "limit", what, limit, got });
 
-/** What is wrong with a part, told of the whole. Paths are put together only when there is something to tell. */
+/** Puts a field's complaint under the path of the object around it. Paths are built only when there is a complaint. */
 export function within(path: string, wrong: Wrong): Wrong {
   if (wrong?.kind === "invalid") return { ...wrong, path: join(path, wrong.path) };
   if (wrong?.kind === "limit") return { ...wrong, what: join(path, wrong.what) };
@@ -54,7 +54,10 @@ export function wrongList(path: string, value: unknown, sizeMax: number): Wrong 
   return value.length > sizeMax ? over(path, sizeMax, value.length) : undefined;
 }
 
-/** A short list of names: labels, hints, signals. Counted together as well, for there is one in every executor. */
+/**
+ * A short list of names: labels, hints, signals. Their total length is limited too, because every executor has such a
+ * list.
+ */
 export function wrongTexts(path: string, texts: unknown, limits: Limits): Wrong {
   const wrong = wrongList(path, texts, limits.labelsMax);
   if (wrong) return wrong;
@@ -67,14 +70,14 @@ export function wrongTexts(path: string, texts: unknown, limits: Limits): Wrong 
   return length > limits.labelsLengthMax ? over(`length of ${path}`, limits.labelsLengthMax, length) : undefined;
 }
 
-/** Sorted and without repeats, so that equal sets look equal. */
+/** Sorted and without repeats, so that equal sets compare as equal. */
 export function wrongLabels(path: string, labels: unknown, limits: Limits): Wrong {
   const wrong = wrongTexts(path, labels, limits);
   if (wrong) return wrong;
   let last = "";
   for (const label of labels as readonly unknown[]) {
     if ((label as string) <= last) return invalid(path, "must be sorted and without repeats");
-    if ((label as string).includes("\u0000")) return invalid(path, "must not hold a NUL character");
+    if ((label as string).includes("\u0000")) return invalid(path, "must not contain a NUL character");
     last = label as string;
   }
   return undefined;
@@ -90,6 +93,7 @@ export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
     wrongOptional("requestKey", submit.requestKey, limits) ??
     wrongOptional("mergeKey", submit.mergeKey, limits) ??
     wrongOptional("subscriber", submit.subscriber, limits) ??
+    wrongOptional("trace", submit.trace, limits) ??
     wrongNames(submit) ??
     wrongWhole("priority", submit.priority, -100, 100) ??
     wrongWhole("leaveGraceMs", submit.leaveGraceMs ?? 0, 0, limits.durationMsMax) ??
@@ -108,15 +112,15 @@ function wrongWork(submit: Submit, limits: Limits): Wrong {
   );
 }
 
-/** What begins nothing says which job it means, and nothing of what would be done. */
+/** A submission that only joins must say which job it means, and must not describe any work. */
 function wrongJoin({ mergeKey, stages, deadlineMs, lock, reuse }: Submit): Wrong {
-  if (mergeKey === undefined) return invalid("mergeKey", "must say which job is to be joined");
+  if (mergeKey === undefined) return invalid("mergeKey", "is needed to say which job to join");
   const isBare = Array.isArray(stages) && stages.length === 0 && deadlineMs === 0;
   if (isBare && lock === undefined && reuse === undefined) return undefined;
-  return invalid("joinOnly", "goes without stages, deadlineMs, lock and reuse: nothing is begun");
+  return invalid("joinOnly", "must have no stages, deadlineMs, lock or reuse: it starts no job");
 }
 
-/** A job that holds a lock and whose stage waits for the same would wait for itself. */
+/** A job that holds a lock while its own stage waits for that lock would wait for itself. */
 function wrongSelfLock({ lock, stages }: Submit): Wrong {
   const at = lock ? stages.findIndex((stage) => stage.lock?.name === lock.name) : -1;
   return at === -1 ? undefined : invalid(`stages[${at}].lock.name`, "must not be the lock of the job itself");
@@ -126,7 +130,7 @@ function wrongOptional(path: string, value: string | undefined, limits: Limits):
   return value === undefined ? undefined : wrongText(path, value, limits.nameLengthMax, 1);
 }
 
-/** Names are joined with NUL to make keys: one inside would let a tenant reach into another's. */
+/** Names are joined with NUL to make keys: a NUL inside a name would let a tenant reach another tenant's keys. */
 function wrongNames({ tenant, door, requestKey, mergeKey }: Submit): Wrong {
   return hasNul(tenant) || hasNul(door) || hasNul(requestKey) || hasNul(mergeKey)
     ? invalid("tenant, door, requestKey, mergeKey", "must not hold a NUL character")
@@ -251,7 +255,7 @@ function wrongLock(lock: LockSpec, limits: Limits): Wrong {
   );
 }
 
-/** `pinned`: what the host found and pinned for it. Blobs that were found by their names have proper ones. */
+/** `pinned`: the blobs that the host found and pinned. Blobs that were found have valid digests. */
 export function wrongResult(result: Result, limits: Limits, pinned?: readonly string[]): Wrong {
   if (typeof result !== "object" || result === null) return invalid("", "must be a result");
   const wrong =
@@ -281,7 +285,7 @@ export function wrongSteps(steps: readonly Step[], limits: Limits): Wrong {
 
 const needsNothing = (stage: StageSpec): boolean => stage.needs.length === 0;
 
-/** Takes away stages whose needs are all gone until none can be taken: what is left goes in circles. */
+/** Removes stages whose needs are all gone until no more can be removed: the stages that remain form a cycle. */
 function findCycle(stages: readonly StageSpec[]): Wrong {
   if (stages.every(needsNothing)) return undefined;
   const waiting = stages.map((stage) => stage.needs.length);

@@ -50,7 +50,7 @@ class Bench {
     return outcome.ok ? undefined : outcome.rejection;
   }
 
-  /** Submits until it is refused; how often it was not. */
+  /** Submits until the shard refuses; returns how many jobs it accepted. */
   fill(make: () => Submit): number {
     for (let taken = 0; ; taken += 1) if (!step(this.state, make(), ++this.nowMs).ok) return taken;
   }
@@ -72,7 +72,7 @@ class Bench {
 const KiB = 1024;
 
 describe("memory is shared fairly", () => {
-  test("a tenant may hold as much as is left for all others, so that the next one always finds room", () => {
+  test("a tenant may hold at most what is left for all others, so that the next one finds free memory", () => {
     const bench = new Bench({ stateBytesMax: 400 * KiB });
     const counts = ["a", "b", "c", "d"].map((tenant) => bench.fill(() => jobOf(1, 2 * KiB, { tenant })));
     ok(
@@ -84,7 +84,7 @@ describe("memory is shared fairly", () => {
     ok(bench.state.bytes < 400 * KiB);
   });
 
-  test("shards that share a memory count together, and what leaves it counts no more", () => {
+  test("shards that share a memory are counted together, and freed memory no longer counts", () => {
     const memory = new Memory(200 * KiB);
     const [one, two] = [new Bench(), new Bench()];
     for (const { state } of [one, two]) state.shareMemory(memory);
@@ -98,12 +98,12 @@ describe("memory is shared fairly", () => {
     equal(two.why(jobOf(1, 2 * KiB)), undefined);
   });
 
-  test("a job that is more than one job may be is refused for good, not for later", () => {
+  test("a job larger than one job may be is refused for good, not for later", () => {
     const why = new Bench({ stateBytesMax: 400 * KiB }).why(jobOf(60, 2 * KiB));
     ok(why?.kind === "limit" && why.what === "memory of a job" && why.limit === 100 * KiB && why.got > 120 * KiB);
   });
 
-  test("a repeated request is answered although there is no room for new ones (K1)", () => {
+  test("a repeated request is answered although memory is full (K1)", () => {
     const bench = new Bench({ stateBytesMax: 200 * KiB });
     const first = jobOf(1, 2 * KiB, { requestKey: "r", mergeKey: "m" });
     bench.do(first);
@@ -133,20 +133,20 @@ describe("memory is shared fairly", () => {
   });
 });
 
-describe("work that was taken in goes on when memory is full", () => {
-  test("results have room beyond what new work may fill, small ones always", () => {
+describe("accepted work goes on when memory is full", () => {
+  test("results may exceed the limit for new work, and small results are always accepted", () => {
     const bench = new Bench({ stateBytesMax: 400 * KiB });
     bench.fill(() => jobOf(1, 2 * KiB));
     const taken = bench.commit(8 * KiB);
     ok(taken.ok && (taken.reply as { committed: boolean }).committed);
     for (let refused = false; !refused;) refused = !bench.commit(30 * KiB).ok;
-    bench.state.memory.bytes += 400 * KiB; // of a shard that was just taken over
+    bench.state.memory.bytes += 400 * KiB; // used by a shard that was just taken over
     ok(!bench.commit(2 * KiB).ok);
     const small = bench.commit(500);
     ok(small.ok && (small.reply as { committed: boolean }).committed);
   });
 
-  test("a job whose results take more than a job may have fails, and says why", () => {
+  test("a job whose results need more memory than one job may use fails, and says why", () => {
     const bench = new Bench({ stateBytesMax: 400 * KiB });
     bench.do(jobOf(100, 10));
     let outcome = bench.commit(30 * KiB);
@@ -154,7 +154,7 @@ describe("work that was taken in goes on when memory is full", () => {
     ok(outcome.ok);
     const job = bench.state.job(1);
     equal(job.phase, "FAILED");
-    match(job.reason, /more memory than a job may have/);
+    match(job.reason, /more memory than one job may use/);
     bench.do({ kind: "forget", jobs: [1] });
     equal(bench.state.tenant("acme").bytes, 0);
   });
@@ -163,7 +163,7 @@ describe("work that was taken in goes on when memory is full", () => {
     const bench = new Bench({ stateBytesMax: 100 * KiB, executorsAlways: 2 });
     bench.do(jobOf(1, 10));
     const { task, token } = bench.claim();
-    bench.state.memory.bytes += 150 * KiB; // of another shard
+    bench.state.memory.bytes += 150 * KiB; // used by another shard
     const steps = [{ step: 1, name: "one", status: "started" as const }];
     const reserve = { kind: "reserve", offers: [], prefer: [], count: 1, start: true, nonce: "n" } as const;
     const why = (command: Command): Rejection | undefined => {
@@ -191,7 +191,7 @@ describe("limits that hold without any setting", () => {
     equal(bench.state.memory.tenants, 1);
   });
 
-  test("a tenant has a queue limit although nobody set one; what is set for it counts instead", () => {
+  test("a tenant has a default queue limit, and its own setting replaces it", () => {
     const bench = new Bench({ queuedMax: 2 });
     const full = { kind: "queue-full", tenant: "acme", queuedMax: 2, retryAfterMs: 1_000 };
     deepEqual(bench.why(jobOf(3, 0)), full);
@@ -205,7 +205,7 @@ describe("limits that hold without any setting", () => {
     equal(new Bench({ queuedMax: 0 }).why(jobOf(1_000, 0)), undefined);
   });
 
-  test("a failure's message is cut, a reason that somebody gives is refused when it is too long", () => {
+  test("a failure's message is cut, a reason given by a caller is refused when it is too long", () => {
     const bench = new Bench();
     bench.do(jobOf(1, 0));
     const { task, token } = bench.claim();
@@ -217,7 +217,7 @@ describe("limits that hold without any setting", () => {
     equal(bench.why({ kind: "cancel", job: 1, reason: "r".repeat(4 * KiB + 1) })?.kind, "limit");
   });
 
-  test("labels and hints are bounded one by one and together", () => {
+  test("labels and hints are bounded one by one and in total", () => {
     const bench = new Bench();
     const reserve = { kind: "reserve", executor: "ada", count: 1, start: true, nonce: "n" } as const;
     const labels = Array.from({ length: 20 }, (_, i) => `${String(i).padStart(2, "0")}${"l".repeat(250)}`);
@@ -236,7 +236,7 @@ describe("limits that hold without any setting", () => {
   });
 });
 
-test("a caller's text that looks like a reference to the store is refused; the host's own is not", () => {
+test("a caller's text that looks like a reference to the store is refused, the host's own is not", () => {
   const bench = new Bench();
   const reference = `@blob:${"a".repeat(64)}/100000`;
   const [first] = jobOf(1, 0).stages;
@@ -247,7 +247,7 @@ test("a caller's text that looks like a reference to the store is refused; the h
     ok(why?.kind === "invalid" && /must not begin with @blob:/.test(why.why));
     equal(bench.why({ ...submit, textsKept: true }), undefined);
   }
-  // What it refers to is on disk, but not for nothing.
+  // The referenced text is on disk, but still counts for a part.
   ok(bench.state.job(1).bytes > 100_000 / 16);
   const signal = { id: "i", name: "n", payload: reference };
   equal(bench.why({ kind: "signal", job: 1, stage: 0, signal })?.kind, "invalid");

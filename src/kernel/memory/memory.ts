@@ -1,19 +1,19 @@
 /**
- * How much memory work may take, for one shard or for all shards of a node together. A tenant may hold as much as is
- * left for everybody else: one tenant alone half of it, two a third each, and so on. So there is always room for the
- * next tenant, however many fill theirs, and no setting has to say how many there are.
+ * How much memory work may use, for one shard or for all shards of a node together. A tenant may hold as much as is
+ * left for all others: one tenant alone may fill half, two tenants a third each, and so on. So the next tenant always
+ * finds free memory, and no setting has to say how many tenants there are.
  */
 
-/** What one tenant holds, in all shards that share the memory, and how many of them know it. */
+/** What one tenant holds in all shards that share the memory, and how many of these shards know the tenant. */
 export type Account = { bytes: number; shards: number };
 
-/** Results and plans of work that was taken in may go so far beyond what new work may fill. */
+/** Results and plans of accepted work may use this many times the limit for new work. */
 const hardShare = 1.5;
-/** One job has at most this part of what new work may fill: what is left is for others, and for its results. */
+/** One job may use at most this part of the limit for new work: the rest is for other jobs, and for its own results. */
 const jobShare = 0.25;
 
 export class Memory {
-  /** Beyond this no new work is taken in. */
+  /** Above this no new work is accepted. */
   readonly bytesMax: number;
   bytes = 0;
   readonly #accounts = new Map<string, Account>();
@@ -53,14 +53,16 @@ export class Memory {
     return this.#accounts.get(tenant)?.bytes ?? 0;
   }
 
-  /** Whether the tenant may hold so much more. `kind`: something new, or what follows from work that was taken in. */
-  hasRoom(tenant: string, bytes: number, kind: "new" | "due"): boolean {
+  /**
+   * Whether the tenant may hold this many bytes more. `kind`: "new" work, or "due", which follows from accepted work.
+   */
+  fits(tenant: string, bytes: number, kind: "new" | "due"): boolean {
     const max = kind === "new" ? this.bytesMax : this.bytesMax * hardShare;
     return this.heldBy(tenant) + bytes <= max - this.bytes - bytes;
   }
 
-  /** The same for what is no tenant's, such as an executor. */
-  hasRoomForAll(bytes: number): boolean {
+  /** The same for things that belong to no tenant, such as executors. */
+  fitsAll(bytes: number): boolean {
     return this.bytes + bytes <= this.bytesMax * hardShare;
   }
 }

@@ -1,4 +1,4 @@
-/** Holds the estimates of weigh.ts against the heap: limits by bytes are worth as much as the estimate is. */
+/** Compares the estimates of weigh.ts with the real heap: limits in bytes are only as good as the estimate. */
 import { ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setFlagsFromString } from "node:v8";
@@ -13,8 +13,10 @@ import { plainTemplate } from "#kernel/testing/template.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-/** The estimate may be below the heap by this much, and above it by that: too low and the node dies, too high and
- * memory lies idle. */
+/**
+ * The estimate may be below the heap by the first factor, and above it by the second: too low and the node runs out of
+ * memory, too high and memory stays unused.
+ */
 const belowMax = 1.15;
 const aboveMax = 2;
 
@@ -26,7 +28,7 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-/** Texts as they come from the wire: decoded, each for itself, of no shared parts. */
+/** Texts as they come from the network: each one decoded separately, without shared parts. */
 let texts = 0;
 function text(length: number, filling = "x"): string {
   texts += 1;
@@ -58,7 +60,7 @@ const job = (tasks: number, specLength: number, filling?: string): Submit =>
 let nowMs = 1;
 function say(state: State, command: Command): unknown {
   nowMs += 1;
-  // Nobody keeps the events.
+  // The events are not kept.
   const outcome = step(state, command, nowMs, { applied() {} });
   ok(outcome.ok, JSON.stringify(outcome));
   return outcome.reply;
@@ -68,7 +70,7 @@ function repeat(count: number, act: () => void): void {
   for (let i = 0; i < count; i += 1) act();
 }
 
-/** What the state and the estimate grow by, once. */
+/** By how much the heap and the estimate grow, measured once. */
 function grown(fill: (state: State) => void): { readonly estimated: number; readonly real: number } {
   const state = createState(0, limits);
   say(state, job(1, 100));
@@ -77,7 +79,7 @@ function grown(fill: (state: State) => void): { readonly estimated: number; read
   return { real: heapBytes() - heapBefore, estimated: state.bytes - bytesBefore };
 }
 
-/** Compiled code and the like come to the heap now and then, and leave it: the middle of several tries counts. */
+/** Compiled code and the like are added to the heap and removed at any time: take the median of several tries. */
 function measured(what: string, fill: (state: State) => void): void {
   const tries = Array.from({ length: 3 }, () => grown(fill)).toSorted((a, b) => a.real - b.real);
   const { estimated, real } = tries[1] ?? { estimated: 0, real: 0 };
@@ -97,19 +99,19 @@ function claimAll(state: State): { task: number; token: number }[] {
   }
 }
 
-describe("what a shard's things weigh in memory is estimated honestly", () => {
+describe("the estimated memory of a shard's things is close to the heap they use", () => {
   test("jobs of one small task", () => {
     measured("jobs", (state) => repeat(20_000, () => say(state, job(1, 100))));
   });
   test("jobs of many tasks", () => {
     measured("tasks", (state) => repeat(20, () => say(state, job(2_000, 60))));
   });
-  test("large specs, also of characters that take two bytes", () => {
+  test("large specs, also with two-byte characters", () => {
     measured("specs", (state) => repeat(200, () => say(state, job(10, 8_000))));
     measured("wide specs", (state) => repeat(100, () => say(state, job(10, 4_000, "\u6c34"))));
     measured("accents", (state) => repeat(100, () => say(state, job(10, 4_000, "\u00e9"))));
   });
-  test("stages that are all different, and that need each other", () => {
+  test("stages that all differ and that need each other", () => {
     const stages = (count: number): StageSpec[] =>
       Array.from({ length: count }, (_, i) => ({
         ...stage,

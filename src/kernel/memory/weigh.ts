@@ -1,9 +1,9 @@
 /**
- * What a shard's things weigh in memory, in bytes of heap. Limits are only worth something if the estimate is honest:
- * weigh.test.ts measures the heap and holds these numbers against it.
+ * How much heap memory a shard's things use, in bytes. A limit is only as good as its estimate: weigh.test.ts compares
+ * these numbers with the heap.
  *
- * A job's weight is kept as it changes (`grow` in moves.ts), and `bytesOfJob` counts all of it anew: for a snapshot
- * that is read back, and for tests, which compare the two after every command.
+ * A job's estimate is updated as the job changes (`grow` in moves.ts), and `bytesOfJob` computes it from scratch: after
+ * a snapshot was restored, and in tests, which compare the two after every command.
  */
 import type { Audience, Executor, Gate, Job, LastEnd, Stage, StageShape, Task } from "#kernel/model/entities.ts";
 import type { LockSpec, Result, Reuse, Signal, Step, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
@@ -13,7 +13,7 @@ import { bytesOfKept } from "#kernel/model/text-reference.ts";
 const jobBytes = 350;
 const stageBytes = 280;
 const taskBytes = 290;
-/** The claim itself, and its places with the executor and in the agenda. */
+/** The claim itself, and its entries with the executor and in the agenda. */
 export const claimBytes = 220;
 const keyEntryBytes = 160;
 const tenantBytes = 1_400;
@@ -24,11 +24,14 @@ const lockBytes = 450;
 const listBytes = 32;
 
 const textHeadBytes = 32;
-/** Shorter texts count double unseen: to look at each of them would cost more than it tells. */
+/** Shorter texts count as two bytes per character without being inspected: inspecting them costs more than it gains. */
 const looksFrom = 48;
 const beyondAscii = /[\u0080-\uffff]/;
 
-/** V8 keeps a text with one byte for each character if it can, and with two if it was decoded from anything else. */
+/**
+ * V8 stores a text with one byte per character where it can, but with two if the text was decoded from a wider
+ * encoding.
+ */
 export function bytesOfText(text: string | undefined): number {
   if (text === undefined || text === "") return 0;
   const { length } = text;
@@ -59,25 +62,27 @@ export function bytesOfAudience(audience: Audience | undefined): number {
   return bytes;
 }
 
-/** What a submission says of the job alone; the job has the same fields. */
+/** The part of a submission that describes the job itself; the job has the same fields. */
 type JobFacts = {
   readonly name: string;
   readonly spec: string;
   readonly mergeKey?: string | undefined;
   readonly lock?: LockSpec | undefined;
   readonly reuse?: readonly Reuse[] | undefined;
+  readonly trace?: string | undefined;
 };
 
-export const bytesOfJobAlone = ({ name, spec, mergeKey, lock, reuse }: JobFacts): number =>
+export const bytesOfJobAlone = ({ name, spec, mergeKey, lock, reuse, trace }: JobFacts): number =>
   jobBytes +
   bytesOfText(name) +
   bytesOfText(spec) +
-  // The key is kept once as it came, and once as it is looked for.
+  bytesOfText(trace) +
+  // The key is stored as it came, and again as the index key.
   (mergeKey === undefined ? 0 : 150 + 3 * bytesOfText(mergeKey)) +
   bytesOfLock(lock) +
   bytesOfReuse(reuse);
 
-/** Stages that look alike share their shape and template, but nobody promises that they look alike. */
+/** Equal stages share their shape and template, but the estimate must not rely on stages being equal. */
 export const bytesOfShape = ({
   name,
   needs,
@@ -101,7 +106,7 @@ export function bytesOfPlans(plans: readonly TaskPlan[]): number {
   return bytes;
 }
 
-/** A planning is a task like others, with nothing said of it. */
+/** A planning task is a task without key and spec of its own. */
 export const planningBytes = taskBytes;
 
 export function bytesOfResult(result: Result | undefined): number {
@@ -139,7 +144,7 @@ function bytesOfTask(task: Task): number {
 function bytesOfStage(stage: Stage): number {
   let bytes = bytesOfShape(stage.shape) + bytesOfText(stage.reason) + bytesOfGate(stage.gate);
   if (stage.template) bytes += bytesOfTemplate(stage.template);
-  // Its name is that of every planning: shared.
+  // All planning tasks share one name.
   if (stage.planning) bytes += planningBytes + bytesOfTask(stage.planning) - bytesOfPlan(stage.planning.plan);
   for (const task of stage.tasks) bytes += bytesOfTask(task);
   for (const [key, { spec, result }] of stage.kept ?? [])
@@ -147,7 +152,7 @@ function bytesOfStage(stage: Stage): number {
   return bytes;
 }
 
-/** All of a job, counted anew. */
+/** The estimate for a whole job, computed from scratch. */
 export function bytesOfJob(job: Job): number {
   let bytes = bytesOfJobAlone(job) + bytesOfText(job.reason) + bytesOfAudience(job.audience) + claimBytes * job.claims;
   for (const stage of job.stages) bytes += bytesOfStage(stage);

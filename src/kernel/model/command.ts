@@ -1,7 +1,7 @@
 /**
- * Everything that may be asked of a shard. Time comes in with each command (`nowMs`, kernel time, set by the host
- * and never by a caller); durations from outside are always times-to-live, never instants.
- * Every command may be repeated: with the same token and payload it gets its first answer again.
+ * Every command that a shard accepts. The host adds the time to each command (`nowMs`, kernel time, never set by a
+ * caller); durations from outside are always times-to-live, never instants. Every command may be repeated: with the
+ * same token and payload it gets its first answer again.
  */
 import type { Evidence, FailReason, LockSpec, Plan, Result, Reuse, Signal, StageSpec, Step } from "./model.ts";
 
@@ -17,11 +17,11 @@ export type Submit = {
   /** Live jobs of the same tenant and door with the same merge key are one job. */
   readonly mergeKey?: string;
   /**
-   * Begins nothing: joins the live job with its merge key, or is refused. Such a submission has no stages, so that
-   * whoever does not know this wish, an older node for one, has nothing to begin either and refuses it.
+   * Starts no job: joins the live job with this merge key, or is refused. Such a submission has no stages, so that an
+   * older node, which does not know this flag, refuses it too.
    */
   readonly joinOnly?: boolean;
-  /** Who waits for the job. When all who joined have left, it is cancelled after `leaveGraceMs`. */
+  /** Who waits for the job. When all subscribers have left, the job is cancelled after `leaveGraceMs`. */
   readonly subscriber?: string;
   readonly leaveGraceMs?: number;
   /** -100 to 100; higher runs first, within the tenant. */
@@ -32,19 +32,21 @@ export type Submit = {
   readonly lock?: LockSpec;
   readonly reuse?: readonly Reuse[];
   readonly reuseEvidence?: Evidence;
-  /** Set by the host: what the journal knows of the request key when memory has already let go of it. */
+  /** The trace that the job is recorded in, as W3C Trace Context writes it. */
+  readonly trace?: string;
+  /** Set by the host: what the journal knows of the request key when memory no longer has it. */
   readonly keyFound?: { readonly job: number; readonly payloadHash: string };
-  /** Set by the host: long texts in it are kept in the store, and the references to them are the host's own. */
+  /** Set by the host: long texts of this command are in the store, and the references to them were made by the host. */
   readonly textsKept?: boolean;
 };
 
 /**
- * The tenant whose work a command may name; left out, any tenant's. Set from who calls, never believed from a request:
- * another tenant's job or task is then refused as one that does not exist.
+ * The tenant whose work a command may name; left out, any tenant's. Set from the authenticated caller, never taken from
+ * a request: another tenant's job or task is refused like one that does not exist.
  */
 export type OfTenant = { readonly tenant?: string };
 
-/** What every command about a claim says: whose it is, for what, and the token that proves it. */
+/** The fields of every command about a claim: its executor, its task, and the token that proves the claim. */
 export type Tokened = OfTenant & { readonly executor: string; readonly task: number; readonly token: number };
 
 export type Command =
@@ -64,14 +66,17 @@ export type Command =
       readonly executor: string;
       /** Labels that the executor offers. */
       readonly offers: readonly string[];
-      /** Affinity hints that it would like best, best first. */
+      /** Affinity hints that the executor prefers, best first. */
       readonly prefer: readonly string[];
       readonly count: number;
-      /** Takes what it is given as started, saving a command: all of it, or what has no effects outside. */
+      /**
+       * Starts the granted claims at once, saving a command: all of them, or ("pure") only those without outside
+       * effects.
+       */
       readonly start: boolean | "pure";
-      /** Names this request: repeated, it gets the same claims again while they live. */
+      /** Identifies this request: a repeat gets the same claims again while they are live. */
       readonly nonce: string;
-      /** Serves only this tenant; left out, all. */
+      /** The executor serves only this tenant; left out, every tenant. */
       readonly tenant?: string;
     }
   | (Tokened & { readonly kind: "start" })
@@ -102,33 +107,38 @@ export type Command =
       readonly kind: "set-tenant";
       readonly tenant: string;
       readonly weight: number;
-      /** Claims at once, over all shards; 0 for no limit. */
+      /** Live claims at once, over all shards; 0 for no limit. */
       readonly runningMax: number;
-      /** Tasks waiting at once in one shard; 0 for the limit that tenants have without a setting. */
+      /** Tasks that may be queued at once in one shard; 0 for the default limit. */
       readonly queuedMax: number;
-      /** The shard that lends out the tenant's running quota. */
+      /** The shard that lends out the tenant's quota of running tasks. */
       readonly home: number;
     }
-  /** To the tenant's home shard: lend slots to another shard for a while. Asked again before the slice ends. */
+  /** To the tenant's home shard: lend slots to another shard for a while. Repeated before the slice ends. */
   | {
       readonly kind: "lend-quota";
       readonly tenant: string;
       readonly borrower: number;
       readonly want: number;
-      /** Claims that the borrower holds under earlier slices: these it keeps whatever is asked. */
+      /**
+       * Claims that the borrower holds under earlier slices: it keeps at least these, however few slots it asks for.
+       */
       readonly running: number;
       readonly forMs: number;
-      /** The slice that the borrower goes by now, for good: what it was lent before that is free again. */
+      /** The slice that the borrower uses now and from now on: slots lent under earlier slices are free again. */
       readonly holds?: number | undefined;
     }
-  /** To the borrower: the slice it was lent. */
+  /** To the borrower: the slice that it was lent. */
   | { readonly kind: "take-quota"; readonly tenant: string; readonly slots: number; readonly forMs: number }
-  /** What the result of this generation of the task wants to be known outside is known. */
+  /** The result of this generation of the task has been published. */
   | { readonly kind: "published"; readonly task: number; readonly generation: number }
-  /** The jobs' history has been written: let go of them. */
+  /** The jobs' history has been written: remove them from memory. */
   | { readonly kind: "forget"; readonly jobs: readonly number[] }
   | { readonly kind: "take-over"; readonly epoch: number; readonly node: string }
-  /** Lets time pass: expiry, deadlines, back-off, waits, speculation. Does a bounded amount and says if more is due. */
+  /**
+   * Lets time pass: expiry, deadlines, back-off, waits, speculation. Does a bounded amount of work and says if more is
+   * due.
+   */
   | { readonly kind: "tick" };
 
 export type CommandKind = Command["kind"];

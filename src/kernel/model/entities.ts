@@ -1,6 +1,6 @@
 /**
- * The things a shard keeps in memory. Fields that describe them come first, then what the indices need.
- * They are changed in `apply*` files only. Millions of them live at once: small, flat, one shape each.
+ * The things that a shard keeps in memory. Fields that describe them come first, then the fields that the indices need.
+ * Only the files of `apply` change them. Millions of them exist at once: small, flat, one hidden class each.
  */
 import type {
   FailReason,
@@ -20,7 +20,7 @@ import type { AttemptOutcome } from "./event.ts";
 import type { Account } from "#kernel/memory/memory.ts";
 import type { PriorityList, TenantQueue, ReadyClass } from "#kernel/ready/ready-queue.ts";
 
-/** Shared until there are some: never written to. */
+/** Shared by all jobs without stages: never written to. */
 const noStages: Stage[] = [];
 const noTasks: Task[] = [];
 
@@ -28,7 +28,7 @@ export type Slice = { readonly slots: number; readonly untilMs: number; readonly
 
 export class Tenant {
   readonly name: string;
-  /** Breaks ties between tenants that have had the same share; given in order of appearance. */
+  /** Breaks ties between tenants with the same share; numbered in order of appearance. */
   readonly ordinal: number;
   weight = 1;
   runningMax = 0;
@@ -41,22 +41,22 @@ export class Tenant {
   /** Live claims. */
   running = 0;
   jobs = 0;
-  /** What its jobs weigh in this shard, and in all shards that share the memory. */
+  /** Memory used by its jobs in this shard, and in all shards that share the memory. */
   bytes = 0;
   account: Account;
-  /** Its turn among those that hold as much: grows with every grant, by weight. */
+  /** Orders tenants with equal shares: grows with every grant, divided by weight. */
   virtual = 0;
   /**
-   * In the home shard: slots lent to other shards, by shard. A borrower that is lent fewer than before may use the
-   * larger slice until it has taken the smaller one: so the larger one counts until the borrower says that it has, or
-   * until its own end.
+   * In the home shard: slots lent to other shards, by shard. A borrower that is lent fewer slots than before may use
+   * the larger slice until it has received the smaller one. So the larger one counts until the borrower confirms the
+   * smaller one, or until the larger one expires.
    */
   readonly lent = new Map<number, readonly Slice[]>();
-  /** In the home shard: the number of the last slice that it lent. */
+  /** In the home shard: the number of the newest slice. */
   sliceNo = 0;
-  /** Elsewhere: the slice that the home shard has lent. */
+  /** In other shards: the slice that the home shard has lent. */
   slice = { slots: 0, untilMs: 0 };
-  /** Out of quota: its queues are out of the running. */
+  /** Out of quota: its queues are not served. */
   parked = false;
   readonly queues = new Map<ReadyClass, TenantQueue>();
   agendaAt = -1;
@@ -70,27 +70,29 @@ export class Tenant {
   }
 }
 
-/** Who waits for a job, where it matters whether anyone does. */
+/** Who waits for a job. Kept only for jobs that end when their last subscriber leaves. */
 export type Audience = {
   readonly subscribers: Set<string>;
   readonly leaveGraceMs: number;
-  /** When the last of them will have been gone for the grace; 0 while someone waits. */
+  /**
+   * When the job is cancelled because its last subscriber left and the grace is over; 0 while someone is subscribed.
+   */
   abandonedAtMs: number;
 };
 
-/** What a stage's planner has been told, and waits to be told. */
+/** The signals that a stage received, and those that its planner waits for. */
 export type Gate = {
   readonly signals: Signal[];
-  /** How many of them had come when the planning was last claimed. */
+  /** How many signals had arrived when the planning task was last claimed. */
   seen: number;
   waitsFor: readonly string[];
 };
 
-/** A result that was committed and is to be made known outside; it stays until the owner has seen to that. */
+/** A committed result that is to be published; it stays in the outbox until its publication is confirmed. */
 export type Publication = {
   readonly job: Job;
   readonly task: number;
-  /** The task's own: it says what the result is one of, whatever the result says. */
+  /** The task's own spec. It says what was run, whatever the result claims. */
   readonly spec: string;
   readonly generation: number;
   readonly result: Result;
@@ -114,14 +116,15 @@ export class Job {
   lock: LockSpec | undefined;
   audience: Audience | undefined;
   reuse: readonly Reuse[] | undefined;
+  trace: string | undefined;
   /** Results of its tasks that are not published yet, by task; undefined for none. */
   outbox: Map<number, Publication> | undefined;
-  /** What the job will end as when all of it has stopped. */
+  /** The phase in which the job ends when everything of it has stopped. */
   cancelled: "CANCELLED" | "FAILED" | undefined;
   stagesOpen: number;
-  /** Claims whose executor may still be running something of this job, those without a say included. */
+  /** Claims whose executor may still be running something of this job, void claims included. */
   claims = 0;
-  /** What all of it weighs in memory: see weigh.ts. */
+  /** Estimated memory of the whole job: see weigh.ts. */
   bytes = 0;
   nextTodo: Job | Stage | null | undefined;
   agendaAt = -1;
@@ -153,7 +156,7 @@ export class Job {
   }
 }
 
-/** A stage's fixed facts, shared by all stages that look the same. */
+/** A stage's constant facts, shared by all stages with the same facts. */
 export type StageShape = {
   readonly name: string;
   readonly needs: readonly number[];
@@ -173,7 +176,7 @@ export class Stage {
   phase: StagePhase = "BLOCKED";
   reason = "";
   generation = 1;
-  /** Needs that have not ended. */
+  /** How many needs have not ended. */
   waiting: number;
   /** What the tasks share; undefined until they are known. */
   template: TaskTemplate | undefined;
@@ -183,14 +186,14 @@ export class Stage {
   open = 0;
   done = 0;
   failed = 0;
-  /** With parallelMax: tasks queued or claimed, and the next one to let go. */
+  /** With parallelMax: tasks queued or claimed, and the index of the next held task. */
   active = 0;
   nextHeld = 0;
   cancelled: "CANCELLED" | "FAILED" | undefined;
   gate: Gate | undefined;
-  /** Results of the generation before, for tasks that turn out to be the same. */
+  /** Results of the previous generation, reused for tasks whose key and spec stay the same. */
   kept: Map<string, { spec: string; result: Result }> | undefined;
-  /** How long its committed attempts ran, all together, and how many they were. */
+  /** The total run time of its committed attempts, and how many there were. */
   runMsSum = 0;
   runs = 0;
   claims = 0;
@@ -207,7 +210,7 @@ export class Stage {
   }
 }
 
-/** How the last attempt of a task ended without a result. */
+/** How the last attempt of a task that ended without a result ended. */
 export type LastEnd = {
   readonly token: number;
   readonly executor: string;
@@ -226,7 +229,7 @@ export class Task {
   phase: TaskPhase = "READY";
   generation = 1;
   attempts = 0;
-  /** Attempts of this generation that ran out of memory: the next may be given more. */
+  /** Attempts of this generation that ran out of memory: the next one may be given more. */
   outOfMemory = 0;
   claim: Claim | undefined;
   /** A second live attempt, where speculation is allowed. */
@@ -240,7 +243,7 @@ export class Task {
   queuedAtMs = 0;
   /** End of the back-off, or of the wait for a signal. */
   dueAtMs = 0;
-  /** Its place in line; kept through the life of the task so that a retry does not lose its turn. */
+  /** Its position in the queue; kept for the life of the task so that a retry does not lose its turn. */
   order = 0;
   list: PriorityList | undefined;
   prev: Task | undefined;
@@ -267,9 +270,9 @@ export class Claim {
   /** 0 until started. */
   startedAtMs = 0;
   expiresAtMs: number;
-  /** Time that passed while nobody watched over the shard: it does not count against the attempt (K11). */
+  /** Time during which the shard had no running owner: it does not count against the attempt (K11). */
   sleptMs = 0;
-  /** Its say is gone (superseded, timed out), though its executor may not have heard of it yet. */
+  /** The token is no longer accepted (superseded, timed out), though the executor may not know that yet. */
   void = false;
   agendaAt = -1;
   agendaSlot = 0;
@@ -284,11 +287,11 @@ export class Claim {
   }
 }
 
-/** All executors that offer the same labels, and which classes of work these satisfy. */
+/** All executors that offer the same labels, and the classes of work that these labels satisfy. */
 export type Signature = {
   readonly offers: ReadonlySet<string>;
   readonly matched: Set<ReadyClass>;
-  /** How many of the shard's classes have been looked at. */
+  /** How many of the shard's classes have been checked against the labels. */
   checked: number;
 };
 
@@ -298,10 +301,10 @@ export class Executor {
   tenant: string | undefined;
   readonly claims = new Map<number, Claim>();
   drained: { readonly reason: string; readonly untilMs: number } | undefined;
-  /** Failures of its own making in a row. */
+  /** Consecutive failures that point to this executor. */
   failures = 0;
   seenAtMs = 0;
-  /** The last reserve and what it was granted, so that it can be answered again. */
+  /** The last reserve request and what it was granted, so that a repeat gets the same answer. */
   nonce = "";
   granted: number[] = [];
   bytes = 0;

@@ -1,18 +1,17 @@
 /**
- * Everything that can have happened in a shard. Events are what the log keeps for ever: a field is never given
- * another meaning, new fields are optional, a new kind needs a new feature level (`featureOf`), and `apply` reads
- * every event ever written (golden logs: kernel/golden/).
- * Instants (`at…`) are kernel time.
+ * Every event that can happen in a shard. The log keeps events for ever: a field never changes its meaning, new fields
+ * are optional, a new kind needs a new feature level (`featureOf`), and `apply` reads every event ever written (golden
+ * logs: kernel/golden/). Instants (`at…`) are kernel time.
  */
 import type { FailReason, JobPhase, LockSpec, Reuse, Result, StagePhase, StageSpec, Step, TaskSet } from "./model.ts";
 
-/** What becomes of the task when one of its attempts has ended. */
+/** What happens to the task when one of its attempts has ended. */
 export type Next =
   | { readonly do: "ready" }
   | { readonly do: "retry"; readonly atMs: number }
   | { readonly do: "fail" }
   | { readonly do: "cancel" }
-  /** Another attempt of the same task goes on, or the task's fate was settled before. */
+  /** Another attempt of the task goes on, or the task's phase was decided before. */
   | { readonly do: "nothing" };
 
 export type AttemptOutcome = "failed" | "expired" | "timed-out" | "released" | "cancelled" | "superseded";
@@ -35,7 +34,7 @@ export type Event =
       readonly untilMs: number;
       /** The slice's number, which grows. */
       readonly slice?: number;
-      /** The slice that the borrower goes by: those with smaller numbers count no more. */
+      /** The slice that the borrower uses: slices with smaller numbers no longer count. */
       readonly holds?: number;
       readonly at?: number;
     }
@@ -60,6 +59,7 @@ export type Event =
       readonly deadlineAtMs: number;
       readonly lock?: LockSpec;
       readonly reuse?: readonly Reuse[];
+      readonly trace?: string;
       readonly at: number;
     }
   | {
@@ -76,7 +76,7 @@ export type Event =
   /** `stage` is -1 for the lock of the whole job. */
   | { readonly kind: "lock-queued"; readonly job: number; readonly stage: number; readonly at: number }
   | { readonly kind: "lock-granted"; readonly job: number; readonly stage: number; readonly at: number }
-  /** The holder has ended and so has every claim of its: the lock is free for the next. */
+  /** The holder has ended, and so have all of its claims: the lock is free for the next one. */
   | { readonly kind: "lock-freed"; readonly job: number; readonly stage: number; readonly at: number }
   | {
       readonly kind: "stage-ready";
@@ -124,14 +124,16 @@ export type Event =
       readonly reason: string;
       readonly at: number;
     }
-  /** Opens the stage's next generation: "RUNNING" where a task is done again, "BLOCKED" where it is planned anew. */
+  /**
+   * Opens the stage's next generation: "RUNNING" where a task runs again, "BLOCKED" where the stage is planned again.
+   */
   | {
       readonly kind: "stage-reopened";
       readonly job: number;
       readonly stage: number;
       readonly generation: number;
       readonly phase: "RUNNING" | "BLOCKED";
-      /** Where a stage that was not planned numbers its tasks anew from. */
+      /** The number from which a stage without a planner numbers its new tasks. */
       readonly firstTask: number;
       readonly at: number;
     }
@@ -160,7 +162,7 @@ export type Event =
       readonly result: Result;
       readonly at: number;
     }
-  /** What the result wanted to be known outside is known. */
+  /** The result has been published. */
   | {
       readonly kind: "published";
       readonly job: number;
@@ -168,9 +170,9 @@ export type Event =
       readonly generation: number;
       readonly at: number;
     }
-  /** The job ended long ago and results of it could not be published: no more of it. */
+  /** The job ended long ago, and some of its results could not be published: stop trying. */
   | { readonly kind: "publishing-given-up"; readonly job: number; readonly at: number }
-  /** A re-run takes an earlier job's result for the task instead of running it. */
+  /** A re-run uses an earlier job's result for the task instead of running it. */
   | { readonly kind: "reused"; readonly task: number; readonly result: Result; readonly at: number }
   | {
       readonly kind: "attempt-ended";
@@ -182,7 +184,7 @@ export type Event =
       readonly next: Next;
       readonly at: number;
     }
-  /** A claim that had lost its say (superseded, timed out) is now known to have stopped, or its lease ran out. */
+  /** A void claim (superseded, timed out) is known to have stopped, or its lease has expired. */
   | {
       readonly kind: "claim-gone";
       readonly task: number;
@@ -193,8 +195,8 @@ export type Event =
   | { readonly kind: "requeued"; readonly task: number; readonly at: number }
   | { readonly kind: "task-failed"; readonly task: number; readonly reason: string; readonly at: number }
   /**
-   * What is unclaimed of the stage is cancelled at once; what is claimed is CANCELLING until its claim has ended.
-   * The stage ends in `phase` when nothing of it runs any more.
+   * Unclaimed tasks of the stage are cancelled at once; claimed ones are CANCELLING until their claims have ended. The
+   * stage ends in `phase` when nothing of it is running any more.
    */
   | {
       readonly kind: "stage-cancelling";
@@ -212,7 +214,7 @@ export type Event =
       readonly at: number;
     }
   | { readonly kind: "speculated"; readonly task: number; readonly at: number }
-  /** Every stage of the job is to stop, as with stage-cancelling; it ends in `phase` once nothing of it runs. */
+  /** Stops every stage of the job as stage-cancelling does; the job ends in `phase` once nothing of it is running. */
   | {
       readonly kind: "job-cancelling";
       readonly job: number;
@@ -234,12 +236,12 @@ export type Event =
 export type EventKind = Event["kind"];
 export type EventOf<K extends EventKind> = Extract<Event, { kind: K }>;
 
-/** Changes that are not logged because a new owner does without them: see `applySoft`. */
+/** Changes that are not logged because a new owner does not need them: see `applySoft`. */
 export type SoftEvent =
   | {
       readonly kind: "renewed";
       readonly executor: string;
-      /** Tokens without a say that the executor still names: it is at them until it has heard the answer. */
+      /** Void tokens that the executor still names: it works on them until it receives the answer to this renewal. */
       readonly silent: readonly number[];
       readonly at: number;
     }
@@ -250,18 +252,21 @@ export type SoftEvent =
       readonly tenant: string | undefined;
       readonly at: number;
     }
-  /** The oldest request keys leave memory: their time is over, or there are too many and the journal has them too. */
+  /** The oldest request keys leave memory: they have expired, or there are too many and the journal has them too. */
   | { readonly kind: "keys-let-go"; readonly count: number; readonly elsewhereUntilMs: number }
   | { readonly kind: "executors-faded"; readonly executors: readonly string[] }
-  /** A slice of the tenant's quota has ended: its standing is worked out anew. */
+  /** A slice of the tenant's quota has ended: check the tenant's quota again. */
   | { readonly kind: "quota-passed"; readonly tenant: string }
   /** Time passed: the newest instant that the shard has acted on (K11). */
   | { readonly kind: "passed"; readonly at: number }
-  /** The clock leapt further than a running shard ever lets it: nobody's lease ran out, the shard was asleep (K11). */
+  /**
+   * The clock jumped further than it can in a running shard: the shard was asleep, and no lease expired meanwhile
+   * (K11).
+   */
   | { readonly kind: "slept"; readonly at: number; readonly forMs: number };
 
 /**
- * Every kind that this program can read, with the feature level from which on a cluster may write it. Everything of
+ * Every kind that this program can read, with the lowest feature level at which a cluster may write it. Everything in
  * the first release is level 1. The compiler keeps the table complete.
  */
 export const featureOf = {

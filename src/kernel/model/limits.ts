@@ -1,30 +1,33 @@
-/** Every count, size and time that a shard accepts. Only `decide` looks at them: they may change between restarts. */
+/**
+ * Every limit on counts, sizes and times that a shard accepts. Only `decide` reads them: they may change between
+ * restarts.
+ */
 export type Limits = {
   readonly stagesMax: number;
   readonly needsMax: number;
   readonly tasksPerStageMax: number;
   readonly tasksMax: number;
   readonly jobsMax: number;
-  /** Of what the shard keeps in memory, estimated, unless it shares the memory of others: see memory.ts. */
+  /** Estimated memory of the shard's state, unless shards share one limit: see memory.ts. */
   readonly stateBytesMax: number;
-  /** Of one tenant, in all shards that share the memory; 0 for as much as is left for others. */
+  /** Memory of one tenant in all shards that share the limit; 0 for as much as is left for other tenants. */
   readonly tenantBytesMax: number;
-  /** Tasks of one tenant that may wait, unless `set-tenant` says otherwise; 0 for no limit. */
+  /** Queued tasks of one tenant, unless `set-tenant` says otherwise; 0 for no limit. */
   readonly queuedMax: number;
   readonly specBytesMax: number;
   readonly resultBytesMax: number;
   readonly publishBytesMax: number;
-  /** Results that wait to be published; with so many, no new work is taken in. */
+  /** Unpublished results; when there are this many, no new work is accepted. */
   readonly unpublishedMax: number;
-  /** How long after its job's end a result that could not be published is still tried. */
+  /** How long after its job's end the shard keeps trying to publish a result. */
   readonly publishMsMax: number;
   readonly nameLengthMax: number;
-  /** Of one result. They lie in memory and in the log, and travel in one message. */
+  /** Digests of one result. They are kept in memory and in the log, and sent in one message. */
   readonly digestsMax: number;
   readonly labelsMax: number;
-  /** Of all labels of one list together. */
+  /** All labels of one list together. */
   readonly labelsLengthMax: number;
-  /** Why something failed or is to stop, in words. */
+  /** Messages of failures and reasons of cancellations. */
   readonly messageLengthMax: number;
   readonly classesMax: number;
   readonly stepsMax: number;
@@ -39,26 +42,29 @@ export type Limits = {
   readonly durationMsMax: number;
   readonly jobDeadlineMsMax: number;
   readonly keyRetentionMs: number;
-  /** How many request keys stay in memory; the journal keeps all of them for their time. */
+  /** How many request keys stay in memory; the journal keeps all of them until they expire. */
   readonly keysInMemoryMax: number;
   readonly keyBytesInMemoryMax: number;
   readonly tenantsMax: number;
   readonly executorsMax: number;
-  /** So many are let in although memory is full. */
+  /** This many executors are accepted even when memory is full. */
   readonly executorsAlways: number;
-  /** How far past the head of a queue a preferred task is looked for. */
+  /** How far beyond the head of a queue to look for a preferred task. */
   readonly preferLookahead: number;
-  /** How many consecutive failures of the executor's own making drain it, and for how long. */
+  /** How many consecutive failures that point to an executor drain it, and for how long. */
   readonly executorFailuresMax: number;
   readonly executorDrainMs: number;
   readonly executorFadeMs: number;
-  /** What one tick does at most. */
+  /** How many due things one tick handles. */
   readonly tickStepsMax: number;
-  /** How much of what follows by itself one command or tick does at most; the next goes on. */
+  /** How many follow-up steps (settle.ts) one command or tick does; the next one continues. */
   readonly settleStepsMax: number;
-  /** A tick that comes later than this after the last one finds that the shard was asleep (K11). */
+  /** If this much time passed since the last tick, the shard was asleep (K11). */
   readonly sleepMs: number;
-  /** A straggler runs this many times the mean of its finished siblings, once this share of them is done. */
+  /**
+   * An attempt is a straggler when it has run this many times the mean of its finished siblings, once this share of
+   * them is done.
+   */
   readonly speculateFactor: number;
   readonly speculateShare: number;
   readonly retryAfterMs: number;

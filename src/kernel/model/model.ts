@@ -1,7 +1,7 @@
 /**
- * The words of the kernel: what a job, a stage, a task and a claim are, as others describe and see them.
- * The kernel knows nothing of any dialect: specs, plans' reasons, signals and results are opaque strings to it,
- * and bytes are named by digest only.
+ * The kernel's vocabulary: what a job, a stage, a task and a claim are, as callers describe and see them. The kernel
+ * knows no dialect: specs, plans' reasons, signals and results are opaque strings to it, and bytes are named by digest
+ * only.
  */
 import type { Digest } from "#base/digest.ts";
 
@@ -31,9 +31,9 @@ export type FailReason =
 
 /** What all tasks of one stage share. */
 export type TaskTemplate = {
-  /** Tells the executor which part of it runs the task. */
+  /** Selects the part of the executor that runs the task. */
   readonly kind: string;
-  /** Labels (`name=value`) that an executor must all offer. */
+  /** Labels (`name=value`). An executor must offer all of them. */
   readonly requires: readonly string[];
   /** How long a claim lasts without renewal. */
   readonly leaseMs: number;
@@ -49,7 +49,9 @@ export type TaskTemplate = {
   /** "outside" tasks change the world: never two attempts at once, and no grace after a lost lease. */
   readonly effects: "pure" | "outside";
   readonly speculate: boolean;
-  /** How long an executor that hears nothing may go on after its lease, hoping for the owner to come back. */
+  /**
+   * How long an executor without contact to the shard may go on after its lease ended, in case the owner comes back.
+   */
   readonly graceMs: number;
 };
 
@@ -57,13 +59,13 @@ export type TaskPlan = {
   /** Names the task within its stage, in every generation. */
   readonly key: string;
   readonly spec: string;
-  /** A hint such as a digest or a host: an executor that prefers it gets this task sooner than its neighbours. */
+  /** A hint such as a digest or a host: executors that prefer it get this task ahead of its neighbours. */
   readonly affinity?: string;
 };
 
 export type TaskSet = { readonly template: TaskTemplate; readonly tasks: readonly TaskPlan[] };
 
-/** How the tasks of a stage are to be found out when its needs have ended. */
+/** How the tasks of a stage are found out once its needs have ended. */
 export type PlanSpec = {
   readonly kind: string;
   /** Names the door and plan version that a planner must support, as labels. */
@@ -76,11 +78,11 @@ export type PlanSpec = {
 
 export type LockSpec = {
   readonly name: string;
-  /** How many may hold it at once. */
+  /** How many may hold the lock at once. */
   readonly limit: number;
-  /** How many may wait; one more displaces (cancels) the oldest that waits. */
+  /** How many may wait for it; one more displaces (cancels) the oldest that waits. */
   readonly queueMax: number;
-  /** Cancels the holders, so that the newcomer gets its turn sooner. */
+  /** Cancels the holders when a new request arrives. */
   readonly cancelInProgress: boolean;
 };
 
@@ -103,20 +105,20 @@ export type StageSpec = {
 };
 
 export type Result = {
-  /** What the door wants to remember of the outcome; opaque here. */
+  /** What the door stores about the outcome; opaque to the kernel. */
   readonly payload: string;
   readonly digests: readonly Digest[];
   /**
-   * What is to be made known outside once the result is committed: the shard's owner sees to it, and the job does not
-   * succeed before. Opaque here. In a result that is taken over from an earlier job it has no effect.
+   * What to publish once the result is committed. The shard's owner publishes it, and the job does not succeed before
+   * that. Opaque to the kernel. Ignored in a result that is reused from an earlier job.
    */
   readonly publish?: string;
 };
 
-/** The receiving node's word (never the executor's) that blobs are pinned in the store until a time (K3). */
+/** The receiving node's statement (never the executor's) that blobs are pinned in the store until a given time (K3). */
 export type Evidence = { readonly digests: readonly Digest[]; readonly pinnedForMs: number };
 
-/** A result of an earlier job that a re-run may take over where stage, key and spec are the same. */
+/** A result of an earlier job that a re-run may reuse where stage, key and spec are the same. */
 export type Reuse = {
   readonly stage: string;
   readonly key: string;
@@ -128,7 +130,7 @@ export type Plan =
   | { readonly kind: "tasks"; readonly set: TaskSet }
   | { readonly kind: "skip"; readonly reason: string }
   | { readonly kind: "fail"; readonly reason: string }
-  /** Be asked again after `forMs` at the latest, or when one of the signals comes. */
+  /** Call the planner again after `forMs` at the latest, or when one of the signals arrives. */
   | { readonly kind: "wait"; readonly forMs: number; readonly signals: readonly string[] };
 
 export type Signal = { readonly id: string; readonly name: string; readonly payload: string };
@@ -136,7 +138,7 @@ export type Signal = { readonly id: string; readonly name: string; readonly payl
 export type StepStatus = "started" | "succeeded" | "failed" | "skipped" | "progress";
 export type Step = { readonly step: number; readonly name: string; readonly status: StepStatus };
 
-/** What an executor is handed: all it needs to begin. */
+/** What an executor receives with a claim: everything it needs to start. */
 export type Grant = {
   readonly task: number;
   readonly token: number;
@@ -148,7 +150,7 @@ export type Grant = {
   readonly kind: string;
   readonly key: string;
   readonly spec: string;
-  /** True when the work is to say what the stage's tasks are: answer with record-plan, not commit. */
+  /** True for a planning task: answer with record-plan, not with commit. */
   readonly planning: boolean;
   readonly generation: number;
   /** Counts from 1. */
@@ -157,16 +159,18 @@ export type Grant = {
   readonly graceMs: number;
   readonly attemptMs: number;
   readonly effects: "pure" | "outside";
-  /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count. */
+  /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count them. */
   readonly outOfMemory?: number | undefined;
+  /** The trace that the job was submitted with; undefined: with none, or to an older shard. */
+  readonly trace?: string | undefined;
 };
 
-/** One claim as `renew` tells it back. */
+/** One claim as the answer to `renew` lists it. */
 export type HeldClaim = {
   readonly task: number;
   readonly token: number;
   readonly leaseMs: number;
   readonly started: boolean;
-  /** Stop now, then say `fail` with reason "cancelled". */
+  /** Stop now, then send `fail` with reason "cancelled". */
   readonly cancelling: boolean;
 };

@@ -5,8 +5,8 @@ import { Numbered } from "./numbered.ts";
 
 type Thing = { readonly no: number; readonly turn: number };
 
-describe("things by their numbers", () => {
-  test("are found, counted and listed as in a Map", () => {
+describe("Numbered", () => {
+  test("finds, counts and lists entries like a Map", () => {
     const no = fc.oneof(fc.nat(300), fc.constantFrom(2 ** 31, 2 ** 31 + 64, 2 ** 40, Number.MAX_SAFE_INTEGER));
     const move = fc.record({ no, what: fc.constantFrom("set", "set", "delete") });
     fc.assert(
@@ -29,7 +29,7 @@ describe("things by their numbers", () => {
     );
   });
 
-  test("a number that is none finds nothing", () => {
+  test("an invalid number finds nothing", () => {
     const things = new Numbered<Thing>();
     for (const no of [0, 1, 5, 64]) things.set(no, { no, turn: 0 });
     for (const wrong of [
@@ -52,7 +52,7 @@ describe("things by their numbers", () => {
     equal(things.size, 4);
   });
 
-  test("may change while they are listed", () => {
+  test("may change while it is iterated", () => {
     const things = new Numbered<Thing>();
     for (let no = 0; no < 130; no += 1) things.set(no, { no, turn: 0 });
     const seen: number[] = [];

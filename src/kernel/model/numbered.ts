@@ -1,7 +1,7 @@
 /**
- * Things by their numbers, which are given in order and never again: pages of neighbours instead of a table of hashes.
- * A `Map` of as many takes five times the memory, is made anew with all that is in it after every so many deletions,
- * and each time leaves a dead copy behind that keeps what it names from being collected with the young.
+ * A map from numbers that are assigned in order and never reused, stored in pages of neighbouring numbers. A `Map` of
+ * the same size takes five times the memory, is rebuilt as a whole after a number of deletions, and each rebuild leaves
+ * a dead copy whose references keep objects out of young-generation collection.
  */
 const pageSize = 64;
 
@@ -9,7 +9,7 @@ type Page<T> = { readonly first: number; count: number; readonly items: (T | und
 
 export class Numbered<T extends { readonly no: number }> {
   readonly #pages = new Map<number, Page<T>>();
-  /** The one looked at last: what belongs together has numbers close to each other. */
+  /** The page used last: related things have numbers close to each other. */
   #last: Page<T> | undefined;
   #size = 0;
 
@@ -17,7 +17,7 @@ export class Numbered<T extends { readonly no: number }> {
     return this.#size;
   }
 
-  /** Whoever asks may have made up the number, and it may be none at all. */
+  /** The number may come from a caller, and may not even be a number. */
   get(no: number): T | undefined {
     if (typeof no !== "number") return undefined;
     const item = this.#page(Math.floor(no / pageSize))?.items[no & (pageSize - 1)];
@@ -58,7 +58,7 @@ export class Numbered<T extends { readonly no: number }> {
     return true;
   }
 
-  /** In order; what comes or goes meanwhile is seen or left out, like with a `Map`. */
+  /** In order. Entries added or removed during the iteration may or may not be seen, as with a `Map`. */
   *values(): Generator<T, undefined> {
     for (const { items } of this.#pages.values()) for (const item of items) if (item !== undefined) yield item;
     return undefined;

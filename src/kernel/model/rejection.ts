@@ -1,4 +1,4 @@
-/** A refused command is a value. Each kind says what stood in the way, so that a caller can act on it. */
+/** A refused command is a value. Each kind says why the command was refused, so that a caller can act on it. */
 import type { TaskPhase } from "./model.ts";
 
 export type Rejection =
@@ -10,20 +10,20 @@ export type Rejection =
   | { readonly kind: "stage-unknown"; readonly job: number; readonly stage: number }
   | { readonly kind: "task-unknown"; readonly task: number }
   | { readonly kind: "job-ended"; readonly job: number; readonly phase: string }
-  /** The token is not that of a live attempt of this executor: whatever it did no longer counts. */
+  /** The token does not belong to a live attempt of this executor: its work no longer counts. */
   | { readonly kind: "token-stale"; readonly task: number; readonly offered: number; readonly current: number }
   | { readonly kind: "task-phase"; readonly task: number; readonly phase: TaskPhase; readonly wanted: string }
   | { readonly kind: "key-reused"; readonly key: string; readonly job: number }
-  /** Asked only to join, and no live job of the tenant and door has this merge key. */
+  /** A submission that only joins, and no live job of the tenant and door has this merge key. */
   | { readonly kind: "nothing-to-join"; readonly mergeKey: string }
   | { readonly kind: "evidence-missing"; readonly digest: string }
   | { readonly kind: "evidence-expired"; readonly pinnedForMs: number }
   | { readonly kind: "generation-stale"; readonly task: number; readonly offered: number; readonly current: number }
   | { readonly kind: "executor-drained"; readonly executor: string; readonly reason: string }
   | { readonly kind: "queue-full"; readonly tenant: string; readonly queuedMax: number; readonly retryAfterMs: number }
-  /** The shard has no room for more work: memory, or history too far behind. */
+  /** The shard cannot accept more work: memory is full, or history is too far behind. */
   | { readonly kind: "shard-full"; readonly what: string; readonly retryAfterMs: number }
-  /** The command made `decide` throw (K12); the state is as it was before. */
+  /** The command made `decide` throw (K12); the state is unchanged. */
   | { readonly kind: "broken"; readonly why: string };
 
 export type RejectionKind = Rejection["kind"];

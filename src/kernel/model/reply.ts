@@ -1,4 +1,4 @@
-/** What each command is answered with when it is not refused. */
+/** The reply to each command that is not refused. */
 import type { CommandKind } from "./command.ts";
 import type { Grant, HeldClaim, JobPhase, Plan } from "./model.ts";
 
@@ -11,9 +11,11 @@ export type Replies = {
   start: { readonly leaseMs: number };
   renew: { readonly held: readonly HeldClaim[]; readonly lost: readonly { task: number; token: number }[] };
   report: { readonly steps: number };
-  /** Not committed, though not refused: the task was being cancelled, and this ended its claim. */
+  /**
+   * `committed` is false, without a refusal, when the task was being cancelled: the commit then only ended the claim.
+   */
   commit: { readonly committed: boolean; readonly generation: number };
-  /** The plan that counts: the first one recorded for the generation, perhaps another planner's. */
+  /** The plan that counts: the first one recorded for the generation, perhaps by another planner. */
   "record-plan": { readonly recorded: boolean; readonly plan: Plan["kind"] };
   fail: { readonly retryInMs: number | undefined };
   release: { readonly released: boolean };
@@ -21,10 +23,10 @@ export type Replies = {
   drain: { readonly draining: boolean };
   resume: { readonly resumed: boolean };
   "set-tenant": { readonly changed: boolean };
-  /** `slice` names it, for `holds`. A shard of an older version does not name it. */
+  /** `slice` is the number that `holds` refers to. An older shard leaves it out. */
   "lend-quota": { readonly slots: number; readonly forMs: number; readonly slice?: number | undefined };
   "take-quota": { readonly slots: number };
-  /** False when nothing of the kind was waiting: it has been said before, or the result was invalidated. */
+  /** False when there was nothing to publish: the command is a repeat, or the result was invalidated. */
   published: { readonly published: boolean };
   forget: { readonly forgotten: number };
   "take-over": { readonly claims: number };

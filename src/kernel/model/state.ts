@@ -1,4 +1,4 @@
-/** One shard's memory: the things themselves, and indices that can be rebuilt from them. Changed by `apply` only. */
+/** One shard's memory: the things themselves, and indices that can be rebuilt from them. Only `apply` changes it. */
 import { missing } from "#base/assert.ts";
 import { Agenda } from "#kernel/ready/agenda.ts";
 import { Executor, Tenant } from "./entities.ts";
@@ -31,36 +31,36 @@ export class State {
   readonly tasks = new Numbered<Task>();
   readonly tenants = new Map<string, Tenant>();
   readonly executors = new Map<string, Executor>();
-  /** Request keys, oldest first: they are all kept equally long. */
+  /** Request keys, oldest first: all are kept equally long. */
   readonly keys = new Map<string, KeyBinding>();
-  /** Keys that memory let go of before their time; the journal still has them. */
+  /** Until when the journal may hold keys that memory dropped before they expired. */
   keysElsewhereUntilMs = 0;
   readonly merges = new Map<string, Job>();
   readonly locks: Locks = createLocks();
-  /** Every job's results that are not published yet, by task: a task has one at most, of its newest generation. */
+  /** Unpublished results of all jobs, by task: each task has at most one, of its newest generation. */
   readonly outbox = new Map<number, Publication>();
   readonly ready = new ReadyIndex();
   readonly agenda = new Agenda<Due>();
   /** Stages and jobs whose next step may be due, in order; emptied by `settle`. */
   readonly unsettled = new Todo<Stage | Job>();
-  /** Follow-ups that threw (K12), newest last: shown to people, never in anyone's way. */
+  /** Exceptions thrown by follow-up steps (K12), newest last. Shown to operators; they block nothing. */
   readonly faults: string[] = [];
   liveJobs = 0;
   claims = 0;
-  /** What all of it weighs in memory, estimated; of that, the request keys. */
+  /** Estimated memory of everything, and the request keys' part of it. */
   bytes = 0;
   keyBytes = 0;
-  /** What it may weigh: by itself, or together with other shards. */
+  /** The memory limit: the shard's own, or one shared with other shards. */
   memory: Memory;
-  /** The claim that the last event ended, for whoever writes history. */
+  /** The claim that the last event ended; history reads it. */
   endedClaim: Claim | undefined;
-  /** Claims that the last event took the say from, though it was about something else. */
+  /** Claims that the last event made void as a side effect. */
   superseded: Claim[] = [];
   capture: Capture | undefined;
   captures = 0;
   readonly templates = new Map<string, TaskTemplate>();
   readonly shapes = new Map<string, StageShape>();
-  /** The ones used last: most jobs look like the one before. */
+  /** The most recently used ones: most jobs look like the one before. */
   lastTemplate: TaskTemplate | undefined;
   lastShape: StageShape | undefined;
   #nextOrdinal = 0;
@@ -71,7 +71,7 @@ export class State {
     this.memory = new Memory(limits.stateBytesMax);
   }
 
-  /** From here on the shard's limit is that of all who share this memory. */
+  /** From now on the shard uses the limit that all shards with this memory share. */
   shareMemory(memory: Memory): void {
     const before = this.memory;
     before.bytes -= this.bytes;
@@ -85,7 +85,7 @@ export class State {
     }
   }
 
-  /** The job weighs so much more, or less. */
+  /** Adds to the job's memory estimate; negative to subtract. */
   grow(job: Job, bytes: number): void {
     job.bytes += bytes;
     job.tenant.bytes += bytes;
@@ -93,7 +93,7 @@ export class State {
     this.weigh(bytes);
   }
 
-  /** Something that is no job's weighs so much more, or less. */
+  /** Adds to the estimate of things that belong to no job; negative to subtract. */
   weigh(bytes: number): void {
     this.bytes += bytes;
     this.memory.bytes += bytes;
@@ -104,19 +104,19 @@ export class State {
     this.weigh(bytes);
   }
 
-  /** After a change of what the shard knows of it. */
+  /** Updates the estimate after a change to the executor. */
   weighExecutor(executor: Executor): void {
     const bytes = bytesOfExecutor(executor);
     this.weigh(bytes - executor.bytes);
     executor.bytes = bytes;
   }
 
-  /** Requirement classes that got ready work; whoever holds waiting executors clears it. */
+  /** Requirement classes that got ready work. The host that holds waiting executors clears it. */
   get woken(): Set<ReadyClass> {
     return this.ready.woken;
   }
 
-  /** Entries of any index looked at so far. */
+  /** How many index entries were looked at so far. */
   get touched(): number {
     return this.ready.touched;
   }
@@ -143,7 +143,7 @@ export class State {
     return tenant;
   }
 
-  /** Its last job has gone. One of whom nothing was set is forgotten, and known again with its next job. */
+  /** The tenant's last job is gone. A tenant without settings is forgotten, and created again with its next job. */
   mayForget(tenant: Tenant): void {
     const { name, jobs, weight, runningMax, queuedMax, lent, slice, agendaAt, queues } = tenant;
     const isIdle = jobs === 0 && queues.size === 0 && agendaAt === -1;

@@ -1,6 +1,6 @@
 /**
  * A long text (a spec, a signal's payload) is kept in the store, and the shard keeps a reference to it. Only a host
- * makes references: a caller's text that looks like one is refused, or it could name what is another tenant's.
+ * makes references. A caller's text that looks like one is refused: it could name another tenant's blob.
  */
 import { digestSizeBytes, isDigest, type Digest } from "#base/digest.ts";
 import type { Submit } from "./command.ts";
@@ -13,17 +13,17 @@ export const referenceTo = (digest: Digest): string => `${prefix}${digest}`;
 
 export const isReference = (text: string): boolean => text.startsWith(prefix);
 
-/** Undefined for a text that is no reference. */
+/** Undefined if the text is not a reference. */
 export function digestReferredTo(text: string): Digest | undefined {
   if (!isReference(text)) return undefined;
   const digest = text.slice(prefix.length);
   return isDigest(digest) ? digest : undefined;
 }
 
-/** Kept bytes are on disk, but pinned there, and read whenever the text is asked for: they are not for nothing. */
+/** Referenced bytes are on disk, but they are pinned and read whenever the text is needed: count this share of them. */
 const keptShare = 1 / 16;
 
-/** What a reference weighs besides itself. */
+/** The memory that a reference counts for, besides its own text. */
 export function bytesOfKept(text: string): number {
   const digest = digestReferredTo(text);
   return digest === undefined ? 0 : Math.ceil(digestSizeBytes(digest) * keptShare);
@@ -32,7 +32,7 @@ export function bytesOfKept(text: string): number {
 const looksLikeOne = (path: string): Rejection => ({
   kind: "invalid",
   path,
-  why: `must not begin with ${prefix}: such texts are the node's own`,
+  why: `must not begin with ${prefix}: only the node makes such texts`,
 });
 
 export function wrongReferences(submit: Submit): Rejection | undefined {

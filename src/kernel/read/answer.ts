@@ -14,7 +14,7 @@ export type Answered =
 
 const tasksShown = 100;
 const listMax = 1_000;
-/** Looked at one by one in a list. */
+/** How many numbers a list tries one by one. */
 const numbersMax = 4_000;
 
 export function answer(state: State, query: Query, nowMs: number): Answered {
@@ -120,8 +120,8 @@ function taskView(task: Task, nowMs: number): TaskView {
 }
 
 /**
- * Newest first: from number to number as long as they are close, since most pages are of what came last; then by going
- * through all jobs once, since an old one may stand a million numbers below the others.
+ * Newest first. Tries number by number as long as jobs are close together, since most pages show the newest jobs; then
+ * scans all jobs once, since an old job may be a million numbers below the others.
  */
 function listJobs(state: State, query: Extract<Query, { kind: "jobs" }>): JobLine[] {
   const limit = clamp(query.limit, listMax);

@@ -5,7 +5,7 @@ import { historyOf, noRows, type Rows } from "./history.ts";
 import { createState } from "#kernel/model/state.ts";
 import { specify, Transcript } from "#kernel/testing/transcript.ts";
 
-/** The rows that a story leaves behind. */
+/** The history rows that a transcript leaves behind. */
 function rowsOf(story: string): Rows {
   const t = new Transcript();
   for (const line of story.trim().split("\n")) t.say(line.trim());
@@ -19,7 +19,7 @@ function rowsOf(story: string): Rows {
 }
 
 describe("a job that has ended", () => {
-  test("is kept while an executor may be at something of it", () => {
+  test("is kept while an executor may still be running something of it", () => {
     specify(`
       submit j : a[x];attempt=5s -> job 1 new; x READY, a j RUNNING
       reserve ada start          -> x#1; x RUNNING
@@ -72,7 +72,7 @@ describe("history", () => {
     );
   });
 
-  test("has the tasks that went with their stage, and those that were never run", () => {
+  test("has the tasks that ended with their stage, and those that never ran", () => {
     const rows = rowsOf(`
       submit i reuse=a.x pinned=x : a[x] b[?]<a c[z]<b
       reserve ada
@@ -92,7 +92,7 @@ describe("history", () => {
     equal(rows.attempts.map(({ outcome, reason }) => `${outcome} ${reason}`).join(), "planned plan-closed");
   });
 
-  test("tells of the attempt that lost to a second one, and of those that a new generation cut off", () => {
+  test("has the attempt that lost to a second one, and those that a new generation cut off", () => {
     const outcomes = (story: string): unknown[] =>
       rowsOf(story).attempts.map(({ task, token, outcome }) => [task, token, outcome]);
     const lagging = `

@@ -1,13 +1,13 @@
 /**
- * The rows that people will look through when the work has left memory. Taken from the state right after an event
- * was applied; written behind the log, and never read by a decision.
+ * The rows that people look through when the work has left memory. Taken from the state right after an event was
+ * applied; written after the log, and never read by a decision.
  */
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import type { Claim, Job, Stage, Task } from "#kernel/model/entities.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { State } from "#kernel/model/state.ts";
 
-/** Where rows are collected; filled in place because it is called for every event. */
+/** Collects rows; filled in place because it is called for every event. */
 export type Rows = {
   readonly jobs: JobRow[];
   readonly stages: StageRow[];
@@ -58,7 +58,7 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
     case "stage-ended": {
       const stage = state.stage(event.job, event.stage);
       rows.stages.push(stageRow(state, stage, event.at));
-      // Tasks that were cancelled in one go, with their stage or their job, have no event of their own.
+      // Tasks cancelled together with their stage or job have no event of their own.
       if (stage.done + stage.failed < stage.tasks.length)
         for (const task of stage.tasks) if (task.phase === "CANCELLED") rows.tasks.push(taskRow(state, task, event.at));
       return;
@@ -70,7 +70,7 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
   }
 }
 
-/** Attempts that were at something which has been done, or is to be done otherwise. */
+/** Attempts whose work was done by another attempt, or is to be done differently. */
 function supersededRows(state: State, atMs: number, rows: Rows): void {
   for (const claim of state.superseded) rows.attempts.push(attemptRow(state, claim, "superseded", "", atMs));
 }

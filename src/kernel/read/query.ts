@@ -1,4 +1,6 @@
-/** What may be asked of a shard without changing it, and the answers. `answer` in kernel/read/answer.ts is pure. */
+/**
+ * The queries that a shard answers, and the answers. They change nothing; `answer` in kernel/read/answer.ts is pure.
+ */
 import type { FailReason, JobPhase, Result, Signal, StagePhase, Step, TaskPhase } from "#kernel/model/model.ts";
 
 export type Query =
@@ -8,11 +10,11 @@ export type Query =
       readonly tenant?: string;
       readonly door?: string;
       readonly limit: number;
-      /** Jobs with a smaller number only: the last of the page before. */
+      /** Only jobs with a smaller number: the last one of the previous page. */
       readonly before?: number;
     }
   | { readonly kind: "task"; readonly task: number; readonly tenant?: string }
-  /** Why a job's work is not running: answered from state alone. Of all of it, or of the stage or the task named. */
+  /** Why a job's work is not running, answered from the state alone: for the whole job, or for one stage or task. */
   | ({ readonly kind: "why"; readonly job: number; readonly tenant?: string } & WhyOf)
   /** A planner's inputs: the spec, how the needs ended with their results, and the signals. Paged by task. */
   | {
@@ -23,11 +25,11 @@ export type Query =
       readonly from?: { readonly stage: number; readonly index: number };
       readonly limit: number;
     }
-  /** With a tenant: those that serve it. */
+  /** With a tenant: only the executors that serve it. */
   | { readonly kind: "executors"; readonly tenant?: string }
   | { readonly kind: "stats" };
 
-/** Few lines are answered: whoever wants to know of one task of many names it. */
+/** The answer has few lines: to ask about one of many tasks, name it. */
 export type WhyOf = { readonly stage?: number; readonly task?: number };
 
 export type ClaimView = {
@@ -81,7 +83,7 @@ export type JobView = {
   readonly endedAtMs: number | undefined;
   readonly subscribers: number;
   readonly stages: readonly StageView[];
-  /** The first of them; `task` answers for any one. */
+  /** The first tasks of the stage; the query `task` answers for any single one. */
   readonly tasks: readonly TaskView[];
 };
 
@@ -107,12 +109,12 @@ export type WhyReason =
   | { readonly kind: "back-off"; readonly forMs: number; readonly lastFailure: string }
   | { readonly kind: "parallel-max"; readonly limit: number }
   | { readonly kind: "quota"; readonly running: number; readonly runningMax: number }
-  /** No executor that the shard knows can run it; the nearest lacks these labels. */
+  /** No executor known to the shard can run it; the closest one lacks these labels. */
   | { readonly kind: "no-executor"; readonly nearest: string | undefined; readonly missing: readonly string[] }
   | { readonly kind: "drained"; readonly executors: readonly string[] }
-  /** All of the job is done; so many results of it are being made known outside, the oldest since then. */
+  /** All work of the job is done; this many of its results are still being published, the oldest since this time. */
   | { readonly kind: "publishing"; readonly results: number; readonly forMs: number }
-  /** Executors could, and are busy with others: so many tasks of the tenant are ahead. */
+  /** Suitable executors are busy; this many tasks of the tenant are ahead. */
   | { readonly kind: "queued"; readonly position: number; readonly executors: number; readonly tenantsAhead: number };
 
 export type Why = {
@@ -141,7 +143,7 @@ export type PlanInputs = {
     readonly phase: TaskPhase;
     readonly result: Result | undefined;
   }[];
-  /** Where to go on when not all results fitted. */
+  /** Where to continue when not all results fitted. */
   readonly next: { readonly stage: number; readonly index: number } | undefined;
 };
 
@@ -167,7 +169,7 @@ export type Stats = {
   readonly executors: number;
   readonly stateBytes: number;
   readonly nowMs: number;
-  /** The sum of the weights of tenants with ready work, for executors that choose which shard to visit. */
+  /** The sum of the weights of tenants with ready work; executors choose by it which shard to visit. */
   readonly readyWeight: number;
 };
 

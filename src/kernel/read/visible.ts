@@ -1,7 +1,8 @@
 /**
  * Every lookup of a job or a task that a caller names by its number.
  *
- * VT1 A caller that is narrowed to a tenant gets undefined for another tenant's work, as for work that does not exist.
+ * VT1 A caller that is narrowed to a tenant gets undefined for another tenant's work, exactly as for work that does not
+ * exist.
  */
 import type { OfTenant } from "#kernel/model/command.ts";
 import type { Job, Task } from "#kernel/model/entities.ts";

@@ -5,7 +5,7 @@ import { specify, Transcript } from "#kernel/testing/transcript.ts";
 
 const seen = new Set<string>();
 
-/** A transcript whose last answer gives the reason. */
+/** A transcript whose last answer has this reason. */
 function because(kind: WhyReason["kind"], text: string): void {
   const t = specify(text);
   const job = t.state.nextJob - 1;
@@ -18,7 +18,7 @@ function because(kind: WhyReason["kind"], text: string): void {
 }
 
 describe("why is this not running?", () => {
-  test("it runs, or it is over", () => {
+  test("running, or ended", () => {
     because(
       "running",
       `
@@ -49,7 +49,7 @@ describe("why is this not running?", () => {
     );
   });
 
-  test("another holds its lock, and others are before it", () => {
+  test("another job holds its lock, and others wait before it", () => {
     because(
       "lock",
       `
@@ -80,7 +80,7 @@ describe("why is this not running?", () => {
     );
   });
 
-  test("it failed and is tried again later", () => {
+  test("it failed and is retried later", () => {
     because(
       "back-off",
       `
@@ -92,7 +92,7 @@ describe("why is this not running?", () => {
     );
   });
 
-  test("its stage runs so many at once", () => {
+  test("its stage's parallelMax is reached", () => {
     because(
       "parallel-max",
       `
@@ -103,7 +103,7 @@ describe("why is this not running?", () => {
     );
   });
 
-  test("its tenant has no slot left", () => {
+  test("its tenant has no free slot", () => {
     because(
       "quota",
       `
@@ -115,7 +115,7 @@ describe("why is this not running?", () => {
     );
   });
 
-  test("nobody can run it, and the nearest lacks these labels", () => {
+  test("no executor can run it, and the closest one lacks these labels", () => {
     because(
       "no-executor",
       `
@@ -130,7 +130,7 @@ describe("why is this not running?", () => {
     );
   });
 
-  test("those who could are drained", () => {
+  test("the executors that could run it are drained", () => {
     because(
       "drained",
       `
@@ -142,7 +142,7 @@ describe("why is this not running?", () => {
     );
   });
 
-  test("others are before it", () => {
+  test("other tasks are before it", () => {
     because(
       "queued",
       `
@@ -155,7 +155,7 @@ describe("why is this not running?", () => {
     );
   });
 
-  test("all is done, but not everyone knows", () => {
+  test("all work is done, but results are still being published", () => {
     because(
       "publishing",
       `
@@ -192,7 +192,7 @@ describe("why is this not running?", () => {
     deepEqual(t.ask({ kind: "why", job: 1, tenant: "other" }), { kind: "job-unknown", job: 1 });
   });
 
-  test("one task, or one stage, of a wide job is told wherever it stands", () => {
+  test("one task or one stage of a wide job is explained wherever it is in the job", () => {
     const t = new Transcript();
     t.say("submit i : a[x]");
     t.say("submit j : a[x*500] b[y]<a c[z]<b");

@@ -1,4 +1,4 @@
-/** "Why is this not running?", answered from the state: what stands in the way, and how far away it is. */
+/** "Why is this not running?", answered from the state: what it waits for, and how far away that is. */
 import type { OfTenant } from "#kernel/model/command.ts";
 import type { Job, Stage, Task } from "#kernel/model/entities.ts";
 import { isOver, lockKey, lockSpecOf } from "#kernel/ready/locks.ts";
@@ -11,7 +11,7 @@ import type { State } from "#kernel/model/state.ts";
 const linesMax = 20;
 const lookMax = 100_000;
 
-/** `of.tenant` is who asks, where it is of one tenant: it is told of no other tenant's executors. */
+/** `of.tenant` is the caller's tenant, if it has one: the answer names no executors of other tenants. */
 export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenant = {}): Why[] {
   const lines: Why[] = [];
   for (const stage of stagesIn(state, job, of)) {
@@ -33,7 +33,7 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenan
       if (!isTaskOver(task.phase)) line(task, whyTask(state, task, nowMs, of));
     }
   }
-  // What is left to say is of the job as a whole.
+  // The remaining reasons concern the job as a whole.
   if (of.stage !== undefined || of.task !== undefined) return lines;
   const { name: key, phase } = job;
   if (lines.length === 0 && isJobOver(job))
@@ -128,7 +128,7 @@ function whoFits(
   return { able, drained, nearest, missing };
 }
 
-/** How many of the tenant's tasks of the class go first. */
+/** How many of the tenant's tasks of the class are ahead. */
 function positionOf(task: Task, list: NonNullable<Task["list"]>): number {
   let ahead = 0;
   for (const other of list.queue.lists) if (other.priority > list.priority) ahead += other.size;

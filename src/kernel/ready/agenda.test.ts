@@ -12,7 +12,7 @@ const all = (agenda: Agenda<Item>, nowMs: number): Item[] => {
 };
 
 describe("the agenda", () => {
-  test("brings up what is due, earliest first, each once", () => {
+  test("returns what is due, earliest first, each once", () => {
     const agenda = new Agenda<Item>();
     const item = (name: number): Item => ({ name, dueAtMs: name, agendaAt: -1, agendaSlot: 0 });
     for (const at of [900, 300, 600]) agenda.file(item(at), at, 0);
@@ -43,13 +43,13 @@ describe("the agenda", () => {
     equal(agenda.take(1e9), undefined);
   });
 
-  test("what was due before anything was ever filed comes up at once", () => {
+  test("things that were due before anything was filed are returned at once", () => {
     const agenda = new Agenda<Item>();
     agenda.file({ name: 1, dueAtMs: 5, agendaAt: -1, agendaSlot: 0 }, 5, 1_000_000);
     equal(agenda.take(1_000_000)?.name, 1);
   });
 
-  test("nothing comes up too late: by its time and the fine grain it has been looked at", () => {
+  test("nothing is returned too late: at most one fine bucket after its time", () => {
     const moves = fc.array(
       fc.record({
         do: fc.constantFrom("file", "file", "file", "drop", "pass"),
@@ -74,14 +74,14 @@ describe("the agenda", () => {
             agenda.drop(item);
             item.dueAtMs = -1;
           } else if (move === "file") {
-            // Its promise is the earliest time that it was ever filed for.
+            // The agenda must return it by the earliest time that it was ever filed for.
             item.dueAtMs = item.dueAtMs === -1 ? nowMs + ms : Math.min(item.dueAtMs, nowMs + ms);
             agenda.file(item, nowMs + ms, nowMs);
           } else {
             nowMs += ms;
             for (const one of all(agenda, nowMs)) {
               ok(one.dueAtMs !== -1, "what was dropped does not come up");
-              // Looked at too early it is filed again, as whoever looks does.
+              // Returned too early, it is filed again, as every user of the agenda does.
               if (one.dueAtMs > nowMs) agenda.file(one, one.dueAtMs, nowMs);
               else one.dueAtMs = -1;
             }

@@ -1,43 +1,47 @@
 /**
  * When to look at what again: a time-bucketed index, scanned incrementally. It only says where to look; whether
- * something is really due is decided from the item itself, so an item may be looked at too early (a claim that was
- * renewed stays in its old bucket until that comes up) and never too late.
+ * something is really due is decided from the item itself. So an item may be looked at too early (a renewed claim stays
+ * in its old bucket until that comes up), but never too late.
  */
 import { Heap, type HeapNode } from "./heap.ts";
 
 /**
- * Anything that can come due. `agendaAt` is the bucket that it lies in, -1 when it lies in none. Buckets are numbered
- * rather than timed: a small number lies in the thing itself, an instant would cost it a number of its own on the heap.
+ * Anything that can come due. `agendaAt` is the number of its bucket, -1 when it is in none. A bucket number rather
+ * than a time, because V8 stores small integers inline and would allocate a heap number for each instant.
  */
 export type AgendaItem = {
   agendaAt: number;
-  /** Its place in the bucket. */
+  /** Its index in the bucket. */
   agendaSlot: number;
 };
 
-/** Lists rather than sets: whatever is filed is dropped again soon, and a set would be made anew over and over. */
+/**
+ * Arrays rather than sets: most items are removed soon after they were filed, and a set would be rebuilt over and over.
+ */
 type Bucket<T> = HeapNode & {
   readonly number: number;
   readonly items: (T | undefined)[];
-  /** The first that was not taken yet. */
+  /** Index of the first item not taken yet. */
   head: number;
 };
 
 const fineMs = 100;
-/** What is further away than this is filed coarsely, or months of deadlines would mean millions of buckets. */
+/**
+ * Items further away than this go into coarse buckets; otherwise months of deadlines would mean millions of buckets.
+ */
 const farMs = 60_000;
 const coarseMs = 20_000;
 
 export class Agenda<T extends AgendaItem> {
-  /** The time of bucket 0: when the first thing was filed. */
+  /** The time of bucket 0: when the first item was filed. */
   #firstMs: number | undefined;
   readonly #buckets = new Map<number, Bucket<T>>();
   readonly #order = new Heap<Bucket<T>>((a, b) => a.number < b.number);
 
-  /** Files the item so that it is looked at by `dueAtMs`; one already filed earlier stays where it is. */
+  /** Files the item so that it is returned by `dueAtMs`; an item that is already filed earlier stays where it is. */
   file(item: T, dueAtMs: number, nowMs: number): void {
     const grain = dueAtMs - nowMs > farMs ? coarseMs : fineMs;
-    // A coarse bucket comes up early, a fine one on time: its end is never before the item's due time.
+    // A coarse bucket is returned early and a fine one on time: its end is never before the item's due time.
     const atMs = grain === coarseMs ? Math.floor(dueAtMs / coarseMs) * coarseMs : Math.ceil(dueAtMs / fineMs) * fineMs;
     if (this.#firstMs === undefined) this.#firstMs = Math.floor(nowMs / fineMs) * fineMs;
     const number = Math.max(0, (atMs - this.#firstMs) / fineMs);
@@ -61,12 +65,12 @@ export class Agenda<T extends AgendaItem> {
     item.agendaAt = -1;
     const last = items?.pop();
     if (!items || !last || last === item) return;
-    // The last one takes its place.
+    // Fill the gap with the last item.
     items[item.agendaSlot] = last;
     last.agendaSlot = item.agendaSlot;
   }
 
-  /** The next item to look at, taken out; undefined when nothing comes up until `nowMs`. */
+  /** Removes and returns the next item to look at; undefined when none is due by `nowMs`. */
   take(nowMs: number): T | undefined {
     for (;;) {
       const bucket = this.#order.top();
@@ -83,7 +87,7 @@ export class Agenda<T extends AgendaItem> {
     }
   }
 
-  /** When there will be something to look at; Infinity when nothing is filed. */
+  /** When the next item comes up; Infinity when nothing is filed. */
   nextAtMs(): number {
     for (;;) {
       const bucket = this.#order.top();

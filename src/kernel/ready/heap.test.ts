@@ -14,7 +14,7 @@ const drain = (heap: Heap<Item>): number[] => {
   return values;
 };
 
-test("a heap gives back what it was given, least first, whatever was removed or sunk on the way", () => {
+test("a heap returns its items in order, whatever was removed or sunk in between", () => {
   const moves = fc.array(
     fc.record({ do: fc.constantFrom("push", "push", "remove", "sink"), value: fc.nat(50), at: fc.nat(1_000) }),
     { maxLength: 200 },

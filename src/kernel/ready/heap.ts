@@ -1,4 +1,4 @@
-/** A binary heap whose elements know their place, so that any of them can be moved or taken out in log n. */
+/** A binary heap whose elements know their index, so that any of them can be moved or removed in log n steps. */
 export type HeapNode = { heapAt: number };
 
 export class Heap<T extends HeapNode> {
@@ -34,12 +34,12 @@ export class Heap<T extends HeapNode> {
     item.heapAt = -1;
   }
 
-  /** To be called when the item has become earlier than it was. */
+  /** Call when the item has become smaller than it was. */
   rise(item: T): void {
     this.#up(item);
   }
 
-  /** To be called when the item has become later than it was. */
+  /** Call when the item has become larger than it was. */
   sink(item: T): void {
     this.#down(item);
   }

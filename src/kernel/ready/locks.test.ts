@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { specify } from "#kernel/testing/transcript.ts";
 
 describe("locks of jobs", () => {
-  test("one holds, the next waits, and gets its turn when the holder has ended", () => {
+  test("one job holds the lock, the next waits until the holder has ended", () => {
     specify(`
       submit i lock=l : a[x] -> job 1 new; x READY, a i RUNNING
       submit j lock=l : a[y] -> job 2 new; y HELD, a BLOCKED, j WAITING
@@ -12,7 +12,7 @@ describe("locks of jobs", () => {
     `);
   });
 
-  test("locks of other tenants are other locks, and so are other names", () => {
+  test("locks of other tenants and locks with other names are independent", () => {
     specify(`
       submit i lock=l : a[x]              -> job 1 new; x READY, a i RUNNING
       submit j lock=l tenant=other : a[y] -> job 2 new; y READY, a j RUNNING
@@ -29,7 +29,7 @@ describe("locks of jobs", () => {
     `);
   });
 
-  test("one more than may wait displaces the oldest that waits", () => {
+  test("a request beyond queueMax displaces the oldest that waits", () => {
     specify(`
       submit h lock=l:1:1 : a[x] -> job 1 new; x READY, a h RUNNING
       submit i lock=l:1:1 : a[y] -> job 2 new; y HELD, a BLOCKED, i WAITING
@@ -38,7 +38,7 @@ describe("locks of jobs", () => {
     `);
   });
 
-  test("with room for more the order is that of arrival", () => {
+  test("with a larger queueMax the order is that of arrival", () => {
     specify(`
       submit h lock=l:1:5 : a[x] -> job 1 new; x READY, a h RUNNING
       submit i lock=l:1:5 : a[y] -> job 2 new; y HELD, a BLOCKED, i WAITING
@@ -48,7 +48,7 @@ describe("locks of jobs", () => {
     `);
   });
 
-  test("cancelInProgress stops the holder, and the newcomer waits until its every claim has ended", () => {
+  test("cancelInProgress stops the holder, and the next job waits until all of the holder's claims have ended", () => {
     specify(`
       submit i lock=l:1:1:cancel : a[x,y] -> job 1 new; x y READY, a i RUNNING
       reserve ada start                   -> x#1; x RUNNING
@@ -60,7 +60,7 @@ describe("locks of jobs", () => {
     `);
   });
 
-  test("or expired", () => {
+  test("or until they have expired", () => {
     specify(`
       submit i lock=l:1:1:cancel : a[x] -> job 1 new; x READY, a i RUNNING
       reserve ada start                 -> x#1; x RUNNING
@@ -69,7 +69,7 @@ describe("locks of jobs", () => {
     `);
   });
 
-  test("a claim that lost its say (timed out) holds the lock until its executor says it is gone", () => {
+  test("a void claim (timed out) keeps the lock until its executor confirms that it has stopped", () => {
     specify(`
       submit i lock=l : a[x];attempt=5s;tries=1 -> job 1 new; x READY, a i RUNNING
       submit j lock=l : a[z]                    -> job 2 new; z HELD, a BLOCKED, j WAITING
@@ -82,7 +82,7 @@ describe("locks of jobs", () => {
     `);
   });
 
-  test("or until its lease has run out, which renewing it no more makes sure of (K9)", () => {
+  test("or until its lease has expired, because a void claim is not renewed (K9)", () => {
     const t = specify(`
       submit i lock=l : a[x];attempt=5s;tries=1 -> job 1 new; x READY, a i RUNNING
       submit j lock=l : a[z] b[w]               -> job 2 new; z w HELD, a b BLOCKED, j WAITING
@@ -94,7 +94,7 @@ describe("locks of jobs", () => {
     equal(t.state.executor("ada").claims.size, 0);
   });
 
-  test("an executor that names a claim without a say for ever does not hold the lock for ever (K9)", () => {
+  test("an executor that names a void claim for ever does not hold the lock for ever (K9)", () => {
     specify(`
       submit i lock=l : a[x];attempt=5s;tries=1 -> job 1 new; x READY, a i RUNNING
       submit j lock=l : a[z]                    -> job 2 new; z HELD, a BLOCKED, j WAITING
@@ -108,7 +108,7 @@ describe("locks of jobs", () => {
     `);
   });
 
-  test("the loser of two attempts holds the lock until it is gone", () => {
+  test("the losing attempt of two holds the lock until it has stopped", () => {
     specify(`
       submit i lock=l : a[x,y];speculate -> job 1 new; x y READY, a i RUNNING
       submit j lock=l : b[z]             -> job 2 new; z HELD, b BLOCKED, j WAITING
@@ -127,7 +127,7 @@ describe("locks of jobs", () => {
 });
 
 describe("locks of stages", () => {
-  test("a stage waits for its lock when its needs have ended, and not before", () => {
+  test("a stage asks for its lock when its needs have ended, and not before", () => {
     specify(`
       submit i : a[x] b[y]<a;lock=l -> job 1 new; x READY, y HELD, a RUNNING, b BLOCKED, i RUNNING
       submit j : c[z];lock=l        -> job 2 new; z READY, c j RUNNING
@@ -137,7 +137,7 @@ describe("locks of stages", () => {
     `);
   });
 
-  test("a stage displaced or cancelled in progress is CANCELLED, and its job with it", () => {
+  test("a stage that is displaced or cancelled in progress is CANCELLED, and its job with it", () => {
     specify(`
       submit h : a[x] b[v];lock=l:1:1:cancel -> job 1 new; x v READY, a b h RUNNING
       submit i : a[y] b[w];lock=l:1:1:cancel -> job 2 new; v b CANCELLED, y w READY, a b i RUNNING
@@ -149,7 +149,7 @@ describe("locks of stages", () => {
     `);
   });
 
-  test("a stage that is skipped or cancelled while it waits leaves the line", () => {
+  test("a stage that is skipped or cancelled while it waits leaves the queue", () => {
     specify(`
       submit i : b[x];lock=l:1:9 -> job 1 new; x READY, b i RUNNING
       submit j : b[y];lock=l:1:9 -> job 2 new; y HELD, b BLOCKED, j RUNNING
@@ -169,7 +169,7 @@ describe("locks of stages", () => {
     `);
   });
 
-  test("a stage that has ended holds its lock until its every claim is gone", () => {
+  test("a stage that has ended holds its lock until all of its claims have ended", () => {
     specify(`
       submit i : a[x];lock=l;attempt=5s;tries=1 -> job 1 new; x READY, a i RUNNING
       submit j : b[z];lock=l                    -> job 2 new; z HELD, b BLOCKED, j RUNNING

@@ -1,6 +1,6 @@
 /**
- * Named locks (concurrency groups), held by a whole job or by one stage. They are passed on only when the holder has
- * ended and every claim of it has ended or expired: until then something of it may still be running.
+ * Named locks (concurrency groups), held by a whole job or by one stage. A lock is passed on only when its holder and
+ * all of the holder's claims have ended or expired: until then something of it may still be running.
  */
 import type { Job, Stage, Tenant } from "#kernel/model/entities.ts";
 import type { LockSpec } from "#kernel/model/model.ts";
@@ -16,7 +16,7 @@ export type Lock = {
 
 export type Locks = {
   readonly byKey: Map<string, Lock>;
-  /** Locks with something to do: a free place, or holders to cancel for a newcomer. */
+  /** Locks with something to do: a free slot, or holders to cancel for a new request. */
   readonly unsettled: Set<Lock>;
 };
 
@@ -25,7 +25,7 @@ export const createLocks = (): Locks => ({ byKey: new Map(), unsettled: new Set(
 export const lockSpecOf = (holder: LockHolder): LockSpec | undefined =>
   holder.stage ? holder.stage.shape.lock : holder.job.lock;
 
-/** A tenant's locks are its own. */
+/** Each tenant has its own locks. */
 export const lockKey = (tenant: Tenant, name: string): string => `${tenant.name}\u0000${name}`;
 
 export function lockOf(locks: Locks, tenant: Tenant, spec: LockSpec): Lock {
@@ -47,7 +47,7 @@ export function removeFrom(list: LockHolder[], job: Job, stage: Stage | undefine
   if (at !== -1) list.splice(at, 1);
 }
 
-/** Whether the holder is over in every sense: ended, and nothing of it can still be running. */
+/** Whether the holder has ended and nothing of it can still be running. */
 export const isOver = ({ job, stage }: LockHolder): boolean =>
   stage ? isEnded(stage.phase) && stage.claims === 0 : isEnded(job.phase) && job.claims === 0;
 

@@ -1,6 +1,6 @@
 /**
- * The lines that ready work stands in: one for each tenant and class, in it a list for each priority, and in those the
- * tasks by age; and who goes before whom. `ReadyIndex` (ready.ts) says which line a task belongs to.
+ * The queues of ready work: one for each tenant and class, in it a list for each priority, with tasks by age; and the
+ * order in which tenants are served. `ReadyIndex` (ready.ts) decides which queue a task belongs to.
  */
 import type { Task, Tenant } from "#kernel/model/entities.ts";
 import { Heap } from "./heap.ts";
@@ -17,11 +17,11 @@ export type PriorityList = {
 export type TenantQueue = {
   readonly tenant: Tenant;
   readonly class: ReadyClass;
-  /** Highest priority first; only lists that hold something. */
+  /** Highest priority first; empty lists are removed. */
   readonly lists: PriorityList[];
   size: number;
   heapAt: number;
-  /** The tenant's share and turn when the heap last looked: never later in line than they are now. */
+  /** The tenant's share and turn when the heap last looked: never later in the order than they are now. */
   share: number;
   turn: number;
 };
@@ -37,13 +37,13 @@ export class ReadyClass {
     this.requires = requires;
   }
 
-  /** Who had better have the next one, as far as anybody has said. */
+  /** The preferred executor or data of the next task, if it has such a hint. */
   get affinity(): string | undefined {
     return this.heap.top()?.lists[0]?.head?.plan.affinity;
   }
 }
 
-/** What the tenant holds, for its weight. */
+/** The tenant's claims divided by its weight. */
 export const shareOf = (tenant: Tenant): number => tenant.running / tenant.weight;
 
 export const isBefore = (a: TenantQueue, b: TenantQueue): boolean =>
@@ -68,7 +68,7 @@ export function listOf(queue: TenantQueue, priority: number): PriorityList {
   return list;
 }
 
-/** By order, searching from the end: almost always it is the newest. A retry may look past a few. */
+/** Inserts by `order`, searching from the end: most tasks are the newest. A retry searches past a few neighbours. */
 export function insert(list: PriorityList, task: Task): void {
   let after = list.tail;
   let looked = 0;
@@ -76,7 +76,7 @@ export function insert(list: PriorityList, task: Task): void {
     after = after.prev;
     looked += 1;
   }
-  // Past that many neighbours its old turn is long gone: it goes to the head, being older than all it passed.
+  // After that many neighbours stop searching and put the task at the head: it is older than all that it passed.
   if (after && after.order > task.order) after = undefined;
   task.list = list;
   task.prev = after;

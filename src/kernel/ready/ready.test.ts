@@ -17,7 +17,7 @@ const shape: StageShape = {
   lock: undefined,
 };
 
-/** A world of tasks without a kernel around it. */
+/** Tasks and queues without a kernel around them. */
 class World {
   readonly index = new ReadyIndex();
   readonly executor = new Executor("ada");
@@ -57,7 +57,7 @@ describe("ready work", () => {
     ok(!satisfies(new Set(["a"]), ["a", "b"]));
   });
 
-  test("a task keeps its place in line, also past many neighbours, when it comes back", () => {
+  test("a task keeps its position in the queue when it comes back, also past many neighbours", () => {
     const world = new World();
     const tenant = world.tenant("a");
     const tasks = Array.from({ length: 200 }, () => world.task(tenant));
@@ -74,7 +74,7 @@ describe("ready work", () => {
     equal(world.serve(), undefined);
   });
 
-  test("a class that appears later is seen by those who asked before", () => {
+  test("a class that appears later is found by executors that asked before", () => {
     const world = new World();
     equal(world.pick(["arm", "gpu"]), undefined);
     const task = world.task(world.tenant("a"), 0, ["gpu"]);
@@ -84,7 +84,7 @@ describe("ready work", () => {
     ok(world.index.hasClass(["gpu"]) && !world.index.hasClass(["arm"]));
   });
 
-  test("who waits for work of a class is told when there is some, and when a tenant has slots again", () => {
+  test("executors that wait for a class are woken when it gets work, and when a tenant has free slots again", () => {
     const world = new World();
     const tenant = world.tenant("a");
     world.index.enqueue(world.task(tenant, 0, ["gpu"]));
@@ -98,7 +98,7 @@ describe("ready work", () => {
     ok(world.pick(["gpu"]));
   });
 
-  test("a second attempt stands in no line: it is for another executor that finds nothing else", () => {
+  test("a second attempt is in no queue: it is for another executor that finds nothing else", () => {
     const world = new World();
     const tenant = world.tenant("a");
     const [running, waiting] = [world.task(tenant), world.task(tenant)];
@@ -111,7 +111,7 @@ describe("ready work", () => {
     equal(world.pick(), undefined);
   });
 
-  test("the cost of a pick does not grow with the line", () => {
+  test("the cost of a pick does not grow with the length of the queue", () => {
     const cost = (length: number): number => {
       const world = new World();
       const tenant = world.tenant("a");
@@ -151,7 +151,7 @@ describe("ready work", () => {
     );
   });
 
-  test("what goes in comes out once, by priority, then age", () => {
+  test("every task comes out once, by priority, then age", () => {
     const given = fc.array(fc.tuple(fc.integer({ min: -3, max: 3 }), fc.boolean(), fc.boolean()), { maxLength: 60 });
     fc.assert(
       fc.property(given, (list) => {

@@ -1,10 +1,10 @@
 /**
  * Ready work, indexed by requirement class, then tenant, then priority, then age.
  *
- * A reserve touches only classes that the executor satisfies. The tenant that holds the least for its weight goes
- * next, those that hold the same take turns; within a tenant the highest priority goes first, then the oldest.
- * A class's heap is repaired when it is looked at: a tenant falls behind wherever it is served, and moving it in every
- * class at once would make each grant cost as many steps as the tenant has classes.
+ * A reserve reads only classes that the executor satisfies. The tenant with the fewest claims for its weight goes next,
+ * and tenants with equal shares take turns; within a tenant the highest priority goes first, then the oldest. A class's
+ * heap is repaired when it is read: serving a tenant moves it back in every class, and updating all of its classes at
+ * once would make each grant cost as many steps as the tenant has classes.
  */
 import { assert } from "#base/assert.ts";
 import type { Executor, Signature, Task, Tenant } from "#kernel/model/entities.ts";
@@ -22,22 +22,22 @@ export class ReadyIndex {
   readonly #signatures = new Map<string, Signature>();
   readonly #classKeys = new KeyMemo();
   readonly #offerKeys = new KeyMemo();
-  /** Classes that got work since the host last looked: whom to wake. */
+  /** Classes that got work since the host last looked: their waiting executors must be woken. */
   readonly woken = new Set<ReadyClass>();
-  /** The turn of the tenant that was served last: where one that comes back begins. */
+  /** The turn of the tenant served last: a tenant that returns after a rest starts from here. */
   virtual = 0;
   size = 0;
   /** Weights of the tenants with ready work. */
   readyWeight = 0;
   #nextOrder = 1;
-  /** Entries looked at, for the benchmark that shows the cost of a command to be flat. */
+  /** Entries looked at; a benchmark uses it to show that the cost of a command stays flat. */
   touched = 0;
 
   get classes(): number {
     return this.#classes.size - this.#idle;
   }
 
-  /** Classes with work that waits, in no order: for whoever counts. */
+  /** Classes with queued work, in no particular order; for statistics. */
   waiting(): readonly ReadyClass[] {
     return this.#list.filter(({ ready }) => ready > 0);
   }
@@ -46,13 +46,13 @@ export class ReadyIndex {
     return this.#classes.has(classKey(requires));
   }
 
-  /** Puts the task in line: at the end, or where its `order` from an earlier turn says. */
+  /** Queues the task: at the end, or where its `order` from an earlier turn says. */
   enqueue(task: Task): void {
-    assert(task.list === undefined, "a task stands in line once");
+    assert(task.list === undefined, "a task is queued only once");
     const tenant = task.stage.job.tenant;
     const queue = this.#queueOf(tenant, this.#classOf(task.template.requires));
     if (tenant.ready === 0) {
-      // One that comes back from rest begins where the others are: rest earns no credit (K10 for the others).
+      // A tenant that returns after a rest starts where the others are: rest earns no credit (K10 for the others).
       tenant.virtual = Math.max(tenant.virtual, this.virtual);
       this.readyWeight += tenant.weight;
     }
@@ -86,8 +86,8 @@ export class ReadyIndex {
   }
 
   /**
-   * Offers a second attempt at a task that is running. It stands in no line: it is for executors that find nothing
-   * else to do, and is not for the one that has the first attempt.
+   * Offers a second attempt at a running task. It is in no queue: only an executor that finds nothing else gets it, and
+   * never the one that runs the first attempt.
    */
   offerSpare(task: Task): void {
     const readyClass = this.#classOf(task.template.requires);
@@ -116,7 +116,7 @@ export class ReadyIndex {
     return readyClass && this.#spares.get(readyClass);
   }
 
-  /** Moves a task to the list of its job's (new) priority. */
+  /** Moves a task to the list of its job's new priority. */
   reprioritize(task: Task): void {
     if (!task.list) return;
     this.dequeue(task);
@@ -138,17 +138,17 @@ export class ReadyIndex {
     }
   }
 
-  /** One more claim of the tenant's: it steps back, and moves the line from which newcomers begin. */
+  /** The tenant got one more claim: it moves back, and `virtual`, from which returning tenants start, moves on. */
   serve(tenant: Tenant): void {
     this.virtual = Math.max(this.virtual, tenant.virtual);
     tenant.virtual += 1 / tenant.weight;
   }
 
-  /** One claim less: the tenant steps forward, in every class that it has work in. */
+  /** The tenant has one claim less: it moves forward in every class in which it has work. */
   freed(tenant: Tenant): void {
     const share = shareOf(tenant);
     for (const queue of tenant.queues.values()) {
-      // Where the heap has not looked since the tenant was last served, it stands early enough already.
+      // If the heap has not looked since the tenant was last served, the tenant's old position is early enough.
       if (queue.heapAt === -1 || queue.share <= share) continue;
       this.touched += 1;
       queue.share = share;
@@ -157,7 +157,7 @@ export class ReadyIndex {
     }
   }
 
-  /** For a state that is read back: tasks come with their places, new ones go behind them. */
+  /** For restoring a snapshot: tasks come with their positions, and new ones go behind them. */
   get nextOrder(): number {
     return this.#nextOrder;
   }
@@ -176,7 +176,7 @@ export class ReadyIndex {
     }
   }
 
-  /** The next task for an executor, or undefined. Looks only (apart from repairing the heaps). */
+  /** The next task for an executor, or undefined. Changes nothing (apart from repairing the heaps). */
   pick(
     executor: Executor,
     signature: Signature,
@@ -197,7 +197,9 @@ export class ReadyIndex {
     return first?.tenant;
   }
 
-  /** Who offers the same satisfies the same: the answer is kept, and extended when a new class appears. */
+  /**
+   * Executors with equal labels satisfy the same classes: the result is cached, and extended when a new class appears.
+   */
   signature(offers: readonly string[]): Signature {
     const key = this.#offerKeys.of(offers);
     let signature = this.#signatures.get(key);
@@ -286,7 +288,7 @@ export class ReadyIndex {
     return readyClass;
   }
 
-  /** Lets go of classes without work, which otherwise an enemy could pile up with ever new labels. */
+  /** Removes classes without work; otherwise a hostile caller could create endless classes with ever new labels. */
   #sweep(): void {
     for (const readyClass of this.#list) if (readyClass.ready === 0) this.#classes.delete(readyClass.key);
     this.#list = [...this.#classes.values()];
@@ -307,11 +309,14 @@ export class ReadyIndex {
 export const satisfies = (offers: ReadonlySet<string>, requires: readonly string[]): boolean =>
   requires.every((label) => offers.has(label));
 
-/** Labels are sorted and without repeats when they get here (see validate.ts), so equal sets have equal keys. */
+/** Labels are sorted and without repeats here (see validate.ts), so equal sets have equal keys. */
 const classKey = (labels: readonly string[]): string =>
   labels.length === 1 ? (labels[0] as string) : labels.join("\u0000");
 
-/** Most labels are those of the task or grant before, the very same list: joining them costs more than the rest. */
+/**
+ * Most tasks and grants have the same label list object as the one before: joining it again would cost more than all
+ * else.
+ */
 class KeyMemo {
   #labels: readonly string[] | undefined;
   #key = "";

@@ -22,7 +22,7 @@ const seeds = fc.integer({ min: 1, max: 2 ** 31 });
 const check = (property: (seed: number) => void, seed: number): void =>
   fc.assert(fc.property(seeds, property), { seed, numRuns: runs, endOnFailure: true });
 
-/** Drives a shard by chance; after each step `look` sees what happened. */
+/** Drives a shard with random commands; calls `look` with the events of each step. */
 function drive(state: State, seed: number, look: (events: readonly Event[], command: Command) => void): void {
   const chance = new Chance(state, seed);
   let nowMs = 1_000_000;
@@ -35,14 +35,14 @@ function drive(state: State, seed: number, look: (events: readonly Event[], comm
 }
 
 const isSame = (live: State, other: State): void => {
-  // Follow-ups that the live shard has done are in the log too: nothing is left over.
+  // The live shard's follow-up steps are in the log too: replay leaves none to do.
   deepEqual(step(other, { kind: "resume", executor: "nobody" }, live.nowMs).events, []);
   const wrong = checkState(other);
   deepEqual(wrong, []);
   deepEqual(factsOf(other), factsOf(live));
 };
 
-/** What an executor holds is a set, told in any order. */
+/** The claims that an executor holds are a set: compare them in any order. */
 function inOrder(outcome: Outcome): Outcome {
   if (!outcome.ok || !("held" in outcome.reply)) return outcome;
   const held = outcome.reply.held.toSorted((a, b) => a.token - b.token);
@@ -51,8 +51,8 @@ function inOrder(outcome: Outcome): Outcome {
 
 const again = (events: readonly Event[]): Event[] => JSON.parse(JSON.stringify(events)) as Event[];
 
-describe("whatever is asked in whatever order", () => {
-  test("every count and index is right after every step (K2, K5, K6), and the log never says a thing twice", () => {
+describe("random commands in random order", () => {
+  test("every count and index is right after every step (K2, K5, K6), and the log never repeats an event", () => {
     const kinds = new Set<string>();
     check((seed) => {
       const state = createState(0, limits);
@@ -80,7 +80,7 @@ describe("whatever is asked in whatever order", () => {
     ok(kinds.size >= 30, `only ${kinds.size} kinds of event came up: ${[...kinds].join()}`);
   });
 
-  test("who only joins does just what one with work of its own does where that joins, and else nothing at all", () => {
+  test("a submission that only joins does what a full submission does when it joins, and otherwise nothing", () => {
     const came = { joined: 0, refused: 0 };
     check((seed) => {
       const [one, other] = [createState(0, limits), createState(0, limits)];
@@ -105,7 +105,7 @@ describe("whatever is asked in whatever order", () => {
     ok(came.joined > 20 && came.refused > 20, JSON.stringify(came));
   });
 
-  test("the log alone leads to the same state", () => {
+  test("replaying the log leads to the same state", () => {
     check((seed) => {
       const live = createState(0, limits);
       const log: Event[] = [];
@@ -154,11 +154,11 @@ describe("whatever is asked in whatever order", () => {
     }, 3);
   });
 
-  test("a shard that is read back answers everything exactly as the one that stayed", () => {
+  test("a restored shard answers everything exactly like the original", () => {
     check((seed) => {
       const live = createState(0, limits);
       drive(live, seed, () => {});
-      // The end of a slice of quota is noticed at a tick, or when the shard is read back.
+      // The end of a quota slice is noticed at a tick, or when the shard is restored.
       const isNoticed = (tenant: Tenant): boolean => tenant.parked === tenant.running >= slotsOf(live, tenant);
       fc.pre([...live.tenants.values()].every(isNoticed));
       const restorer = new Restorer(0, limits);
@@ -172,7 +172,7 @@ describe("whatever is asked in whatever order", () => {
       for (let i = 0; i < 60; i += 1) {
         time += chance.passMs();
         const command = chance.next();
-        // Of several things that are overdue either may be dealt with first.
+        // Of several overdue things, either may be handled first.
         if (command.kind === "tick") continue;
         deepEqual(inOrder(step(restored, command, time)), inOrder(step(live, command, time)), JSON.stringify(command));
       }
@@ -180,7 +180,7 @@ describe("whatever is asked in whatever order", () => {
     }, 4);
   });
 
-  test("K9: when everything has been quiet for long, every job has ended and nothing is left to look at", () => {
+  test("K9: after a long quiet time every job has ended and the agenda is empty", () => {
     check((seed) => {
       const state = createState(0, { ...limits, sleepMs: 10_000_000 });
       drive(state, seed, () => {});
@@ -207,7 +207,7 @@ describe("whatever is asked in whatever order", () => {
     }, 5);
   });
 
-  test("nothing is ever looked at too late: who is due is dealt with at the next tick", () => {
+  test("nothing is looked at too late: what is due is handled at the next tick", () => {
     check((seed) => {
       const state = createState(0, limits);
       drive(state, seed, (_, command) => {

@@ -1,10 +1,11 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { step } from "#kernel/step.ts";
+import { submitOf } from "#kernel/testing/commands.ts";
 import { specify, Transcript } from "#kernel/testing/transcript.ts";
 
 describe("K2: a claim is granted only for a ready attempt, and an attempt has one", () => {
-  test("what is claimed, waiting, held or over is not granted", () => {
+  test("tasks that are claimed, waiting, held or over are not granted", () => {
     specify(`
       submit j : a[x,y];par=1 b[z]<a -> job 1 new; x READY, y z HELD, a RUNNING, b BLOCKED, j RUNNING
       reserve ada n=9                -> x#1; x CLAIMED
@@ -16,7 +17,7 @@ describe("K2: a claim is granted only for a ready attempt, and an attempt has on
     `);
   });
 
-  test("a token is its executor's own, also when it is over: another is told so, not how it ended", () => {
+  test("a token is valid only for its executor, also after its end: another executor is not told how it ended", () => {
     const { bea, cid } = endings();
     deepEqual(bea, { cancelled: "committed: false", failed: "retryInMs" });
     deepEqual(cid, { cancelled: "token-stale", failed: "token-stale" });
@@ -45,7 +46,7 @@ describe("K2: a claim is granted only for a ready attempt, and an attempt has on
     `);
   });
 
-  test("one request name used for ever does not pile up", () => {
+  test("a nonce that is used for ever does not accumulate claims", () => {
     const t = new Transcript();
     t.say("submit j : a[x*50]");
     for (let i = 1; i <= 50; i += 1) {
@@ -55,7 +56,20 @@ describe("K2: a claim is granted only for a ready attempt, and an attempt has on
     equal(t.state.executor("ada").granted.length, 1);
   });
 
-  test("a grant says all that an executor needs", () => {
+  test("a grant tells the trace that its job was submitted with", () => {
+    const t = new Transcript();
+    const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const submitted = t.do({ ...submitOf(["j", ":", "a[x]"]), trace });
+    ok(submitted.ok && submitted.events.some((event) => event.kind === "job-submitted" && event.trace === trace));
+    const asked = { executor: "ada", offers: [], prefer: [], count: 1, start: false, nonce: "n" };
+    const outcome = t.do({ kind: "reserve", ...asked });
+    ok(outcome.ok && "grants" in outcome.reply);
+    equal(outcome.reply.grants[0]?.trace, trace);
+    const tooLong = t.do({ ...submitOf(["i", ":", "a[x]"]), trace: "0".repeat(257) });
+    equal(tooLong.ok, false);
+  });
+
+  test("a grant has everything that an executor needs", () => {
     const t = new Transcript();
     t.say("submit j spec=whole : a[x];on=gpu;lease=7s;attempt=9s;grace=2s;kind=train");
     const outcome = t.do({
@@ -95,7 +109,7 @@ describe("K2: a claim is granted only for a ready attempt, and an attempt has on
 });
 
 describe("a claim's life", () => {
-  test("start, report and release may be repeated; a started claim of what has effects is not given back", () => {
+  test("start, report and release may be repeated; a started claim with outside effects cannot be released", () => {
     specify(`
       submit j : a[x];outside   -> job 1 new; x READY, a j RUNNING
       reserve ada               -> x#1; x CLAIMED
@@ -111,7 +125,7 @@ describe("a claim's life", () => {
     `);
   });
 
-  test("what has no effects outside may come started, and is given back all the same", () => {
+  test("a claim without outside effects may be granted as started, and can still be released", () => {
     specify(`
       submit j : a[x]                   -> job 1 new; x READY, a j RUNNING
       submit k : b[y];outside           -> job 2 new; y READY, b k RUNNING
@@ -137,7 +151,7 @@ describe("a claim's life", () => {
     `);
   });
 
-  test("a token is its executor's own, and of its task only", () => {
+  test("a token is valid only for its executor and its task", () => {
     specify(`
       submit j : a[x,y]        -> job 1 new; x y READY, a j RUNNING
       reserve ada n=2          -> x#1 y#2; x y CLAIMED
@@ -153,7 +167,7 @@ describe("a claim's life", () => {
     `);
   });
 
-  test("renewing is a sync: whatever the executor believed, it hears all that it holds", () => {
+  test("renewing is a sync: the answer lists all claims that the executor holds, whatever it believed", () => {
     specify(`
       submit j : a[x,y]       -> job 1 new; x y READY, a j RUNNING
       reserve ada n=2 start   -> x#1 y#2; x y RUNNING
@@ -174,7 +188,7 @@ describe("a claim's life", () => {
     deepEqual(renewed.ok && renewed.reply, { held: [], lost: [{ task: 5, token: 6 }] });
   });
 
-  test("a task's steps are shown, the last word on each", () => {
+  test("a task's steps are shown with the last report of each", () => {
     const t = new Transcript();
     t.say("submit j : a[x]");
     t.say("reserve ada start");
@@ -190,7 +204,7 @@ describe("a claim's life", () => {
 });
 
 describe("K3: a commit needs the token of a live attempt, and every blob pinned", () => {
-  test("evidence is asked for each digest, and must not have run out", () => {
+  test("evidence is required for each digest, and must not have expired", () => {
     specify(`
       submit j : a[x]                          -> job 1 new; x READY, a j RUNNING
       reserve ada start                        -> x#1; x RUNNING
@@ -201,7 +215,7 @@ describe("K3: a commit needs the token of a live attempt, and every blob pinned"
     `);
   });
 
-  test("a repeated commit gets its first answer, another payload does not", () => {
+  test("a repeated commit gets its first answer, a commit with another payload is refused", () => {
     specify(`
       submit j : a[x]                    -> job 1 new; x READY, a j RUNNING
       reserve ada start                  -> x#1; x RUNNING
@@ -213,7 +227,7 @@ describe("K3: a commit needs the token of a live attempt, and every blob pinned"
     `);
   });
 
-  test("K6: who lost the lease cannot commit, whoever has it now can, once", () => {
+  test("K6: an executor that lost the lease cannot commit, the one that has it now can, once", () => {
     specify(`
       submit j : a[x]         -> job 1 new; x READY, a j RUNNING
       reserve ada start       -> x#1; x RUNNING
@@ -229,7 +243,7 @@ describe("K3: a commit needs the token of a live attempt, and every blob pinned"
     `);
   });
 
-  test("planning is not answered with a result, nor work with a plan", () => {
+  test("a planning task cannot be committed with a result, nor a normal task with a plan", () => {
     specify(`
       submit j : a[?] b[x]   -> job 1 new; a/plan x a READY, b j RUNNING
       reserve ada n=2        -> a/plan#1 x#2; a/plan x CLAIMED
@@ -239,7 +253,10 @@ describe("K3: a commit needs the token of a live attempt, and every blob pinned"
   });
 });
 
-/** What the holder and a stranger hear who repeat, with the right token, what ended an attempt. */
+/**
+ * The answers that the holder and another executor get when they repeat, with the right token, the command that ended
+ * an attempt.
+ */
 function endings(): Record<"bea" | "cid", { readonly cancelled: string; readonly failed: string }> {
   const transcript = new Transcript();
   const before = ["submit j : a[x]", "reserve bea", "cancel j", "fail bea x cancelled"];

@@ -4,7 +4,7 @@ import { specify } from "#kernel/testing/transcript.ts";
 import { digestOf } from "#kernel/testing/commands.ts";
 
 describe("generations: a lost result is made again", () => {
-  test("in a stage that still runs, the task goes back into line under the next generation", () => {
+  test("in a running stage, the task is queued again under the next generation", () => {
     specify(`
       submit j : a[x,y]      -> job 1 new; x y READY, a j RUNNING
       reserve ada            -> x#1; x CLAIMED
@@ -20,7 +20,7 @@ describe("generations: a lost result is made again", () => {
     `);
   });
 
-  test("it keeps to parallelMax", () => {
+  test("a task that runs again respects parallelMax", () => {
     specify(`
       submit j : a[x,y,z];par=1 -> job 1 new; x READY, y z HELD, a j RUNNING
       reserve ada               -> x#1; x CLAIMED
@@ -35,7 +35,7 @@ describe("generations: a lost result is made again", () => {
     `);
   });
 
-  test("K5: a stage that had completed is opened again, and what was being planned from it is planned anew", () => {
+  test("K5: a completed stage is opened again, and a stage that was being planned from it is planned again", () => {
     specify(`
       submit j : a[x,y] b[?]<a    -> job 1 new; x y READY, a RUNNING, b BLOCKED, j RUNNING
       reserve ada n=2             -> x#1 y#2; x y CLAIMED
@@ -52,7 +52,7 @@ describe("generations: a lost result is made again", () => {
     `);
   });
 
-  test("downstream keeps what it had of tasks that turn out the same, and does the others again", () => {
+  test("downstream reuses results of tasks that stay the same, and runs the others again", () => {
     const t = specify(`
       submit j : a[x] b[?]<a        -> job 1 new; x READY, a RUNNING, b BLOCKED, j RUNNING
       reserve ada                   -> x#1; x CLAIMED
@@ -76,7 +76,7 @@ describe("generations: a lost result is made again", () => {
     equal(t.task("q").result?.payload, "new");
   });
 
-  test("downstream whose tasks were known from the start is run again, with what it had", () => {
+  test("downstream with tasks known from the start runs again, reusing what stayed the same", () => {
     specify(`
       submit j : a[x] b[p,q]<a -> job 1 new; x READY, p q HELD, a RUNNING, b BLOCKED, j RUNNING
       reserve ada              -> x#1; x CLAIMED
@@ -90,7 +90,7 @@ describe("generations: a lost result is made again", () => {
     `);
   });
 
-  test("what downstream completed stays, only who was to consume it next waits", () => {
+  test("completed downstream stages stay; only the next consumer waits", () => {
     specify(`
       submit j : a[x] b[y]<a c[z]<b -> job 1 new; x READY, y z HELD, a RUNNING, b c BLOCKED, j RUNNING
       reserve ada                   -> x#1; x CLAIMED
@@ -104,7 +104,7 @@ describe("generations: a lost result is made again", () => {
     `);
   });
 
-  test("refused: what is not done, another generation, a job that is over, a stage that gave its lock back", () => {
+  test("refused: an unfinished task, another generation, an ended job, a stage that released its lock", () => {
     specify(`
       submit j : a[x,y];lock=l b[?]<a -> job 1 new; x y READY, a RUNNING, b BLOCKED, j RUNNING
       invalidate x                    -> REFUSED task-phase task=1 phase=READY wanted=SUCCEEDED, to be invalidated
@@ -112,7 +112,7 @@ describe("generations: a lost result is made again", () => {
       commit ada x                    -> committed generation=1; x SUCCEEDED
       invalidate x generation=7       -> REFUSED generation-stale task=1 offered=7 current=1
       commit ada y                    -> committed generation=1; y SUCCEEDED, b/plan READY, a COMPLETED, b READY
-      invalidate x                    -> REFUSED invalid path=task why=its stage has given its lock back
+      invalidate x                    -> REFUSED invalid path=task why=its stage has released its lock
       reserve ada                     -> b/plan#3; b/plan CLAIMED
       plan ada b/plan []              -> recorded plan=tasks; b/plan SUCCEEDED, b COMPLETED, j SUCCEEDED
       invalidate x                    -> REFUSED job-ended job=1 phase=SUCCEEDED
@@ -122,7 +122,7 @@ describe("generations: a lost result is made again", () => {
   });
 });
 
-describe("a re-run takes over what an earlier job has done", () => {
+describe("a re-run reuses results of an earlier job", () => {
   test("where stage, key and spec are the same, with evidence (K3)", () => {
     const t = specify(`
       submit j reuse=a.x,a.y,b.z : a[x,y!other,w] b[z]<a            -> REFUSED evidence-missing digest=${digestOf("x")}
@@ -137,7 +137,7 @@ describe("a re-run takes over what an earlier job has done", () => {
     deepEqual(t.task("z").result, { payload: "reused", digests: [digestOf("z")] });
   });
 
-  test("also for tasks that are planned only later, and within parallelMax", () => {
+  test("also for tasks that are planned later, and within parallelMax", () => {
     specify(`
       submit j reuse=a.x,a.y,a.z pinned=x,y,z : a[?];par=1 -> job 1 new; a/plan a READY, j RUNNING
       reserve ada                                          -> a/plan#1; a/plan CLAIMED

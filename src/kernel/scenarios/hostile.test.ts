@@ -12,7 +12,7 @@ import { checkState } from "#kernel/testing/check.ts";
 import { factsOf } from "#kernel/testing/facts.ts";
 import { lockOf, stagesOf, templateOf } from "#kernel/testing/parse.ts";
 
-/** A state with something of everything: running, planned, waiting, locked, ended. */
+/** A state with one thing of each sort: running, planned, waiting, locked, ended. */
 function busy(): Transcript {
   const t = new Transcript();
   for (const line of [
@@ -101,7 +101,7 @@ const text = (state: State): string => factsOf(state).join("\n");
 
 type Path = readonly (string | number)[];
 
-/** Where there is something in a command to be put wrong. */
+/** Every path in a command where a value can be replaced. */
 function pathsOf(value: unknown, path: Path = []): Path[] {
   if (typeof value !== "object" || value === null) return [path];
   const inner = Object.entries(value).flatMap(([name, each]) => pathsOf(each, [...path, name]));
@@ -150,7 +150,7 @@ const junk = fc.oneof(
   fc.anything({ maxDepth: 1 }),
 );
 
-/** Facts that the log would give back otherwise than they were put in. */
+/** Whether a value survives the log unchanged. */
 const survives = (value: unknown): boolean => {
   try {
     deepEqual(JSON.parse(JSON.stringify(value)), value);
@@ -161,7 +161,7 @@ const survives = (value: unknown): boolean => {
 };
 
 describe("all input is hostile", () => {
-  test("each valid command is taken, so that what follows tests the junk and not the rest", () => {
+  test("each valid command is accepted, so that the tests below test the junk and nothing else", () => {
     for (const kind of kinds) {
       const t = busy();
       const outcome = t.do(valid[kind]);
@@ -202,7 +202,7 @@ describe("all input is hostile", () => {
     ok(refused > 250, `${refused} refused`);
   });
 
-  test("K12: things that are not commands at all are refused", () => {
+  test("K12: values that are not commands at all are refused", () => {
     const t = busy();
     const before = text(t.state);
     for (const thing of [undefined, null, 1, "submit", [], {}, { kind: 7 }, { kind: "nonsense" }, () => 1]) {
@@ -235,7 +235,7 @@ describe("all input is hostile", () => {
     equal(t.say("commit ada y"), "committed generation=1; y SUCCEEDED");
   });
 
-  test("K12: a thing that throws only at the second look does no harm", () => {
+  test("K12: a getter that throws only when it is read a second time does no harm", () => {
     const t = busy();
     for (const kind of kinds.filter((each) => each !== "tick"))
       for (const name of Object.keys(valid[kind])) {
@@ -256,7 +256,7 @@ describe("all input is hostile", () => {
   });
 });
 
-describe("every kind of refusal can be met", () => {
+describe("every kind of rejection can be provoked", () => {
   const seen = new Set<string>();
   const meet = (kind: RejectionKind, lines: string, limits = {}): void => {
     const t = new Transcript({ limits });
@@ -266,7 +266,7 @@ describe("every kind of refusal can be met", () => {
     seen.add(kind);
   };
 
-  test("each by a short story", () => {
+  test("each with a short transcript", () => {
     meet("invalid", "submit j :");
     meet("limit", "submit j : a[x*3]", { tasksPerStageMax: 2 });
     meet("cycle", "submit j : a[x]<a");

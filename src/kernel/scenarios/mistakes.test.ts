@@ -1,4 +1,4 @@
-/** When our own code is wrong: what only looks and throws is noted, and the rest of the shard goes on. */
+/** Bugs in our own code: an exception while deciding is recorded, and the rest of the shard goes on. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
@@ -7,7 +7,7 @@ import { step } from "#kernel/step.ts";
 import { submitOf } from "#kernel/testing/commands.ts";
 import { Transcript } from "#kernel/testing/transcript.ts";
 
-/** The next time that anybody looks at it there is a mistake. */
+/** Makes the next read of the property throw. */
 function breakNextLook(thing: object, name: string): void {
   const value = Reflect.get(thing, name) as unknown;
   Object.defineProperty(thing, name, {
@@ -19,8 +19,8 @@ function breakNextLook(thing: object, name: string): void {
   });
 }
 
-describe("a mistake of our own", () => {
-  test("in looking at what is due: it is looked at again a second later", () => {
+describe("an exception in our own code", () => {
+  test("while handling what is due: it is tried again a second later", () => {
     const t = new Transcript();
     t.say("submit j : build[x]");
     t.say("reserve ada n=1");
@@ -35,7 +35,7 @@ describe("a mistake of our own", () => {
     equal(claim.task.phase, "CLAIMED");
   });
 
-  test("in what follows by itself: it is noted, and what was decided stands", () => {
+  test("in a follow-up step: it is recorded, and the decided events stand", () => {
     const t = new Transcript();
     t.say("submit j : build[x]");
     t.say("reserve ada n=1");
@@ -49,8 +49,8 @@ describe("a mistake of our own", () => {
   });
 });
 
-describe("bounds on what is done at once", () => {
-  test("what follows by itself goes on with the next command or tick", () => {
+describe("bounds on the work done at once", () => {
+  test("follow-up steps continue with the next command or tick", () => {
     const { state } = new Transcript({ limits: { settleStepsMax: 1 } });
     step(state, submitOf(["j", ":", "a[x]", "b[y]"]), 1_000);
     const phases = () => must(state.jobs.get(1), "job").stages.map(({ phase }) => phase);
@@ -60,7 +60,7 @@ describe("bounds on what is done at once", () => {
     ok(ticked.ok && (ticked.reply as Replies["tick"]).more, "and says that there is more to do");
   });
 
-  test("shapes that are kept to be shared are let go of when there are too many", () => {
+  test("shared stage shapes are dropped when there are too many", () => {
     const { state } = new Transcript();
     const submit = submitOf(["j", ":", "s[x]"]);
     const [stage] = submit.stages;

@@ -25,7 +25,7 @@ describe("results that are to be published", () => {
     `);
   });
 
-  test("the same commit with something else to publish is another commit", () => {
+  test("the same commit with another `publish` is a different commit", () => {
     specify(`
       submit j : a[x,y]           -> job 1 new; x y READY, a j RUNNING
       reserve ada                 -> x#1; x CLAIMED
@@ -35,7 +35,7 @@ describe("results that are to be published", () => {
     `);
   });
 
-  test("who lost its claim, or is being cancelled, publishes nothing", () => {
+  test("an executor that lost its claim or is being cancelled publishes nothing", () => {
     const t = specify(`
       submit j : a[x];lease=2s    -> job 1 new; x READY, a j RUNNING
       reserve ada                 -> x#1; x CLAIMED
@@ -48,7 +48,7 @@ describe("results that are to be published", () => {
     equal(t.state.outbox.size, 0);
   });
 
-  test("K9: the deadline ends a job that waits for a publication; that is tried on for a while, then given up", () => {
+  test("K9: the deadline ends a job that waits for a publication, which is retried and then given up", () => {
     const t = specify(
       `
       submit j deadline=5s : a[x] -> job 1 new; x READY, a j RUNNING
@@ -72,7 +72,7 @@ describe("results that are to be published", () => {
     t.checkReplay();
   });
 
-  test("a job that is cancelled ends at once, and its results are published all the same", () => {
+  test("a job that is cancelled ends at once, and its results are still published", () => {
     specify(`
       submit j : a[x]             -> job 1 new; x READY, a j RUNNING
       reserve ada                 -> x#1; x CLAIMED
@@ -84,7 +84,7 @@ describe("results that are to be published", () => {
     `);
   });
 
-  test("a failed job does not wait", () => {
+  test("a failed job does not wait for publications", () => {
     specify(`
       submit j : a[x,y]           -> job 1 new; x y READY, a j RUNNING
       reserve ada n=2             -> x#1 y#2; x y CLAIMED
@@ -94,7 +94,7 @@ describe("results that are to be published", () => {
     `);
   });
 
-  test("an invalid result is not published, the one that takes its place is", () => {
+  test("an invalid result is not published, its replacement is", () => {
     specify(`
       submit j : a[x]             -> job 1 new; x READY, a j RUNNING
       reserve ada                 -> x#1; x CLAIMED
@@ -108,7 +108,7 @@ describe("results that are to be published", () => {
     `);
   });
 
-  test("a stage that is planned anew keeps what it has to publish, through a snapshot too", () => {
+  test("a stage that is planned again keeps its unpublished results, through a snapshot too", () => {
     const t = new Transcript();
     t.specify(`
       submit j : a[x] b[y,z]<a    -> job 1 new; x READY, y z HELD, a RUNNING, b BLOCKED, j RUNNING
@@ -138,7 +138,7 @@ describe("results that are to be published", () => {
     t.checkReplay();
   });
 
-  test("a result that a re-run takes over is not published again", () => {
+  test("a result that a re-run reuses is not published again", () => {
     const t = new Transcript();
     const submit = { kind: "submit", tenant: "t", door: "d", name: "j", payloadHash: "h", priority: 0, spec: "" };
     const stage = { name: "a", needs: [], after: "success", failFast: false, mayFail: false, parallelMax: 0 };
@@ -153,7 +153,7 @@ describe("results that are to be published", () => {
     equal(t.state.outbox.size, 0);
   });
 
-  test("with too many of them no new work is taken in", () => {
+  test("with too many unpublished results no new work is accepted", () => {
     specify(
       `
       submit j : a[x]             -> job 1 new; x READY, a j RUNNING
@@ -167,7 +167,7 @@ describe("results that are to be published", () => {
     );
   });
 
-  test("what is to be published has a bound", () => {
+  test("the size of `publish` is limited", () => {
     specify(
       `
       submit j : a[x]             -> job 1 new; x READY, a j RUNNING

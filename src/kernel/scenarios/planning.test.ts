@@ -4,7 +4,7 @@ import { specify, Transcript } from "#kernel/testing/transcript.ts";
 import { digestOf } from "#kernel/testing/commands.ts";
 
 describe("planning is claimed work", () => {
-  test("K5: the first recorded plan wins, a repeat is told so, and a second planner is told which it was", () => {
+  test("K5: the first recorded plan wins; a repeat and a second planner get that plan", () => {
     specify(`
       submit j : a[?]          -> job 1 new; a/plan a READY, j RUNNING
       reserve ada              -> a/plan#1; a/plan CLAIMED
@@ -22,7 +22,7 @@ describe("planning is claimed work", () => {
     `);
   });
 
-  test("a plan of no tasks completes the stage", () => {
+  test("a plan without tasks completes the stage", () => {
     specify(`
       submit j : a[?]      -> job 1 new; a/plan a READY, j RUNNING
       reserve ada          -> a/plan#1; a/plan CLAIMED
@@ -30,7 +30,7 @@ describe("planning is claimed work", () => {
     `);
   });
 
-  test("skip and fail end the stage, and what needs it follows", () => {
+  test("skip and fail end the stage, and stages that need it follow", () => {
     specify(`
       submit j : a[?] b[x]<a -> job 1 new; a/plan READY, x HELD, a READY, b BLOCKED, j RUNNING
       reserve ada            -> a/plan#1; a/plan CLAIMED
@@ -45,7 +45,7 @@ describe("planning is claimed work", () => {
     `);
   });
 
-  test("wait: asked again after the time", () => {
+  test("wait: the planner is called again after the time", () => {
     specify(`
       submit j : a[?]             -> job 1 new; a/plan a READY, j RUNNING
       reserve ada                 -> a/plan#1; a/plan CLAIMED
@@ -58,7 +58,7 @@ describe("planning is claimed work", () => {
     `);
   });
 
-  test("wait: woken by one of the signals it named, once for a signal that is repeated", () => {
+  test("wait: one of the named signals wakes the planner, once even if the signal is repeated", () => {
     specify(`
       submit j : a[?]               -> job 1 new; a/plan a READY, j RUNNING
       reserve ada                   -> a/plan#1; a/plan CLAIMED
@@ -71,7 +71,7 @@ describe("planning is claimed work", () => {
     `);
   });
 
-  test("wait: a signal that came while the planner was thinking wakes it at once", () => {
+  test("wait: a signal that arrived while the planner was working wakes it at once", () => {
     specify(`
       submit j : a[?]            -> job 1 new; a/plan a READY, j RUNNING
       signal j a go id=1         -> recorded
@@ -102,7 +102,7 @@ describe("planning is claimed work", () => {
     `);
   });
 
-  test("K9: the deadline counts from when the stage became ready, waiting and all", () => {
+  test("K9: the deadline counts from when the stage became ready, including waits", () => {
     specify(`
       submit j : a[?];deadline=1m -> job 1 new; a/plan a READY, j RUNNING
       +1m                         -> a/plan a j FAILED
@@ -171,7 +171,7 @@ describe("planning is claimed work", () => {
 });
 
 describe("signals", () => {
-  test("go to a stage of a live job, once per id, and are the tenant's own", () => {
+  test("go to a stage of a live job, once per id, and only from its tenant", () => {
     specify(`
       submit j : a[?]                  -> job 1 new; a/plan a READY, j RUNNING
       signal j a go id=1 tenant=other  -> REFUSED job-unknown job=1
@@ -183,7 +183,7 @@ describe("signals", () => {
     `);
   });
 
-  test("are counted", () => {
+  test("are limited in number", () => {
     const t = new Transcript({ limits: { signalsPerStageMax: 1 } });
     t.specify(`
       submit j : a[?]    -> job 1 new; a/plan a READY, j RUNNING
@@ -192,7 +192,7 @@ describe("signals", () => {
     `);
   });
 
-  test("cannot smuggle other facts into the log", () => {
+  test("cannot add other fields to the log", () => {
     const t = new Transcript();
     t.say("submit j : a[?]");
     const signal = { id: "1", name: "go", payload: "", kind: "forgotten", jobs: [1], job: 9, at: 1 };
@@ -200,7 +200,7 @@ describe("signals", () => {
     deepEqual(events, [{ kind: "signalled", job: 1, stage: 0, id: "1", name: "go", payload: "", at: t.nowMs }]);
   });
 
-  test("a plan that the shard has no room for is refused, and the planner may try again", () => {
+  test("a plan that exceeds free memory is refused, and the planner may try again", () => {
     const t = new Transcript({ limits: { tasksMax: 3 } });
     t.specify(`
       submit j : a[?]            -> job 1 new; a/plan a READY, j RUNNING

@@ -6,7 +6,7 @@ import { backoffMs } from "#kernel/decide/finish.ts";
 import { specify, Transcript } from "#kernel/testing/transcript.ts";
 
 describe("K4: work is requeued only from an expired or retryable attempt, and its token is void for ever", () => {
-  test("an expired lease, a back-off, another attempt", () => {
+  test("an expired lease leads to a back-off and another attempt", () => {
     specify(`
       submit j : a[x]          -> job 1 new; x READY, a j RUNNING
       reserve ada start        -> x#1; x RUNNING
@@ -23,7 +23,7 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
     `);
   });
 
-  test("a grant says how many attempts ran out of memory, and not how many were lost", () => {
+  test("a grant says how many attempts ran out of memory, not counting lost ones", () => {
     const t = new Transcript();
     const counts: (number | undefined)[] = [];
     t.say("submit j : a[x,y];tries=9");
@@ -34,12 +34,12 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
       t.say("+1m");
     }
     deepEqual([...counts, t.task("x").outOfMemory], [0, 0, 1, 1, 2]);
-    // The next generation starts afresh, as with its attempts.
+    // The next generation starts from zero, as its attempts do.
     for (const line of ["reserve ada start", "commit ada x", "invalidate x"]) t.say(line);
     deepEqual([t.task("x").attempts, t.task("x").outOfMemory], [0, 0]);
   });
 
-  test("attempts are bounded, also those that ended with their executor", () => {
+  test("attempts are limited, including those that ended with their executor", () => {
     specify(`
       submit j : a[x];tries=2   -> job 1 new; x READY, a j RUNNING
       reserve ada start         -> x#1; x RUNNING
@@ -61,7 +61,7 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
     `);
   });
 
-  test("every other reason may be tried again", () => {
+  test("every other reason is retried", () => {
     for (const reason of ["executor-lost", "preempted", "out-of-memory", "input-lost", "cancelled"])
       specify(`
         submit j : a[x]     -> job 1 new; x READY, a j RUNNING
@@ -71,7 +71,7 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
       `);
   });
 
-  test("the back-off doubles up to its limit, with jitter between half and whole", () => {
+  test("the back-off doubles up to its limit, with jitter between half and the whole", () => {
     const t = new Transcript();
     t.say("submit j : a[x];tries=100;backoff=1s;backoffMax=1m");
     const task = t.task("x");
@@ -85,7 +85,7 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
     task.attempts = 0;
   });
 
-  test("an attempt past its time limit loses its say, and is its executor's until it is gone", () => {
+  test("an attempt past its time limit has a void token, and counts for its executor until it stops", () => {
     const t = specify(`
       submit j : a[x];attempt=30s;retry=any -> job 1 new; x READY, a j RUNNING
       reserve ada start                     -> x#1; x RUNNING
@@ -107,7 +107,7 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
     equal(t.state.claims, 0);
   });
 
-  test("time runs from the start of the attempt, not from its grant", () => {
+  test("the time limit runs from the start of the attempt, not from its grant", () => {
     specify(`
       submit j : a[x];attempt=5s -> job 1 new; x READY, a j RUNNING
       reserve ada                -> x#1; x CLAIMED
@@ -120,7 +120,7 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
 });
 
 describe("K9: every job ends", () => {
-  test("a task that nobody takes ends by its queue deadline, counted from when it last came into line", () => {
+  test("a task that no executor takes ends by its queue deadline, counted from when it was last queued", () => {
     specify(`
       submit j : a[x];queue=1m  -> job 1 new; x READY, a j RUNNING
       +50s                      ->
@@ -131,7 +131,7 @@ describe("K9: every job ends", () => {
     `);
   });
 
-  test("a job ends by its deadline, and what is claimed by the end of its lease", () => {
+  test("a job ends by its deadline, its claimed tasks by the end of their leases", () => {
     specify(`
       submit j deadline=1m : a[x,y] b[z]<a -> job 1 new; x y READY, z HELD, a RUNNING, b BLOCKED, j RUNNING
       +55s                                 ->
@@ -154,7 +154,7 @@ describe("executors that keep failing", () => {
   const failing = (count: number): string =>
     Array.from({ length: count }, () => "reserve ada start\nfail ada x executor-lost\n+3m").join("\n");
 
-  test("are drained for a while, with the reason; a success clears the count", () => {
+  test("are drained for a while, with the reason; a success resets the count", () => {
     const t = new Transcript({ limits: { executorFailuresMax: 3, executorFadeMs: 3_600_000 } });
     t.say("submit j : a[x,y,z];tries=100");
     const fail = (): string => (
@@ -176,7 +176,7 @@ describe("executors that keep failing", () => {
     equal(t.say("reserve ada").includes("REFUSED"), false);
   });
 
-  test("and again when they go on failing afterwards", () => {
+  test("are drained again when they go on failing afterwards", () => {
     const t = new Transcript({ limits: { executorFailuresMax: 2, executorFadeMs: 3_600_000 } });
     t.say("submit j : a[x];tries=100");
     for (const line of failing(2).split("\n")) t.say(line);
@@ -188,7 +188,7 @@ describe("executors that keep failing", () => {
     equal(t.say("reserve ada").includes("REFUSED executor-drained"), true);
   });
 
-  test("the user's own failures are not held against an executor", () => {
+  test("failures of the user's work do not count against an executor", () => {
     const t = new Transcript({ limits: { executorFailuresMax: 1 } });
     t.say("submit j : a[x,y];retry=any");
     t.say("reserve ada start");
@@ -196,7 +196,7 @@ describe("executors that keep failing", () => {
     equal(t.say("reserve ada"), "y#2; y CLAIMED");
   });
 
-  test("draining by hand lasts until it is resumed; what runs goes on", () => {
+  test("an executor drained by an operator stays drained until it is resumed; running work goes on", () => {
     specify(`
       submit j : a[x,y]       -> job 1 new; x y READY, a j RUNNING
       reserve ada start       -> x#1; x RUNNING
@@ -213,7 +213,7 @@ describe("executors that keep failing", () => {
     `);
   });
 
-  test("those not seen for long are forgotten, also ones that were drained and resumed without ever working", () => {
+  test("executors not seen for long are forgotten, also ones that were drained and resumed", () => {
     const t = specify(`
       reserve ada -> nothing
       drain bea   -> draining

@@ -6,7 +6,7 @@ import type { Claim } from "#kernel/model/entities.ts";
 import { specify, Transcript } from "#kernel/testing/transcript.ts";
 import { stagesOf } from "#kernel/testing/parse.ts";
 
-/** Which tenant each of so many grants went to, letter by letter. */
+/** Which tenant each grant went to, one letter per grant. */
 function turns(t: Transcript, count: number): string {
   let letters = "";
   for (let i = 0; i < count; i += 1) {
@@ -39,7 +39,7 @@ describe("K10: fair shares between tenants", () => {
     equal(turns(t, 3), "baa");
   });
 
-  test("by weight", () => {
+  test("shares follow the weights", () => {
     const t = new Transcript();
     t.say("tenant a weight=3");
     t.say("tenant b weight=1");
@@ -50,17 +50,17 @@ describe("K10: fair shares between tenants", () => {
     ok(!got.includes("bb") && !got.includes("aaaaa"), got);
   });
 
-  test("also over different classes of work, and when the weight changes on the way", () => {
+  test("also across different classes of work, and when the weight changes in between", () => {
     const t = new Transcript();
     t.say("submit j tenant=a : s[x*20] r[w*20];kind=other");
     t.say("submit i tenant=b : s[y*40]");
     equal(turns(t, 10).split("a").length - 1, 5);
     t.say("tenant b weight=4");
-    // They hold five each; when all is handed out it should be six for a and twenty-four for b.
+    // They hold five each; when everything is granted, a should have six and b twenty-four.
     equal(turns(t, 20).split("b").length - 1, 19);
   });
 
-  test("who holds less goes first, however much either has had before", () => {
+  test("the tenant that holds less goes first, however much either was served before", () => {
     const t = new Transcript();
     t.say("submit j tenant=a : s[x*100]");
     turns(t, 50);
@@ -69,7 +69,7 @@ describe("K10: fair shares between tenants", () => {
     equal(turns(t, 4).split("b").length - 1, 2);
   });
 
-  test("those who hold the same take turns; rest earns no credit, and use is not held against anyone", () => {
+  test("tenants that hold the same take turns; rest earns no credit, and past use does not count", () => {
     const t = new Transcript();
     const take = (count: number): string => {
       let letters = "";
@@ -101,7 +101,7 @@ describe("K10: fair shares between tenants", () => {
     equal(t.state.tenants.get("a")?.running, 5);
   });
 
-  test("within a tenant priority goes first, then age, also over classes; a retry keeps its turn", () => {
+  test("within a tenant priority goes first, then age, also across classes; a retry keeps its turn", () => {
     specify(`
       submit h : a[x1]               -> job 1 new; x1 READY, a h RUNNING
       submit i prio=5 : a[y1];on=gpu -> job 2 new; y1 READY, a i RUNNING
@@ -116,7 +116,7 @@ describe("K10: fair shares between tenants", () => {
 });
 
 describe("matching", () => {
-  test("an executor gets only what it offers every label for", () => {
+  test("an executor gets only work whose labels it offers in full", () => {
     specify(`
       submit j : a[x];on=arm+gpu b[y];on=gpu c[z] -> job 1 new; x y z READY, a b c j RUNNING
       reserve ada n=9                             -> z#1; z CLAIMED
@@ -126,7 +126,7 @@ describe("matching", () => {
     `);
   });
 
-  test("labels are whole words, whatever is in them", () => {
+  test("labels are compared as a whole, whatever characters they contain", () => {
     const t = new Transcript();
     const [stage] = stagesOf(["a[x]"]);
     const submit = (kind: string, requires: string[]): void => {
@@ -154,7 +154,7 @@ describe("matching", () => {
     );
   });
 
-  test("a preferred task is looked for a little past the head of the line", () => {
+  test("a preferred task is searched for a little beyond the head of the queue", () => {
     specify(`
       submit j : a[x*3,y@here,z@there,w@here] -> job 1 new; x1 x2 x3 y z w READY, a j RUNNING
       reserve ada n=3 prefer=here             -> y#1 w#2 x1#3; x1 y w CLAIMED
@@ -176,7 +176,7 @@ describe("matching", () => {
     `);
   });
 
-  test("classes without work are let go of, and come back", () => {
+  test("classes without work are removed, and come back", () => {
     const t = new Transcript();
     for (let i = 0; i < 1_200; i += 1) {
       t.say(`submit j : a[x];on=label${i}`);
@@ -190,7 +190,7 @@ describe("matching", () => {
 });
 
 describe("quotas", () => {
-  test("of running work: so many claims at once, and the next when one has ended", () => {
+  test("of running work: a limited number of claims at once, and the next when one has ended", () => {
     specify(`
       tenant acme running=2   -> changed
       tenant acme running=2   -> not-changed
@@ -207,7 +207,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("a tenant at its limit is not in the way of others", () => {
+  test("a tenant at its limit does not block others", () => {
     specify(`
       tenant a running=1         -> changed
       submit i tenant=a : s[x,y] -> job 1 new; x y READY, s i RUNNING
@@ -217,7 +217,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("of waiting work: a full queue refuses with a hint, and takes more when there is room", () => {
+  test("of queued work: a full queue refuses with a hint, and accepts more when tasks have left it", () => {
     specify(`
       tenant acme queued=2 -> changed
       submit i : a[x,y,z]  -> REFUSED queue-full tenant=acme queuedMax=2 retryAfterMs=1000
@@ -235,7 +235,7 @@ describe("quotas", () => {
     return { home, away };
   };
 
-  test("over shards: the home shard lends slots for a while, and has so many less itself", () => {
+  test("over shards: the home shard lends slots for a while, and has that many fewer itself", () => {
     const { home, away } = pair();
     away.specify(`
       submit j : a[x*9]                    -> job 1 new; 9 READY, a j RUNNING
@@ -265,7 +265,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("a slice that has run out counts no more, also before anyone has noticed", () => {
+  test("an expired slice no longer counts, even before a tick has noticed", () => {
     const { away } = pair();
     away.specify(`
       submit j : a[x*9]            -> job 1 new; 9 READY, a j RUNNING
@@ -276,7 +276,7 @@ describe("quotas", () => {
     away.specify("reserve ada -> nothing");
   });
 
-  test("a home shard without work of its own lends all; fewer slots count when the borrower must know", () => {
+  test("a home shard without work lends everything; fewer slots count once the borrower must know", () => {
     const { home } = pair();
     home.specify(`
       lend acme to=1 want=9             -> slots=4 forMs=10000 slice=1000000
@@ -293,7 +293,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("what a borrower gives back is lent to others as soon as it says that it goes by the smaller slice", () => {
+  test("slots that a borrower gives back are lent to others as soon as it confirms the smaller slice", () => {
     const { home } = pair();
     home.specify(`
       lend acme to=1 want=4                       -> slots=4 forMs=10000 slice=1000000
@@ -306,7 +306,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("a borrower that needs no quota any more leaves all of it to the others, and its part of what is shared", () => {
+  test("a borrower that needs no quota any more leaves all of it to the others, including its fair part", () => {
     const { home } = pair();
     home.specify(`
       lend acme to=1 want=4                    -> slots=4 forMs=10000 slice=1000000
@@ -318,7 +318,7 @@ describe("quotas", () => {
     equal(home.state.tenants.get("acme")?.lent.size, 1);
   });
 
-  test("the slice that a borrower says it goes by counts itself until the borrower says it goes by the next", () => {
+  test("the slice that a borrower confirmed counts until the borrower confirms the next one", () => {
     const { home } = pair();
     home.specify(`
       lend acme to=1 want=4               -> slots=4 forMs=10000 slice=1000000
@@ -328,7 +328,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("the home shard goes on with its own work when its slots come back", () => {
+  test("the home shard continues its own work when its slots come back", () => {
     const { home } = pair();
     home.specify(`
       lend acme to=1 want=4               -> slots=4 forMs=10000 slice=1000000
@@ -341,7 +341,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("a message that was long on its way takes nothing back that was lent after it was sent", () => {
+  test("a delayed message does not take back slots that were lent after it was sent", () => {
     const { home } = pair();
     home.specify(`
       lend acme to=1 want=1               -> slots=1 forMs=10000 slice=1000000
@@ -351,7 +351,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("slices without a number, of an older version, count until their end", () => {
+  test("slices without a number, from an older version, count until they expire", () => {
     const { home } = pair();
     apply(home.state, { kind: "quota-lent", tenant: "acme", borrower: 1, slots: 3, untilMs: home.nowMs + 10_000 });
     home.specify(`
@@ -362,7 +362,7 @@ describe("quotas", () => {
     `);
   });
 
-  test("slices that ended are not kept", () => {
+  test("expired slices are not kept", () => {
     const { home } = pair();
     for (const want of [4, 3, 2, 1]) {
       home.say(`lend acme to=1 want=${want} for=1s`);
@@ -371,7 +371,7 @@ describe("quotas", () => {
     equal(home.state.tenants.get("acme")?.lent.get(1)?.length, 1);
   });
 
-  test("only the home of a tenant with a quota lends, and not to itself", () => {
+  test("only the home shard of a tenant with a quota lends, and not to itself", () => {
     const { home, away } = pair();
     away.specify("lend acme to=2 want=1 -> REFUSED invalid path=tenant why=this shard lends no quota for the tenant");
     home.specify(`

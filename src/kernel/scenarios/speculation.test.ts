@@ -13,7 +13,7 @@ const lagging = `
 `;
 
 describe("speculation: a straggler may get one more attempt", () => {
-  test("on another executor than the first, which finds nothing but can do other work (K10)", () => {
+  test("the second attempt goes to another executor, and only if it finds no other work (K10)", () => {
     specify(`${lagging}
       reserve ada            -> nothing
       submit i : b[z]        -> job 2 new; z READY, b i RUNNING
@@ -23,7 +23,7 @@ describe("speculation: a straggler may get one more attempt", () => {
     `);
   });
 
-  test("K6: the first commit wins, and the other hears that it lost", () => {
+  test("K6: the first commit wins, and the other executor learns that it lost", () => {
     specify(`${lagging}
       reserve bea start      -> y#3
       commit ada y result=a  -> committed generation=1; y SUCCEEDED, a COMPLETED, j SUCCEEDED
@@ -40,7 +40,7 @@ describe("speculation: a straggler may get one more attempt", () => {
     `);
   });
 
-  test("when one fails or expires the other goes on, and only the end of both is the end", () => {
+  test("when one attempt fails or expires the other goes on; the task ends only when both have ended", () => {
     specify(`${lagging}
       reserve bea start        -> y#3
       fail ada y executor-lost -> ok
@@ -60,7 +60,7 @@ describe("speculation: a straggler may get one more attempt", () => {
     `);
   });
 
-  test("an offer of a second attempt ends with the first", () => {
+  test("the offer of a second attempt ends with the first", () => {
     specify(`${lagging}
       fail ada y preempted -> retryInMs=585; y RETRY_PENDING
       reserve bea          -> nothing
@@ -75,7 +75,7 @@ describe("speculation: a straggler may get one more attempt", () => {
     `);
   });
 
-  test("not before half of the siblings are done, and not without its template's leave", () => {
+  test("not before half of the siblings are done, and only if the template allows it", () => {
     specify(`
       submit j : a[x,y,z];speculate -> job 1 new; x y z READY, a j RUNNING
       reserve ada n=3 start         -> x#1 y#2 z#3; x y z RUNNING
@@ -113,7 +113,7 @@ describe("speculation: a straggler may get one more attempt", () => {
     equal(t.state.tenant("acme").running, 2);
   });
 
-  test("results that were taken over do not make the others look slow", () => {
+  test("reused results do not make the others look slow", () => {
     specify(`
       submit j reuse=a.x,a.w pinned=x,w : a[x,w,y,z];speculate -> job 1 new; x w SUCCEEDED, y z READY, a j RUNNING
       reserve ada n=2 start                                    -> y#1 z#2; y z RUNNING

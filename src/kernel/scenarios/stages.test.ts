@@ -1,7 +1,7 @@
 import { describe, test } from "node:test";
 import { specify } from "#kernel/testing/transcript.ts";
 
-describe("stages follow each other by their needs", () => {
+describe("stages run in the order of their needs", () => {
   test("K5: a stage is ready when all its needs have completed, and complete when every task is", () => {
     specify(`
       submit j : a[x] b[y] c[z]<a,b -> job 1 new; x y READY, z HELD, a b RUNNING, c BLOCKED, j RUNNING
@@ -28,7 +28,7 @@ describe("stages follow each other by their needs", () => {
     `);
   });
 
-  test("what needs a failed stage is skipped, and so is what needs that", () => {
+  test("stages that need a failed stage are skipped, and so are those that need them", () => {
     specify(`
       submit j : a[x] b[y]<a c[z]<b -> job 1 new; x READY, y z HELD, a RUNNING, b c BLOCKED, j RUNNING
       reserve ada start             -> x#1; x RUNNING
@@ -36,7 +36,7 @@ describe("stages follow each other by their needs", () => {
     `);
   });
 
-  test("after=end is made ready however its needs ended", () => {
+  test("with after=end a stage becomes ready however its needs ended", () => {
     specify(`
       submit j : a[x] b[y]<a c[z]<b;end -> job 1 new; x READY, y z HELD, a RUNNING, b c BLOCKED, j RUNNING
       reserve ada start                 -> x#1; x RUNNING
@@ -46,7 +46,7 @@ describe("stages follow each other by their needs", () => {
     `);
   });
 
-  test("a stage that may fail neither fails its job nor those that need it", () => {
+  test("a stage that may fail fails neither its job nor the stages that need it", () => {
     specify(`
       submit j : a[x];mayfail b[y]<a -> job 1 new; x READY, y HELD, a RUNNING, b BLOCKED, j RUNNING
       reserve ada start              -> x#1; x RUNNING
@@ -56,7 +56,7 @@ describe("stages follow each other by their needs", () => {
     `);
   });
 
-  test("without failFast the others go on; with it they are cancelled, a claimed one when its claim has ended", () => {
+  test("without failFast the other tasks go on; with it they are cancelled, claimed ones at their end", () => {
     specify(`
       submit j : a[x,y]     -> job 1 new; x y READY, a j RUNNING
       reserve ada start     -> x#1; x RUNNING
@@ -73,7 +73,7 @@ describe("stages follow each other by their needs", () => {
     `);
   });
 
-  test("parallelMax lets so many into line at once, and the next when one has ended", () => {
+  test("parallelMax limits how many tasks are queued or running at once", () => {
     specify(`
       submit j : a[x*4];par=2 -> job 1 new; x1 x2 READY, x3 x4 HELD, a j RUNNING
       reserve ada n=9 start   -> x1#1 x2#2; x1 x2 RUNNING
@@ -86,7 +86,7 @@ describe("stages follow each other by their needs", () => {
     `);
   });
 
-  test("a cycle is refused, with the stages in it named", () => {
+  test("a cycle is refused, with its stages named", () => {
     specify(`
       submit j : a[x] b[y]<c c[z]<b,a d[w]<c -> REFUSED cycle stages=b+c+d
       submit j : a[x]<a                      -> REFUSED cycle stages=a
@@ -95,7 +95,7 @@ describe("stages follow each other by their needs", () => {
 });
 
 describe("cancelling", () => {
-  test("what is unclaimed is cancelled at once, what is claimed when its executor says so", () => {
+  test("unclaimed tasks are cancelled at once, claimed ones when their executor confirms", () => {
     specify(`
       submit j : a[x,y] b[z]<a;end -> job 1 new; x y READY, z HELD, a RUNNING, b BLOCKED, j RUNNING
       reserve ada start            -> x#1; x RUNNING
@@ -109,7 +109,7 @@ describe("cancelling", () => {
     `);
   });
 
-  test("or when its lease has run out", () => {
+  test("or when their lease has expired", () => {
     specify(`
       submit j : a[x]   -> job 1 new; x READY, a j RUNNING
       reserve ada start -> x#1; x RUNNING
@@ -119,7 +119,7 @@ describe("cancelling", () => {
     `);
   });
 
-  test("a commit that comes while cancelling ends the claim, is not taken, and says so again when repeated", () => {
+  test("a commit during cancellation ends the claim without committing, and a repeat gets the same answer", () => {
     specify(`
       submit j : a[x]   -> job 1 new; x READY, a j RUNNING
       reserve ada start -> x#1; x RUNNING
@@ -176,7 +176,7 @@ describe("cancelling", () => {
     `);
   });
 
-  test("cancelling is the tenant's own", () => {
+  test("only its own tenant can cancel a job", () => {
     specify(`
       submit j : a[x]          -> job 1 new; x READY, a j RUNNING
       cancel j tenant=other    -> REFUSED job-unknown job=1
@@ -185,7 +185,7 @@ describe("cancelling", () => {
     `);
   });
 
-  test("K9: an executor that goes on renewing what it was told to stop cannot keep the job alive for ever", () => {
+  test("K9: an executor that keeps renewing a cancelled claim cannot keep the job alive for ever", () => {
     const t = specify(`
       submit j : a[x];attempt=1m -> job 1 new; x READY, a j RUNNING
       reserve ada start          -> x#1; x RUNNING

@@ -6,10 +6,10 @@ import { joinOf, submitOf } from "#kernel/testing/commands.ts";
 import { factsOf } from "#kernel/testing/facts.ts";
 import { lockOf, stagesOf } from "#kernel/testing/parse.ts";
 
-const whatItGoesWithout = "joinOnly: goes without stages, deadlineMs, lock and reuse: nothing is begun";
+const whatItGoesWithout = "joinOnly: must have no stages, deadlineMs, lock or reuse: it starts no job";
 
 describe("K1: a request key is bound to one job while it is kept", () => {
-  test("the same request again is the same job, also when that has ended and is forgotten", () => {
+  test("the same request again gets the same job, also after that has ended and was forgotten", () => {
     specify(`
       submit j key=k : a[x]  -> job 1 new; x READY, a j RUNNING
       submit j key=k : a[x]  -> job 1 known
@@ -46,7 +46,7 @@ describe("K1: a request key is bound to one job while it is kept", () => {
     `);
   });
 
-  test("at the very end of its time it is free, also before anyone swept", () => {
+  test("an expired key is free at once, before a sweep", () => {
     const t = new Transcript({ limits: { keyRetentionMs: 1_000 } });
     t.specify("submit j key=k : a[x] -> job 1 new; x READY, a j RUNNING");
     t.nowMs += 999;
@@ -55,7 +55,7 @@ describe("K1: a request key is bound to one job while it is kept", () => {
     t.specify("submit i key=k : a[y] -> job 2 new; y READY, a i RUNNING");
   });
 
-  test("a key that is bound again before anyone swept goes to the end of the line and weighs once", () => {
+  test("a key that is bound again before a sweep moves to the end of the order and is counted once", () => {
     const t = new Transcript({ limits: { keyRetentionMs: 1_000 } });
     const keys = (): string => [...t.state.keys.keys()].map((key) => key.at(-1)).join();
     t.say("submit j key=k : a[x]");
@@ -69,7 +69,7 @@ describe("K1: a request key is bound to one job while it is kept", () => {
     equal(keys(), "k");
   });
 
-  test("too many keys leave memory early, and what the journal knows of them counts like memory", () => {
+  test("with too many keys the oldest leave memory early, and the journal's copy counts like memory's", () => {
     const t = new Transcript({ limits: { keysInMemoryMax: 1 } });
     t.say("submit j key=k : a[x]");
     t.say("submit i key=l : a[y]");
@@ -96,7 +96,7 @@ describe("K1: a request key is bound to one job while it is kept", () => {
 });
 
 describe("merging: live jobs of one tenant and door with the same merge key are one", () => {
-  test("who comes later joins, and the one in most of a hurry sets the pace for all", () => {
+  test("later submissions join, and the most urgent one sets the priority for all", () => {
     const t = specify(`
       submit i prio=1 : b[y]                -> job 1 new; y READY, b i RUNNING
       submit j merge=m by=ann : a[x]        -> job 2 new; x READY, a j RUNNING
@@ -117,7 +117,7 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
     `);
   });
 
-  test("one who joins with a request key gets that job under the key for as long as keys are kept (K1)", () => {
+  test("a submission that joins with a request key binds the key to that job (K1)", () => {
     specify(`
       submit j merge=m : a[x]        -> job 1 new; x READY, a j RUNNING
       submit j merge=m key=k : a[x]  -> job 1 joined
@@ -126,7 +126,7 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
     `);
   });
 
-  test("when the last has left, the job is cancelled after the grace", () => {
+  test("when the last subscriber has left, the job is cancelled after the grace", () => {
     specify(`
       submit j merge=m by=ann grace=10s : a[x] -> job 1 new; x READY, a j RUNNING
       submit j merge=m by=bob : a[x]           -> job 1 joined
@@ -140,7 +140,7 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
     `);
   });
 
-  test("who comes back within the grace keeps the job alive", () => {
+  test("a subscriber that comes back within the grace keeps the job alive", () => {
     specify(`
       submit j merge=m by=ann grace=10s : a[x] -> job 1 new; x READY, a j RUNNING
       leave j ann                              -> left
@@ -152,7 +152,7 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
     `);
   });
 
-  test("where no more may wait, who waits already is told the same again", () => {
+  test("at the subscriber limit, existing subscribers still get their answer", () => {
     new Transcript({ limits: { subscribersMax: 2 } }).specify(`
       submit j merge=m by=ann : a[x] -> job 1 new; x READY, a j RUNNING
       submit j merge=m by=bob : a[x] -> job 1 joined
@@ -162,7 +162,7 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
     `);
   });
 
-  test("one who joins without a name waits for ever", () => {
+  test("a subscriber without a name never leaves", () => {
     specify(`
       submit j merge=m by=ann : a[x] -> job 1 new; x READY, a j RUNNING
       submit j merge=m : a[x]        -> job 1 joined
@@ -172,7 +172,7 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
   });
 });
 
-describe("a submission that only joins begins nothing", () => {
+describe("a submission that only joins starts no job", () => {
   const merged = "submit j merge=m by=ann : a[x] -> job 1 new; x READY, a j RUNNING";
 
   test("it joins as any other does, until the job has ended or is being cancelled", () => {
@@ -192,7 +192,7 @@ describe("a submission that only joins begins nothing", () => {
     `);
   });
 
-  test("until its results are published it is under way", () => {
+  test("a job can be joined until its results are published", () => {
     specify(`
       ${merged}
       reserve ada start            -> x#1; x RUNNING
@@ -203,7 +203,7 @@ describe("a submission that only joins begins nothing", () => {
     `);
   });
 
-  test("jobs of other tenants and doors are not there for it", () => {
+  test("it does not see jobs of other tenants and doors", () => {
     specify(`
       ${merged}
       join m tenant=other -> REFUSED nothing-to-join mergeKey=m
@@ -212,7 +212,7 @@ describe("a submission that only joins begins nothing", () => {
     `);
   });
 
-  test("who joins counts, raises the priority and keeps the job alive like all others", () => {
+  test("its subscriber counts, raises the priority and keeps the job alive like all others", () => {
     const t = specify(`
       submit i prio=1 : b[y]                   -> job 1 new; y READY, b i RUNNING
       submit j merge=m by=ann grace=10s : a[x] -> job 2 new; x READY, a j RUNNING
@@ -231,7 +231,7 @@ describe("a submission that only joins begins nothing", () => {
     equal(t.state.job(2).priority, 5);
   });
 
-  test("K1: a request key is bound when it joins, and not when it does not", () => {
+  test("K1: a request key is bound if the submission joins, and not otherwise", () => {
     specify(`
       join m key=k                      -> REFUSED nothing-to-join mergeKey=m
       ${merged}
@@ -244,7 +244,7 @@ describe("a submission that only joins begins nothing", () => {
     `);
   });
 
-  test("it is not in the way of a full shard, nor of a tenant with too much waiting", () => {
+  test("neither a full shard nor a full tenant queue refuses it", () => {
     new Transcript({ limits: { jobsMax: 1, tasksMax: 1 } }).specify(`
       tenant acme queued=1          -> changed
       ${merged}
@@ -254,7 +254,7 @@ describe("a submission that only joins begins nothing", () => {
     `);
   });
 
-  test("when it does not join it leaves no trace", () => {
+  test("if it does not join, it leaves no trace", () => {
     const t = new Transcript();
     const joining = joinOf(["m", "key=k", "by=bob"]);
     const before = factsOf(t.state);
@@ -263,7 +263,7 @@ describe("a submission that only joins begins nothing", () => {
     deepEqual(factsOf(t.state), before);
   });
 
-  test("to a shard that does not know the wish it is a submission without stages, and refused", () => {
+  test("an older shard, which does not know the flag, refuses it as a submission without stages", () => {
     const t = new Transcript();
     t.say("submit j merge=m : a[x]");
     const { joinOnly: _unknown, ...older } = joinOf(["m"]);
@@ -274,7 +274,7 @@ describe("a submission that only joins begins nothing", () => {
 
   const work = submitOf(["j", ":", "a[x]"]);
   for (const [what, wrong, rejection] of [
-    ["no merge key", { mergeKey: undefined }, "mergeKey: must say which job is to be joined"],
+    ["no merge key", { mergeKey: undefined }, "mergeKey: is needed to say which job to join"],
     ["stages", { stages: work.stages }, whatItGoesWithout],
     ["what are no stages at all", { stages: undefined }, whatItGoesWithout],
     ["a deadline", { deadlineMs: 1 }, whatItGoesWithout],
@@ -282,7 +282,7 @@ describe("a submission that only joins begins nothing", () => {
     ["results to take over", { reuse: [] }, whatItGoesWithout],
     ["a wish that is neither yes nor no", { joinOnly: "yes" }, "joinOnly: must be one of true, false"],
   ] as const)
-    test(`with ${what} it is refused, whether or not there is something to join`, () => {
+    test(`with ${what} it is refused, whether or not there is a job to join`, () => {
       for (const line of ["tick", "submit j merge=m : a[x]"]) {
         const t = new Transcript();
         t.say(line);
@@ -293,10 +293,10 @@ describe("a submission that only joins begins nothing", () => {
     });
 });
 
-describe("a full shard says no before it is in trouble", () => {
+describe("a full shard refuses before it is in trouble", () => {
   const full = (limits: object, text: string): void => new Transcript({ limits }).specify(text);
 
-  test("tenants, jobs, tasks and classes", () => {
+  test("limits on tenants, jobs, tasks and classes", () => {
     full(
       { tenantsMax: 1 },
       `

@@ -1,11 +1,14 @@
-/** A caller that is narrowed to its tenant gets the same answer about another tenant's work as about none. */
+/**
+ * A caller that is narrowed to its tenant gets the same answer about another tenant's work as about work that does not
+ * exist.
+ */
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Command, CommandKind } from "#kernel/model/command.ts";
 import type { Query } from "#kernel/read/query.ts";
 import { Transcript } from "#kernel/testing/transcript.ts";
 
-/** Tenant acme has one of everything: a stage being planned, running, committed and released tasks, a subscriber. */
+/** Tenant acme has one of each: a stage being planned, running, committed and released tasks, a subscriber. */
 function busy(): Transcript {
   const t = new Transcript();
   t.say("submit j merge=m by=ann : a[x,y,z] b[?]");
@@ -40,8 +43,8 @@ const commands: Readonly<Record<CommandKind, Row | undefined>> = {
   release: ({ executor, task, token }) => ({ kind: "release", executor, task, token }),
   invalidate: ({ task }) => ({ kind: "invalidate", task, generation: 1, reason: "lost" }),
   submit: undefined, // names its own tenant
-  reserve: undefined, // is given work of its tenant only
-  renew: undefined, // names an executor, and those of one tenant have names of their own
+  reserve: undefined, // grants only work of its tenant
+  renew: undefined, // names an executor; executors of one tenant have names of their own
   drain: undefined,
   resume: undefined,
   "set-tenant": undefined,
@@ -70,7 +73,7 @@ const told = (outcome: unknown, named: Named): string =>
   );
 
 describe("another tenant's work", () => {
-  /** Every task of the tenant's, with its token, as named by its executor and by somebody else. */
+  /** Every task of the tenant, with its token, as named by its executor and by another one. */
   function* everything(): Generator<{ readonly t: Transcript; readonly foreign: Named; readonly unknown: Named }> {
     for (const { no, claim, last, resultToken } of busy().state.tasks.values())
       for (const executor of ["ada", "eve"]) {
@@ -100,7 +103,7 @@ describe("another tenant's work", () => {
         }
       });
 
-  test("executors are listed to who is of all tenants, and otherwise those that serve the tenant", () => {
+  test("an operator of all tenants sees every executor, a tenant only those that serve it", () => {
     const t = new Transcript();
     t.say("reserve shared");
     t.say("reserve spy tenant=other");
@@ -113,7 +116,7 @@ describe("another tenant's work", () => {
     deepEqual(listed("acme"), ["shared", "own"]);
   });
 
-  test("why names no executor of another tenant, unless who asks is of all tenants", () => {
+  test("why names no executor of another tenant, unless the caller is of all tenants", () => {
     const t = new Transcript();
     t.say("submit j : a[x];on=gpu");
     t.say("reserve spy offers=gpu tenant=other");

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { specify, Transcript } from "#kernel/testing/transcript.ts";
 
 describe("K11: time", () => {
-  test("never runs backwards: what comes late counts as now", () => {
+  test("never runs backwards: a late command counts as now", () => {
     const t = specify(`
       submit j : a[x]   -> job 1 new; x READY, a j RUNNING
       +5s               ->
@@ -19,7 +19,7 @@ describe("K11: time", () => {
     t.specify("+9s ->\n+1s -> x RETRY_PENDING");
   });
 
-  test("that is no time at all does not count", () => {
+  test("a time that is not a number does not count", () => {
     const t = new Transcript();
     t.say("submit j : a[x]");
     const { nowMs } = t.state;
@@ -30,7 +30,7 @@ describe("K11: time", () => {
     }
   });
 
-  test("that leaps forward does not expire the fleet: everyone has a full lease again", () => {
+  test("a forward jump does not expire the fleet: every claim has a full lease again", () => {
     specify(`
       submit j : a[x,y]       -> job 1 new; x y READY, a j RUNNING
       reserve ada start       -> x#1; x RUNNING
@@ -44,7 +44,7 @@ describe("K11: time", () => {
     `);
   });
 
-  test("nor does it use up anyone's time limit", () => {
+  test("nor does it use up any time limit", () => {
     specify(`
       submit j : a[x];attempt=1m -> job 1 new; x READY, a j RUNNING
       reserve ada start          -> x#1; x RUNNING
@@ -54,7 +54,7 @@ describe("K11: time", () => {
     `);
   });
 
-  test("nor when it leaps again and again, as with a process that is stopped now and then", () => {
+  test("nor do repeated jumps, as when a process is stopped now and then", () => {
     const t = specify(`
       submit j : a[x]   -> job 1 new; x READY, a j RUNNING
       reserve ada start -> x#1; x RUNNING
@@ -62,7 +62,7 @@ describe("K11: time", () => {
     for (let i = 0; i < 5; i += 1) t.specify("leap 20s ->\n+5s ->\nrenew ada -> held x#1 lost -");
   });
 
-  test("a leap noticed by any command counts, not only by a tick", () => {
+  test("a jump noticed by any command counts, not only by a tick", () => {
     const t = specify(`
       submit j : a[x,y] -> job 1 new; x y READY, a j RUNNING
       reserve ada start -> x#1; x RUNNING
@@ -91,7 +91,7 @@ describe("K11: time", () => {
     `);
   });
 
-  test("a tick does a bounded amount and says whether more is due", () => {
+  test("a tick does a bounded amount of work and says whether more is due", () => {
     const t = new Transcript({ limits: { tickStepsMax: 10 } });
     t.say("submit j : a[x*25];queue=1s");
     t.nowMs += 1_000;

@@ -1,7 +1,7 @@
 /**
- * A snapshot of a shard that goes on working: consistent as of the moment it began, handed out in small chunks.
- * What is about to change and has not been written yet is written first (copy-on-write), so the whole costs one pass
- * over the state, in slices, and no copy of it.
+ * A snapshot of a shard that goes on working: consistent as of the moment it began, produced in small chunks. A thing
+ * that is about to change and is not written yet is written first (copy-on-write), so a snapshot costs one pass over
+ * the state, in slices, and no copy of it.
  *
  * Rows are small JSON arrays, a parent always before its children; restore.ts reads them.
  */
@@ -11,7 +11,7 @@ import type { Lock, LockHolder } from "#kernel/ready/locks.ts";
 import type { State } from "#kernel/model/state.ts";
 
 export type Capture = {
-  /** The next chunk, of about that many characters; undefined when all has been given. */
+  /** The next chunk, of about this many characters; undefined when everything has been written. */
   next(sizeMin: number): string | undefined;
   /** Called before a thing changes. */
   keep(thing: Task | Stage | Job): void;
@@ -80,7 +80,7 @@ class Capturing implements Capture {
     if (this.#state.capture === this) this.#state.capture = undefined;
   }
 
-  /** Writes one more thing; false when there is none. */
+  /** Writes one more thing; false when none is left. */
   #advance(): boolean {
     if (this.#walk) {
       if (!this.#walk.next().done) return true;
@@ -95,9 +95,9 @@ class Capturing implements Capture {
   }
 
   *#walkJob(job: Job): Generator<void> {
-    // One that was made after the snapshot began is not in it, and neither is anything of it.
+    // A job created after the snapshot began is not part of it, and neither is anything in the job.
     if (job.capturedIn === this.#id && job.stages.every((stage) => stage.capturedIn === this.#id)) {
-      // It may also have been kept because it changed: then its tasks are still to be written.
+      // The job may have been written early because it changed: then its tasks are still to be written.
       const isKept = (task: Task | undefined): boolean => task === undefined || task.capturedIn === this.#id;
       if (job.stages.every((stage) => isKept(stage.planning) && stage.tasks.every(isKept))) return;
     }
@@ -145,7 +145,7 @@ class Capturing implements Capture {
     } of this.#state.tenants.values())
       this.#row(["N", name, weight, runningMax, queuedMax, home, virtual, [...lent], slice, sliceNo]);
     for (const { id, drained, failures, nonce, granted, claims } of this.#state.executors.values()) {
-      // Claims without a say outlive the task they were for; the others are written with their tasks.
+      // Void claims outlive the task they were for; the others are written with their tasks.
       const silent = [...claims.values()].filter((claim) => claim.void);
       if (claims.size === 0 && !drained && failures === 0) continue;
       this.#row(["X", id, drained ?? null, failures, nonce, granted, silent.map(silentRow)]);
@@ -155,16 +155,17 @@ class Capturing implements Capture {
 
   #job(job: Job): void {
     const { no, tenant, door, name, phase, reason, priority, spec, submittedAtMs, deadlineAtMs, endedAtMs } = job;
-    const { mergeKey, lock, audience, reuse, cancelled, outbox, bytes, stagesOpen } = job;
+    const { mergeKey, lock, audience, reuse, trace, cancelled, outbox, bytes, stagesOpen } = job;
     const fixed = [no, tenant.name, door, name, spec, submittedAtMs, deadlineAtMs, job.stages.length];
     const rare =
-      mergeKey === undefined && !lock && !audience && !reuse && !cancelled && !outbox
+      mergeKey === undefined && !lock && !audience && !reuse && trace === undefined && !cancelled && !outbox
         ? null
         : {
             mergeKey,
             lock,
             audience: audience && { ...audience, subscribers: [...audience.subscribers] },
             reuse,
+            trace,
             cancelled,
             ...(outbox && { orphans: orphansOf(this.#state, job).map(orphanRow) }),
           };
@@ -236,7 +237,7 @@ const claimRow = ({ token, executor, leaseMs, grantedAtMs, startedAtMs, expiresA
   sleptMs,
 ];
 
-/** Results whose task was planned anew since, and is known under another number: they lie with their job only. */
+/** Results whose task was planned again since and has another number now: only their job still refers to them. */
 const orphansOf = (state: State, job: Job): readonly Publication[] =>
   [...(job.outbox?.values() ?? [])].filter((waiting) => !isTaskOwn(state, waiting)).toSorted((a, b) => a.task - b.task);
 

@@ -1,4 +1,4 @@
-/** Reads a snapshot back: the things themselves from its rows, then every index from the things. */
+/** Reads a snapshot back: the things from its rows, then every index from the things. */
 import { assert, must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
 import { templateOf } from "#kernel/apply/job.ts";
@@ -30,10 +30,10 @@ export type SnapshotRows = readonly Row[];
 
 export const rowsOf = (chunk: string): SnapshotRows => JSON.parse(chunk) as Row[];
 
-/** Where the specs of jobs and tasks stand in their rows. */
+/** The column of the spec in the rows of jobs and tasks. */
 const specAt: Readonly<Record<string, number>> = { J: 5, T: 6 };
 
-/** Puts other texts in the place of specs; changes the rows. */
+/** Replaces every spec by `map(spec)`, in place. */
 export function mapRows(rows: SnapshotRows, map: (text: string) => string): void {
   for (const row of rows) {
     const at = specAt[row[0] as string];
@@ -68,12 +68,12 @@ export class Restorer {
     if (!this.#begun) throw new Fault("corrupt", "read a snapshot", { shard: state.shard, why: "it has no header" });
     for (const { executor, row } of this.#silent) this.#silentClaim(executor, row);
     for (const row of this.#locks) this.#lock(row);
-    // Who comes back from rest begins at the front of the line: not so here, where nobody rested.
+    // Queueing moves a returning tenant to the front of the turn order; a restore must not, because no tenant rested.
     const virtuals = [...state.tenants.values()].map((tenant) => tenant.virtual);
     this.#line.sort((a, b) => a.order - b.order);
     for (const task of this.#line) state.ready.enqueue(task);
     for (const [i, tenant] of [...state.tenants.values()].entries()) {
-      assert(tenant.virtual === virtuals[i], "putting work back in line costs no share");
+      assert(tenant.virtual === virtuals[i], "restoring queued work costs no share");
       checkQuota(state, tenant);
     }
     state.ready.virtual = this.#virtual;
@@ -134,7 +134,8 @@ export class Restorer {
 
   #job(row: Row): void {
     const [, no, tenantName, door, name, spec, at, deadlineAtMs, stages, phase, reason, priority, endedAtMs] = row;
-    // What it weighed (13) was another program's estimate: it is weighed anew when all of it is there.
+    // The stored estimate (13) comes from another version of the program: it is computed again when the whole job is
+    // read.
     const [stagesOpen, rare] = row.slice(14);
     const state = this.#state;
     const tenant = state.tenant(tenantName);
@@ -142,8 +143,8 @@ export class Restorer {
     Object.assign(job, { phase, reason, endedAtMs, stagesOpen });
     job.stages = Array.from<Stage>({ length: stages });
     if (rare) {
-      const { mergeKey, lock, audience, reuse, cancelled, orphans = [] } = rare;
-      Object.assign(job, { mergeKey, lock, reuse, cancelled });
+      const { mergeKey, lock, audience, reuse, trace, cancelled, orphans = [] } = rare;
+      Object.assign(job, { mergeKey, lock, reuse, trace, cancelled });
       for (const [task, generation, result, committedAtMs, given] of orphans)
         file(state, { job, task, spec: given ?? "", generation, result, committedAtMs });
       if (audience) job.audience = { ...audience, subscribers: new Set(audience.subscribers) };
@@ -203,7 +204,7 @@ export class Restorer {
   #rareOf(task: Task, rare: Row[number]): void {
     const { claims, result, resultToken, last, steps, speculated, unpublishedSinceMs } = rare;
     Object.assign(task, { result, resultToken, last, steps, speculated });
-    // Older snapshots do not count: they only say how the last attempt ended.
+    // Older snapshots do not have the count, only how the last attempt ended.
     task.outOfMemory = rare.outOfMemory ?? (last && ranOutOfMemory(last) ? 1 : 0);
     if (unpublishedSinceMs !== undefined) toOutbox(this.#state, task, unpublishedSinceMs);
     for (const row of claims) {
@@ -232,7 +233,7 @@ export class Restorer {
     const [jobNo, stageIndex, taskNo] = row.slice(7);
     const stage = this.#state.stage(jobNo, stageIndex);
     const known = this.#state.tasks.get(taskNo);
-    // The task may have been planned anew since; the claim then only counts for its stage.
+    // The task may have been planned again since; then the claim only counts for its stage.
     const task = known ?? new Task(taskNo, stage, 0, { key: "", spec: "" }, must(this.#templates[0], "a template"));
     const claim = this.#claim(task, [row[0], executorId, ...row.slice(2, 7)]);
     claim.void = true;
@@ -250,7 +251,7 @@ export class Restorer {
   }
 }
 
-/** What was about to follow when the snapshot was taken. */
+/** Marks what was about to follow when the snapshot was taken. */
 function unsettle(state: State, job: Job): void {
   if (isJobOver(job)) {
     if (job.outbox) fileGivingUp(state, job);

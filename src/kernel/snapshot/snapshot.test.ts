@@ -6,6 +6,7 @@ import { defaultLimits } from "#kernel/model/limits.ts";
 import { Restorer } from "./restore.ts";
 import type { State } from "#kernel/model/state.ts";
 import { step } from "#kernel/step.ts";
+import { submitOf } from "#kernel/testing/commands.ts";
 import { Transcript } from "#kernel/testing/transcript.ts";
 import { checkState } from "#kernel/testing/check.ts";
 import { factsOf, snapshotOf } from "#kernel/testing/facts.ts";
@@ -17,7 +18,7 @@ function readBack(chunks: readonly string[], limits = defaultLimits, shard = 0):
 }
 
 describe("snapshots", () => {
-  test("hold everything: claims, second attempts, silent claims, locks, gates, keys, audiences, quotas", () => {
+  test("contain everything: claims, second attempts, void claims, locks, gates, keys, audiences, quotas", () => {
     const t = new Transcript();
     for (const line of [
       "tenant acme weight=2 running=9 queued=99",
@@ -56,7 +57,19 @@ describe("snapshots", () => {
     deepEqual(snapshotOf(back).join(), snapshotOf(readBack(snapshotOf(back))).join());
   });
 
-  test("are of the moment they began, whatever is done while they are written", () => {
+  test("hold the trace that a job was submitted with", () => {
+    const t = new Transcript();
+    t.do({ ...submitOf(["j", ":", "a[x]"]), trace: "00-trace" });
+    t.say("submit i : a[y]");
+    const back = readBack(snapshotOf(t.state));
+    deepEqual(
+      [...back.jobs.values()].map(({ trace }) => trace),
+      ["00-trace", undefined],
+    );
+    deepEqual(checkState(back), []);
+  });
+
+  test("show the moment they began, whatever happens while they are written", () => {
     const t = new Transcript();
     t.say("submit i key=k : a[x*200] b[?]<a");
     t.say("submit j key=l : c[y]");
@@ -77,7 +90,7 @@ describe("snapshots", () => {
       chunks.push(capture.next(1) ?? "[]");
     }
     for (let chunk = capture.next(500); chunk !== undefined; chunk = capture.next(500)) chunks.push(chunk);
-    // A key that was bound since may be in it already; bound again by the log it is the same.
+    // A key that was bound since may already be in it; replaying the log binds it to the same job again.
     const withoutNewKeys = (facts: string[]): string[] => facts.filter((fact) => !fact.includes("\\u0000m"));
     deepEqual(withoutNewKeys(factsOf(readBack(chunks))), before);
     const back = readBack(chunks);
@@ -86,7 +99,7 @@ describe("snapshots", () => {
     equal(back.bytes, t.state.bytes);
   });
 
-  test("K1: keys that leave memory while one is written are not lost", () => {
+  test("K1: keys that leave memory while a snapshot is written are not lost", () => {
     const t = new Transcript({ limits: { keysInMemoryMax: 2 } });
     for (const key of ["k", "l", "m", "n"]) t.say(`submit j key=${key} : a[x]`);
     const capture = beginCapture(t.state);
@@ -101,7 +114,7 @@ describe("snapshots", () => {
     equal(t.state.keys.size, 2);
   });
 
-  test("one that is given up costs nothing more, and the next begins afresh", () => {
+  test("an abandoned snapshot costs nothing more, and the next one starts from the beginning", () => {
     const t = new Transcript();
     t.say("submit i : a[x,y]");
     const capture = beginCapture(t.state);
@@ -112,7 +125,7 @@ describe("snapshots", () => {
     deepEqual(factsOf(readBack(snapshotOf(t.state))), factsOf(t.state));
   });
 
-  test("an older one, which does not count attempts that ran out of memory, tells by how the last one ended", () => {
+  test("an older snapshot, without the out-of-memory count, derives it from how the last attempt ended", () => {
     const older = (...ends: readonly string[]): number | undefined => {
       const t = new Transcript();
       t.say("submit i : a[x];tries=9");
@@ -124,7 +137,7 @@ describe("snapshots", () => {
     deepEqual([older("out-of-memory"), older("preempted"), older("preempted", "out-of-memory")], [1, 0, 1]);
   });
 
-  test("what is not one is refused", () => {
+  test("text that is not a snapshot is refused", () => {
     throws(() => readBack([]), /read a snapshot: corrupt .*it has no header/);
     throws(() => readBack(['[["H",99,{"shard":0}]]']), /read a snapshot: corrupt \(version=99/);
     const t = new Transcript();

@@ -1,6 +1,6 @@
 /**
- * Test support: a shard in the hands of chance. Commands are drawn from a small alphabet, most of them sensible, some
- * stale, repeated or out of place; time passes in small and large steps.
+ * Test support: drives a shard at random. Commands are drawn from a small set, most of them sensible, some stale,
+ * repeated or out of place; time passes in small and large steps.
  */
 import { Random } from "#base/random.ts";
 import type { Command, CommandKind, CommandOf } from "#kernel/model/command.ts";
@@ -23,7 +23,7 @@ const reasons: readonly FailReason[] = ["executor-lost", "preempted", "out-of-me
 const executors = ["ada", "bea", "cyd"];
 const tenants = ["acme", "best"];
 
-/** What may be said, and how often: a word stands here as many times as it has chances. */
+/** The kinds to draw from: a kind that is listed more often is drawn more often. */
 const words: readonly CommandKind[] = [
   ...Array.from<CommandKind>({ length: 4 }).fill("submit"),
   ...Array.from<CommandKind>({ length: 8 }).fill("reserve"),
@@ -181,7 +181,7 @@ export class Chance {
       deadlineMs: random.pick([5_000, 60_000, 600_000]),
       ...(key === undefined ? {} : { requestKey: key }),
       ...(merge === undefined ? {} : { mergeKey: merge }),
-      ...(by === undefined ? {} : { subscriber: by, leaveGraceMs: random.below(3) * 500 }),
+      ...(by === undefined ? {} : { subscriber: by, leaveGraceMs: random.below(3) * 500, trace: `00-${by}` }),
       ...(lock === undefined ? {} : { lock }),
       ...(random.chance(0.2) ? { reuse, reuseEvidence: { digests: [digestOf("d")], pinnedForMs: 1 } } : {}),
     };
@@ -202,7 +202,7 @@ export class Chance {
     return { kind: random.pick(["skip", "fail"]), reason: "r" };
   }
 
-  /** Mostly a claim that lives, sometimes one that has lost its say, now and then none at all. */
+  /** Mostly a live claim, sometimes a void one, now and then none at all. */
   #claim(): Claimed {
     const { random } = this;
     const executor = this.#state.executors.get(random.pick(executors));
@@ -225,7 +225,7 @@ export class Chance {
   }
 }
 
-/** As it is, but for what it would begin. */
+/** The same submission, as one that only joins. */
 export function joiningOnly(submit: CommandOf<"submit">): CommandOf<"submit"> {
   const { lock: _lock, reuse: _reuse, reuseEvidence: _evidence, ...rest } = submit;
   return { ...rest, joinOnly: true, stages: [], deadlineMs: 0 };

@@ -1,6 +1,6 @@
 /**
- * Test support: everything that must hold of a state between two commands, by recounting what the kernel counts as
- * it goes, and by looking at every index from the other side.
+ * Test support: everything that must hold for a state between two commands. Recounts what the kernel counts
+ * incrementally, and checks every index against the things it indexes.
  */
 import { mergeKeyOf } from "#kernel/apply/job.ts";
 import type { Claim, Executor, Job, Stage, Task, Tenant } from "#kernel/model/entities.ts";
@@ -9,7 +9,7 @@ import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves
 import type { Due, State } from "#kernel/model/state.ts";
 import { bytesOfExecutor, bytesOfJob, bytesOfKey, bytesOfTenant } from "#kernel/memory/weigh.ts";
 
-/** Complaints; none when all is well. */
+/** Complaints; empty when all is well. */
 export function checkState(state: State): string[] {
   const wrong: string[] = [];
   const same = (what: string, kept: unknown, counted: unknown): void => {
@@ -122,7 +122,7 @@ function checkTenant(state: State, tenant: Tenant, { claims, same, holds }: Coun
     tenant.jobs,
     count(state.jobs.values(), (job) => job.tenant === tenant),
   );
-  // A slice that runs out is noticed at the next look at the agenda, so standing is exact only without slices.
+  // An expired slice is noticed at the next look at the agenda, so the check is exact only without slices.
   if (tenant.lent.size === 0 && tenant.slice.untilMs === 0)
     same(`parked of ${name}`, tenant.parked, tenant.running >= slotsOf(state, tenant));
   for (const [readyClass, queue] of tenant.queues) {
@@ -161,7 +161,7 @@ function checkExecutor(state: State, executor: Executor, { holds }: Counted): vo
   }
 }
 
-/** Filed for its time, no later than the fine grain of the agenda allows, or for the very next look. */
+/** Filed no later than its time plus one fine bucket of the agenda, or for the very next look. */
 function isFiledBy(state: State, item: Due, dueAtMs: number): boolean {
   const filedAtMs = state.agenda.filedAtMs(item);
   return filedAtMs < dueAtMs + 100 || filedAtMs <= state.nowMs;
@@ -188,7 +188,7 @@ function checkJob(state: State, job: Job, counted: Counted): void {
     );
   else {
     holds(`${what} is not all over`, job.stagesOpen > 0 || job.outbox !== undefined);
-    // K9: someone will look at it by its deadline; one that is cancelled waits for its claims only.
+    // K9: the agenda returns it by its deadline; a cancelled job waits for its claims only.
     const dueAtMs = Math.min(job.audience?.abandonedAtMs || job.deadlineAtMs, job.deadlineAtMs);
     holds(`${what} is looked at by its deadline`, job.cancelled !== undefined || isFiledBy(state, job, dueAtMs));
     holds(`${what} waits for something`, !job.cancelled || job.claims > 0);
@@ -282,7 +282,7 @@ function checkTask(state: State, task: Task, { holds }: Counted): void {
   else holds(`${what} is ${phase}, so not in line`, !task.list);
   const isOffered = state.ready.isSpare(task);
   holds(`${what} is offered a second time only while it lags`, !isOffered || (task.speculated && !second && !!claim));
-  // A planning's deadline counts from when its stage became ready, whatever it waits for.
+  // A planning deadline counts from when its stage became ready, including waits.
   const endAtMs = isPlanning ? stage.startedAtMs + task.template.queueMs : Number.POSITIVE_INFINITY;
   const isLookedAt = (dueAtMs: number): boolean => stage.job.deadlineAtMs <= dueAtMs || isFiledBy(state, task, dueAtMs);
   if (phase === "READY" && task.list)

@@ -1,4 +1,4 @@
-/** Test support: the commands of a transcript that can be read without knowing what went before. */
+/** Test support: the transcript commands that can be parsed without knowing earlier lines. */
 import { must } from "#base/assert.ts";
 import type { Command, Submit } from "#kernel/model/command.ts";
 import type { Plan } from "#kernel/model/model.ts";
@@ -6,7 +6,7 @@ import { durationOf, listOf, lockOf, optionsOf, stagesOf, taskSetOf, wholeOf } f
 
 export const digestOf = (letter: string): string => `${letter.charCodeAt(0).toString(16).padStart(64, "0")}/1`;
 
-/** `j key=k by=ann : a[x]`: a name, options, and stages behind the colon. */
+/** `j key=k by=ann : a[x]`: a name, options, and stages after the colon. */
 export function submitOf(words: readonly string[]): Submit {
   const colon = words.indexOf(":");
   const name = must(words[0], "name of the job");
@@ -40,13 +40,13 @@ export function submitOf(words: readonly string[]): Submit {
   };
 }
 
-/** `m by=bob`: a merge key and options; joins what is there and begins nothing. */
+/** `m by=bob`: a merge key and options; joins a live job and starts none. */
 export function joinOf(words: readonly string[]): Submit {
   const [mergeKey = "", ...options] = words;
   return { ...submitOf(["", ...options, ":"]), joinOnly: true, mergeKey, deadlineMs: 0 };
 }
 
-/** What owners, operators and other shards say. */
+/** Commands of owners, operators and other shards. */
 export function adminOf(verb: string, words: readonly string[], jobOf: (name: string) => number): Command {
   const options = optionsOf(words);
   const [first = ""] = words;

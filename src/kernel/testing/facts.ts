@@ -2,7 +2,7 @@
 import { beginCapture } from "#kernel/snapshot/capture.ts";
 import type { State } from "#kernel/model/state.ts";
 
-/** The whole snapshot at one go. */
+/** The whole snapshot at once. */
 export function snapshotOf(state: State): string[] {
   const capture = beginCapture(state);
   const chunks: string[] = [];
@@ -14,7 +14,7 @@ type Row = readonly unknown[];
 
 /**
  * What the log determines of a state, as sorted text: without leases (renewals are not logged), without the time that
- * passed since the last event, and without executors that hold nothing.
+ * passed since the last event, and without executors that hold no claim.
  */
 export function factsOf(state: State): string[] {
   const rows = snapshotOf(state).flatMap((chunk) => JSON.parse(chunk) as Row[]);
@@ -62,5 +62,7 @@ function factOf(row: Row, shared: ReadonlyMap<string, string>): string[] {
 
 const byToken = ([a]: readonly unknown[], [b]: readonly unknown[]): number => Number(a) - Number(b);
 
-/** The sixth of a claim's facts is when its lease ends, the seventh how long nobody watched: neither is logged. */
+/**
+ * A claim's sixth field is the end of its lease, the seventh how long the shard was without owner: neither is logged.
+ */
 const withoutLease = (claim: readonly unknown[]): unknown[] => claim.toSpliced(5, 2);

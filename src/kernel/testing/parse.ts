@@ -1,4 +1,4 @@
-/** Test support: reads the words of a transcript (transcript.ts) into the values that commands are made of. */
+/** Test support: parses the parts of a transcript line (transcript.ts) into the values that commands consist of. */
 import { assert, must } from "#base/assert.ts";
 import { parseDurationMs } from "#base/units.ts";
 import type { LockSpec, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
@@ -7,7 +7,7 @@ export type Options = ReadonlyMap<string, string>;
 
 export const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
-/** `name=value` and bare words (which stand for "true"). */
+/** `name=value` options; a bare name means "true". */
 export const optionsOf = (words: readonly string[]): Options =>
   new Map(
     words.map((word) => {
@@ -66,8 +66,8 @@ export function taskSetOf(text: string): TaskSet {
 }
 
 /**
- * `build[x,y] test[z]<build;failfast ship[?]<build,test;end`: stages with their tasks (`?`: to be planned), what they
- * need, and flags.
+ * `build[x,y] test[z]<build;failfast ship[?]<build,test;end`: stages with their tasks (`?`: to be planned), their
+ * needs, and flags.
  */
 export function stagesOf(words: readonly string[]): StageSpec[] {
   const parsed = words.map((word) => {

@@ -1,6 +1,6 @@
 import type { TaskTemplate } from "#kernel/model/model.ts";
 
-/** For tests: a template whose times do not matter. */
+/** For tests that do not care about times. */
 export const plainTemplate = {
   kind: "k",
   requires: [],

@@ -27,7 +27,7 @@ import { adminOf, digestOf, joinOf, planOf, submitOf } from "./commands.ts";
 import { factsOf } from "./facts.ts";
 import { durationOf, listOf, type Options, optionsOf, wholeOf, wordsOf } from "./parse.ts";
 
-/** Plays a transcript: each line's outcome must be what is written behind its arrow. */
+/** Plays a transcript: the outcome of each line must be the text after its arrow. */
 export function specify(text: string, limits: Partial<Limits> = {}): Transcript {
   const transcript = new Transcript({ limits });
   transcript.specify(text);
@@ -50,7 +50,7 @@ export class Transcript {
   }
 
   specify(text: string): void {
-    // A long outcome may stand on a line of its own.
+    // A long outcome may be on a line of its own.
     const lines = text.replaceAll(/\n\s*->/g, " ->").split("\n");
     const was: string[] = [];
     let isAsWanted = true;
@@ -67,7 +67,7 @@ export class Transcript {
     assert(isAsWanted, `the transcript went otherwise:\n${was.join("\n")}`);
   }
 
-  /** Runs one line and says what came of it. */
+  /** Runs one line and returns its outcome as text. */
   say(line: string): string {
     const words = wordsOf(line);
     const verb = must(words[0], "command");
@@ -77,7 +77,7 @@ export class Transcript {
     return this.#answered(this.do(this.#command(verb, words.slice(1))));
   }
 
-  /** One command as it is; the state is checked afterwards. */
+  /** Runs one command object and checks the state afterwards. */
   do(command: Command): Outcome {
     this.#last = command;
     const outcome = step(this.state, command, this.nowMs);
@@ -98,7 +98,7 @@ export class Transcript {
     return answered.ok ? answered.answer : answered.rejection;
   }
 
-  /** The log alone leads to the same state. */
+  /** Replaying the log alone must lead to the same state. */
   checkReplay(): void {
     const fresh = createState(this.state.shard, this.state.limits);
     for (const event of structuredClone(this.events)) apply(fresh, event);
@@ -111,7 +111,7 @@ export class Transcript {
     assert(differences.length === 0, `the log leads elsewhere:\n${differences.join("\n")}`);
   }
 
-  /** The newest task with that key; `<stage>/plan` is a planning. */
+  /** The newest task with that key; `<stage>/plan` is a planning task. */
   task(name: string): Task {
     const found = [...this.state.tasks.values()].filter((task) => labelOf(task) === name);
     return must(found.at(-1), `task ${name}`);

@@ -1,4 +1,4 @@
-/** Asking a shard one thing and getting its own kind of answer; a refusal becomes a RejectedError. */
+/** Sends one request to a shard and returns the matching type of answer; a rejection becomes a RejectedError. */
 import { Fault } from "#base/fault.ts";
 import { parseJob, parseTask, type JobRef, type ShardId, type TaskRef } from "#base/ids.ts";
 import type { CommandKind, CommandOf } from "#kernel/model/command.ts";
@@ -38,7 +38,7 @@ export function askers(router: Router): { readonly command: AskCommand; readonly
   };
 }
 
-/** What a command was answered with; a refusal is thrown. */
+/** The reply to a command; throws on a rejection. */
 export function replyOf(doing: string, shard: ShardId, settled: Settled | undefined): Reply {
   if (settled?.kind === "rejected") throw new RejectedError(doing, shard, settled.rejection);
   if (settled?.kind !== "reply") throw refuse(doing, shard, settled);
@@ -46,7 +46,7 @@ export function replyOf(doing: string, shard: ShardId, settled: Settled | undefi
 }
 
 const refuse = (doing: string, shard: ShardId, got: { readonly kind: string } | undefined): Fault =>
-  new Fault("internal", doing, { shard, got: got?.kind ?? "nothing", why: "not an answer to that question" });
+  new Fault("internal", doing, { shard, got: got?.kind ?? "nothing", why: "the answer does not match the request" });
 
 export function jobRef(jobId: string): JobRef {
   const ref = parseJob(jobId);

@@ -59,7 +59,7 @@ describe("the work client", () => {
     equal((await client.why(jobId))[0]?.because.kind, "no-executor");
   });
 
-  test("the same request key gives the same job, and another request under it is refused in words", async () => {
+  test("the same request key gives the same job, and a different request under it is refused", async () => {
     const { client } = await testCluster(new ManualClock());
     const first = await client.submit(order("a", { requestKey: "k" }));
     const second = await client.submit(order("a", { requestKey: "k" }));
@@ -68,13 +68,13 @@ describe("the work client", () => {
       ok(isRejected(error, "key-reused"));
       equal(
         error.message,
-        `submit: key-reused (the key "k" already belongs to job ${first.jobId}, whose request was another)`,
+        `submit: key-reused (the key "k" already belongs to job ${first.jobId}, which was a different request)`,
       );
       return true;
     });
   });
 
-  test("joins what is under way, whatever it is asked by, and begins nothing", async () => {
+  test("joins a live job, whichever request finds it, and starts none", async () => {
     const { client, shards } = await testCluster(new ManualClock());
     const joining = { shardKey: "a", tenant: "t", door: "test", payloadHash: "a", priority: 7, mergeKey: "m" };
     equal(await client.join(joining), undefined);
@@ -111,7 +111,7 @@ describe("the work client", () => {
     await rejects(client.fail({ ...claim, token: 99 }, "user-failure", "late"), (e) => isRejected(e));
   });
 
-  test("ids that are none are refused before anyone is asked", async () => {
+  test("malformed ids are refused before any shard is asked", async () => {
     const { client, shards } = await testCluster(new ManualClock());
     await rejects(client.job("t0-1"), (e) => isFault(e, "invalid"));
     await rejects(client.cancel("nonsense", ""), (e) => isFault(e, "invalid"));
@@ -119,7 +119,7 @@ describe("the work client", () => {
     equal(shards[0]?.asked.length, 1);
   });
 
-  test("a stage is signalled by its name; a wrong name is told the right ones", async () => {
+  test("a stage is signalled by its name; a wrong name is answered with the right ones", async () => {
     const { client } = await testCluster(new ManualClock());
     const { jobId } = await client.submit(order("a"));
     await rejects(client.signal(jobId, "onyl", { name: "approve", payload: "" }), /stages=only/);
@@ -205,7 +205,7 @@ describe("listing jobs", () => {
     ok(jobs.length >= 4);
   });
 
-  test("a cursor that is not ours is refused", async () => {
+  test("a cursor that this code did not make is refused", async () => {
     const { client } = await listing();
     const spelled = (place: unknown): string => Buffer.from(JSON.stringify(place)).toString("base64url");
     const places = [

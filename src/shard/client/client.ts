@@ -1,6 +1,6 @@
 /**
- * The typed way to everything a shard can do. Ids are strings here (#base/ids.ts); the shard is read from them.
- * A refused command throws a RejectedError, a failing world a Fault. Every call may be given a deadline and a signal.
+ * The typed client for everything that a shard can do. Ids are strings here (#base/ids.ts) and contain the shard. A
+ * rejected command throws a RejectedError, any other failure a Fault. Every call takes an optional deadline and signal.
  */
 import { Fault } from "#base/fault.ts";
 import type { AttemptRow } from "#base/history-rows.ts";
@@ -22,19 +22,25 @@ import { type AskOptions, type Router, type Watched } from "#shard/router/router
 
 export type ClientPorts = { readonly router: Router; readonly directory: Directory; readonly random: Random };
 
-/** A submission as a door makes it. What has the same shard key shares a shard: merging, locks, keys work within it. */
+/**
+ * A submission as a door makes it. Submissions with the same shard key go to the same shard; merging, locks and request
+ * keys work within a shard.
+ */
 export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & { readonly shardKey: string };
-/** Who wants to wait with others for what is under way. A request key works as it does with an order. */
+/** A request to wait together with others for a live job. A request key works as it does in an Order. */
 export type Joining = Pick<Order, "shardKey" | "tenant" | "door" | "payloadHash" | "priority"> &
   Pick<Order, "requestKey" | "subscriber"> & { readonly mergeKey: string };
 export type Submitted = { readonly jobId: string; readonly created: boolean; readonly merged: boolean };
 
-/** A tenant's weight next to others', and how much of it may run (over all shards) and wait (in each); 0: no limit. */
+/**
+ * A tenant's weight relative to others, and how many of its tasks may run (over all shards) and wait (in each); 0: no
+ * limit.
+ */
 export type TenantStanding = { readonly weight: number; readonly runningMax: number; readonly queuedMax: number };
 
 export type Job = {
   readonly jobId: string;
-  /** False: it has left memory, and this is what history kept of it. */
+  /** False: the job has left memory, and this is its history. */
   readonly live: boolean;
   readonly view: JobView;
 };
@@ -44,43 +50,45 @@ export type WorkClient = ExecutorClient & {
   nodes(): Promise<readonly NodeSeen[]>;
   shards(): Promise<readonly Ownership[]>;
   submit(order: Order, options?: AskOptions): Promise<Submitted>;
-  /** Begins nothing. Undefined: no live job has the merge key. */
+  /** Starts no job. Undefined if no live job has the merge key. */
   join(joining: Joining, options?: AskOptions): Promise<Submitted | undefined>;
   job(jobId: string, options?: AskOptions & { readonly tasksMax?: number }): Promise<Job>;
-  /** Newest first, by when they were submitted; each once, whatever ends meanwhile. Paged by cursor. */
+  /** Newest first, by time of submission; each job once, even if it ends in the meantime. Paged by cursor. */
   jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
   task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
   /**
-   * Of all that is not over, or of the stage or the task named: of a wide job not everything is told. With a tenant,
-   * no other tenant's executors are named: whoever hands the answer to a caller of one tenant gives that tenant.
+   * Explains everything that has not ended, or the named stage or task: for a wide job not every task is listed. With a
+   * tenant, no executor of another tenant is named: give it whenever the answer goes to a caller of one tenant.
    */
   why(
     jobId: string,
     options?: AskOptions & { readonly of?: WhyOf & OfTenant },
   ): Promise<readonly (Why & { readonly taskId: string })[]>;
-  /** All attempts at the tasks of a job that has ended, in the order of their tokens; none while it lives. */
+  /** All attempts at the tasks of a job that has ended, ordered by token; none while the job is live. */
   attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
   cancel(jobId: string, reason: string, options?: AskOptions): Promise<JobPhase>;
-  /** What the task has made is lost: it is done again, and who was to consume it is planned anew. */
+  /** The task's output is lost: the task runs again, and the stages that consume it are planned again. */
   invalidate(taskId: string, generation: number, reason: string, options?: AskOptions): Promise<void>;
-  /** The stage by name. An id makes the signal count once however often it is sent. */
+  /** The stage is given by name. A signal with an id counts once, however often it is sent. */
   signal(
     jobId: string,
     stage: string,
     signal: Omit<Signal, "id"> & { readonly id?: string },
     options?: AskOptions,
   ): Promise<boolean>;
-  /** In every shard, one after the other; asked again, it changes nothing where it has been set already. */
+  /** In every shard, one after the other. May be repeated: it changes nothing where the same is set already. */
   setTenant(tenant: string, standing: TenantStanding, options?: AskOptions): Promise<void>;
   leave(jobId: string, subscriber: string, options?: AskOptions): Promise<boolean>;
-  /** Ends when the job has ended and everything has been said. */
+  /** Ends when the job has ended and all its events have been delivered. */
   watch(jobId: string, signal: AbortSignal, after?: Stamp): AsyncIterable<Watched>;
 };
 
 export function createClient(ports: ClientPorts): WorkClient {
   const { router, directory, random } = ports;
   const { command, query } = askers(router);
-  /** How many there are is set when a cluster is made, and asking for it is a journey to the journal. */
+  /**
+   * The number of shards is fixed when a cluster is created, and reading it is a round trip to the journal: ask once.
+   */
   let shardsKnown: number | undefined;
   const shardsOf = async (): Promise<number> => (shardsKnown ??= (await directory.cluster()).shards);
 
@@ -177,7 +185,7 @@ async function attemptsOf({ history }: Directory, { shard, job }: JobRef) {
   return inOrder.map((row) => ({ ...row, taskId: formatTask(shard, row.task) }));
 }
 
-/** A job that has left memory is told from history: one snapshot, and the end. */
+/** A job that has left memory is answered from history: one snapshot, then the end. */
 async function* watchJob(
   { router, directory }: ClientPorts,
   { shard, job }: JobRef,

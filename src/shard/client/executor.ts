@@ -1,4 +1,4 @@
-/** What an executor says to shards: take work, keep it, bring it back. */
+/** An executor's requests to shards: reserve tasks, renew claims, report results. */
 import { formatJob, formatTask, type ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import type { FailReason, Grant, HeldClaim, Plan, Result, Step } from "#kernel/model/model.ts";
@@ -6,7 +6,7 @@ import type { PlanInputs, Stats } from "#kernel/read/query.ts";
 import { taskRef, type AskCommand, type AskQuery } from "./ask.ts";
 import type { AskOptions } from "#shard/router/router.ts";
 
-/** A claim of a task: the right to work on it and to say how it ended. */
+/** A claim on a task: the right to run it and to say how it ended. */
 export type ClaimRef = { readonly executor: string; readonly taskId: string; readonly token: number };
 export type Granted = Grant & { readonly shard: ShardId; readonly taskId: string; readonly jobId: string };
 export type Held = HeldClaim & { readonly taskId: string };
@@ -16,10 +16,10 @@ export type Reservation = {
   readonly offers: readonly string[];
   readonly count: number;
   readonly prefer?: readonly string[];
-  /** "pure": of tasks without effects outside. */
+  /** "pure": only tasks without outside effects. */
   readonly start?: boolean | "pure";
   readonly tenant?: string;
-  /** How long the shard may hold the request when it has nothing to give. */
+  /** How long the shard may hold the request while it has no work for the executor. */
   readonly waitMs?: number;
   readonly nonce?: string;
 };
@@ -27,7 +27,7 @@ export type Reservation = {
 export type ExecutorClient = {
   reserve(shard: ShardId, wanted: Reservation, options?: AskOptions): Promise<readonly Granted[]>;
   start(claim: ClaimRef, options?: AskOptions): Promise<{ readonly leaseMs: number }>;
-  /** One message for all claims in the shard; the answer lists everything that the executor holds there. */
+  /** One message for all claims in the shard; the answer lists all claims that the executor holds there. */
   renew(
     shard: ShardId,
     executor: string,
@@ -38,9 +38,9 @@ export type ExecutorClient = {
     readonly lost: readonly { readonly taskId: string; readonly token: number }[];
   }>;
   report(claim: ClaimRef, steps: readonly Step[], options?: AskOptions): Promise<void>;
-  /** False: it was being cancelled, and this ended the claim. */
+  /** False: the task was being cancelled, and this only ended the claim. */
   commit(claim: ClaimRef, result: Result, options?: AskOptions): Promise<boolean>;
-  /** The plan that counts: perhaps another planner's. */
+  /** The plan that counts, perhaps recorded by another planner. */
   recordPlan(
     claim: ClaimRef,
     plan: Plan,
@@ -55,10 +55,10 @@ export type ExecutorClient = {
 
 const planInputsPage = 1_000;
 const messageLengthMax = 2_000;
-/** The host puts its own evidence in the place of whatever an executor says (K3). */
+/** The host replaces whatever evidence an executor sends with its own (K3). */
 const noEvidence = { digests: [], pinnedForMs: 0 };
 
-/** `bring` is how an executor says what became of its work: many may say so at once. */
+/** `bring` sends the end of an attempt; it may batch several into one request. */
 export function executorClient(
   command: AskCommand,
   query: AskQuery,
@@ -71,7 +71,7 @@ export function executorClient(
       reservations += 1;
       const nonce = wanted.nonce ?? `${reservations.toString(36)}-${random.next32().toString(36)}`;
       const { executor, count, prefer = [], start = false, tenant, waitMs } = wanted;
-      const offers = [...new Set(wanted.offers)].toSorted(); // one spelling for each set of labels
+      const offers = [...new Set(wanted.offers)].toSorted(); // equal sets of labels get one spelling
       const { grants } = await command(
         shard,
         { kind: "reserve", executor, offers, prefer, count, start, nonce, ...(tenant === undefined ? {} : { tenant }) },
@@ -131,5 +131,5 @@ async function allPlanInputs(query: AskQuery, claim: ClaimRef, options?: AskOpti
   return { ...first, results, next: undefined };
 }
 
-/** For what is said seldom; what is said of every task is spelled out. */
+/** For rare commands; the frequent ones are written out field by field. */
 const numbered = ({ executor, taskId, token }: ClaimRef) => ({ executor, task: taskRef(taskId).task, token });

@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import { settle } from "#base/testing/manual-clock.ts";
 import type { CommandOf } from "#kernel/model/command.ts";
 import { gathering } from "./gather.ts";
-import type { Said, ShardRequest } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardRequest } from "#shard/transport/protocol.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import type { AskOptions, Router, Settled } from "#shard/router/router.ts";
 
@@ -18,7 +18,7 @@ type Asked = {
   fail(error: Error): void;
 };
 
-/** A router whose every answer the test gives. */
+/** A router whose answers the test gives. */
 function scripted(): { readonly router: Router; readonly asked: Asked[] } {
   const asked: Asked[] = [];
   const router: Router = {
@@ -35,7 +35,7 @@ function scripted(): { readonly router: Router; readonly asked: Asked[] } {
   return { router, asked };
 }
 
-const granted = (leaseMs: number): Said => ({ kind: "reply", stamp, reply: { leaseMs } });
+const granted = (leaseMs: number): CommandOutcome => ({ kind: "reply", stamp, reply: { leaseMs } });
 const tasksOf = (request: ShardRequest | undefined): readonly number[] =>
   request?.kind === "commands"
     ? request.commands.map((command) => (command as CommandOf<"start">).task)
@@ -44,7 +44,7 @@ const tasksOf = (request: ShardRequest | undefined): readonly number[] =>
       : [];
 
 describe("commands for one shard", () => {
-  test("are asked at once while few are under way, and together with others afterwards", async () => {
+  test("are sent at once while few are in flight, and together with others afterwards", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 2);
     const replies = [1, 2, 3, 4, 5].map((task) => ask(7, start(task)));
@@ -63,7 +63,7 @@ describe("commands for one shard", () => {
     );
   });
 
-  test("are refused each for itself", async () => {
+  test("are rejected one by one", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);
     const first = ask(0, start(1));
@@ -72,13 +72,13 @@ describe("commands for one shard", () => {
     asked[0]?.answer(granted(1));
     await settle();
     await first;
-    const refused: Said = { kind: "rejected", stamp, rejection: { kind: "task-unknown", task: 3 } };
+    const refused: CommandOutcome = { kind: "rejected", stamp, rejection: { kind: "task-unknown", task: 3 } };
     asked[1]?.answer({ kind: "said", stamp, said: [granted(2), refused] });
     equal((await good).leaseMs, 2);
     await rejects(bad, (error) => isRejected(error, "task-unknown"));
   });
 
-  test("fail together when their request does, and the next ones are asked all the same", async () => {
+  test("fail together when their request fails, and the next ones are still sent", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);
     const all = [ask(0, start(1)), ask(0, start(2)), ask(0, start(3))];
@@ -95,7 +95,7 @@ describe("commands for one shard", () => {
     equal((await next).leaseMs, 4);
   });
 
-  test("that may take different times, or are called off apart, do not go together", async () => {
+  test("with different deadlines or abort signals do not share a request", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);
     const { signal } = new AbortController();
@@ -115,7 +115,7 @@ describe("commands for one shard", () => {
     await Promise.all(others);
   });
 
-  test("that name very many blobs go by themselves, so that the message is not too large", async () => {
+  test("that name very many blobs are sent alone, so that the message is not too large", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);
     const commit = (task: number, count: number): CommandOf<"commit"> => ({

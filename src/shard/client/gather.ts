@@ -1,13 +1,13 @@
 /**
- * Commands that are asked while others for the same shard are under way go with the next request, all together: one
- * message, one wait and one entry in the owner's books for all of them. A shard that is asked little is asked at once,
- * each by itself.
+ * Batches commands: those that arrive while requests to the same shard are in flight are sent together with the next
+ * request, which costs one message and one wait for all of them. A command for a shard with few requests in flight is
+ * sent at once, alone.
  */
 import type { ShardId } from "#base/ids.ts";
 import type { Command } from "#kernel/model/command.ts";
 import type { Reply } from "#kernel/model/reply.ts";
 import { replyOf, type AskCommand } from "./ask.ts";
-import type { Said } from "#shard/transport/protocol.ts";
+import type { CommandOutcome } from "#shard/transport/protocol.ts";
 import { RejectedError } from "#shard/work/rejected.ts";
 import type { AskOptions, Router } from "#shard/router/router.ts";
 
@@ -20,11 +20,11 @@ type Waiting = {
 
 type Lane = { readonly shard: ShardId; underWay: number; waiting: Waiting[] };
 
-/** Requests under way for one shard before the others wait for company: one slow answer must not hold them all. */
+/** How many requests may be in flight for one shard before commands are batched: one slow answer must not block all. */
 const underWayDefault = 4;
-/** As many as an owner takes in one request, and fewer than would make it a slow one. */
+/** At most what an owner accepts in one request, and few enough that the request stays fast. */
 const togetherMax = 250;
-/** Some results name very many blobs, and a message has a bound. */
+/** Some results name very many blobs, and the size of a message is limited. */
 const digestsTogetherMax = 50_000;
 
 export function gathering(router: Router, underWayMax: number = underWayDefault): AskCommand {
@@ -77,7 +77,7 @@ class Gatherer {
     }
   }
 
-  async #ask(shard: ShardId, together: readonly Waiting[]): Promise<readonly (Said | undefined)[]> {
+  async #ask(shard: ShardId, together: readonly Waiting[]): Promise<readonly (CommandOutcome | undefined)[]> {
     const [first] = together;
     if (!first) return [];
     const { command, options } = first;
@@ -93,7 +93,7 @@ class Gatherer {
   }
 }
 
-/** Those that are given the same time and would be called off together. */
+/** Takes commands with the same deadline and abort signal. */
 function takeAlike(lane: Lane): readonly Waiting[] {
   const first = lane.waiting[0]?.options;
   const together: Waiting[] = [];

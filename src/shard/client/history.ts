@@ -1,4 +1,4 @@
-/** A job that has left memory, in the words of a living one. */
+/** Presents a job that has left memory in the types of a live one. */
 import type { JobPhase, StagePhase, Step, TaskPhase } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import type { StageRow, TaskRow } from "#base/history-rows.ts";

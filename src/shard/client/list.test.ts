@@ -11,7 +11,7 @@ import { listJobs } from "./list.ts";
 
 const shards = 3;
 
-/** A shard's numbers and times rise together, as those of a real one do; equal times happen. */
+/** A shard's job numbers and times grow together, as in a real shard; equal times happen. */
 const submissions = fc.array(
   fc.record({ shard: fc.nat({ max: shards - 1 }), laterMs: fc.nat({ max: 2 }), gap: fc.integer({ min: 1, max: 3 }) }),
   { maxLength: 40 },
@@ -50,7 +50,7 @@ function cluster() {
       of(shard).set(job, { job, ...about, endedAtMs: undefined, tasks: 1, done: 0 });
       return formatJob(shard, job);
     },
-    /** Ends every nth: it is in history then, and in memory for as long as it `stays`. */
+    /** Ends every nth job: it is then in history, and in memory too while it `stays`. */
     end: async (nth: number, stays: boolean): Promise<void> => {
       for (const [shard, jobs] of memory.entries())
         for (const { tasks: _, done: __, ...line } of [...jobs.values()].filter((_line, i) => i % nth === 0)) {

@@ -1,13 +1,14 @@
 /**
- * Listing jobs, newest first: what shards hold in memory and what history has kept, in one order that a job's ending
- * does not change. Memory is asked before history, where a job is before it leaves memory: each is seen, and once.
+ * Lists jobs, newest first: jobs in the shards' memory and in history, in one order that does not change when a job
+ * ends. Memory is read before history, and a job is in history before it leaves memory: so each job is seen, and only
+ * once.
  */
 import { Fault, isFault } from "#base/fault.ts";
 import { formatJob, type ShardId } from "#base/ids.ts";
 import type { JobPhase } from "#kernel/model/model.ts";
 import type { JobLine, Query } from "#kernel/read/query.ts";
 import type { JobRow } from "#base/history-rows.ts";
-import { decodeCursor, encodeCursor, newestFirst, type JobsPlace } from "#journal/history/cursor.ts";
+import { decodeCursor, encodeCursor, newestFirst, type JobPosition } from "#journal/history/cursor.ts";
 import type { Directory } from "./directory.ts";
 
 export type JobsQuery = {
@@ -15,7 +16,7 @@ export type JobsQuery = {
   readonly tenant?: string;
   readonly door?: string;
   readonly phase?: JobPhase;
-  /** What the page before gave back. */
+  /** The cursor that the previous page returned. */
   readonly cursor?: string;
 };
 
@@ -29,7 +30,7 @@ export type ListedJob = {
   readonly priority: number;
   readonly submittedAtMs: number;
   readonly endedAtMs: number | undefined;
-  /** Unknown for what only history remembers. */
+  /** Undefined if only history has the job. */
   readonly tasks: number | undefined;
   readonly done: number | undefined;
 };
@@ -37,7 +38,7 @@ export type ListedJob = {
 export type JobPage = {
   readonly jobs: readonly ListedJob[];
   readonly cursor: string | undefined;
-  /** Shards that did not answer: their living jobs are not in the list. */
+  /** Shards that did not answer: their live jobs are not in the list. */
   readonly unreachable: readonly ShardId[];
 };
 
@@ -47,8 +48,8 @@ type ListPorts = {
   readonly live: (shard: ShardId, page: LivePage) => Promise<{ readonly jobs: readonly JobLine[] }>;
 };
 
-/** Where the last page stopped, and the lowest numbers it has shown of what shards hold: to begin there. */
-type Place = { readonly after?: string; readonly before?: Readonly<Record<string, number>> };
+/** Where the last page stopped, and the lowest job numbers it has shown per shard: the next page starts there. */
+type PageStart = { readonly after?: string; readonly before?: Readonly<Record<string, number>> };
 
 export const listLimitMax = 1_000;
 const shardsAtOnce = 16;
@@ -65,14 +66,14 @@ export async function listJobs(asked: JobsQuery, ports: ListPorts): Promise<JobP
   const last = page.at(-1);
   if (!last || page.length < limit) return { jobs, cursor: undefined, unreachable };
   const before = { ...place.before };
-  for (const { shard, job, listed } of page) if (listed.live) before[shard] = job; // falls with each
+  for (const { shard, job, listed } of page) if (listed.live) before[shard] = job; // decreases with each row
   return { jobs, cursor: writePlace({ after: encodeCursor(last), before }), unreachable };
 }
 
-/** With its place in the list. */
-type Found = JobsPlace & { readonly listed: ListedJob };
+/** With its sort position in the list. */
+type Found = JobPosition & { readonly listed: ListedJob };
 
-async function liveJobs(asked: JobsQuery, limit: number, place: Place, { directory, live }: ListPorts) {
+async function liveJobs(asked: JobsQuery, limit: number, place: PageStart, { directory, live }: ListPorts) {
   const { shards } = await directory.cluster();
   const after = place.after === undefined ? undefined : decodeCursor(place.after);
   const found: Found[] = [];
@@ -96,12 +97,12 @@ const only = ({ tenant, door }: JobsQuery): Pick<LivePage, "tenant" | "door"> =>
   ...(door === undefined ? {} : { door }),
 });
 
-/** Enough of one shard's jobs to fill a page; a phase is not asked of the shard, so it may take several turns. */
+/** Enough of one shard's jobs to fill a page. The shard does not filter by phase, so this may take several requests. */
 async function liveOf(
   shard: ShardId,
   asked: JobsQuery,
   limit: number,
-  place: { readonly after: JobsPlace | undefined; readonly before: number | undefined },
+  place: { readonly after: JobPosition | undefined; readonly before: number | undefined },
   live: ListPorts["live"],
 ): Promise<readonly JobLine[]> {
   const { phase } = asked;
@@ -110,7 +111,7 @@ async function liveOf(
   for (let { before } = place; found.length < limit;) {
     const { jobs } = await live(shard, { limit, ...only(asked), ...(before === undefined ? {} : { before }) });
     for (const line of jobs) {
-      // Whatever came since the first page stands before it.
+      // Jobs submitted after the first page was read sort before it.
       if (after && newestFirst(after, { shard, ...line }) >= 0) continue;
       if (phase === undefined || line.phase === phase) found.push(line);
     }
@@ -120,7 +121,12 @@ async function liveOf(
   return found;
 }
 
-async function pastJobs({ tenant, door, phase }: JobsQuery, limit: number, { after }: Place, { directory }: ListPorts) {
+async function pastJobs(
+  { tenant, door, phase }: JobsQuery,
+  limit: number,
+  { after }: PageStart,
+  { directory }: ListPorts,
+) {
   return (await directory.history.jobs({ tenant, door, phase, limit, cursor: after })).jobs;
 }
 
@@ -135,17 +141,17 @@ function remembered({ shard, job, reason: _, ...row }: JobRow): Found {
   return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: false, ...row, ...unknown } };
 }
 
-const writePlace = (place: Place): string => Buffer.from(JSON.stringify(place)).toString("base64url");
+const writePlace = (place: PageStart): string => Buffer.from(JSON.stringify(place)).toString("base64url");
 
-function readPlace(cursor: string | undefined): Place {
+function readPlace(cursor: string | undefined): PageStart {
   if (cursor === undefined) return {};
   try {
     const { after, before } = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")) as Record<string, unknown>;
     if (typeof after === "string" && areNumbers(before)) return { after, before };
   } catch {
-    // is refused as anything else that is not ours
+    // is refused like any other foreign cursor
   }
-  throw new Fault("invalid", "list jobs", { why: "the cursor is not one of ours" });
+  throw new Fault("invalid", "list jobs", { why: "this is not a cursor of this list" });
 }
 
 const areNumbers = (given: unknown): given is Readonly<Record<string, number>> =>

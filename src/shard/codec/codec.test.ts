@@ -46,7 +46,7 @@ const stage: StageSpec = {
 };
 
 describe("the log's encoding", () => {
-  test("gives back what was written, in either version", () => {
+  test("returns what was written, in either version", () => {
     const events: Event[] = [
       { kind: "took-over", epoch: 3, node: "ä\u2028\u0000", at: 12 },
       { kind: "forgotten", jobs: [1, 2, 3] },
@@ -57,14 +57,14 @@ describe("the log's encoding", () => {
     deepEqual(decodeEvents(Uint8Array.of(2, 0)), []);
   });
 
-  test("every kind of event comes back, and so they do all together", () => {
+  test("every kind of event survives, alone and all together", () => {
     for (const event of goldenEvents) deepEqual(decodeEvents(encodeEvents([event])), [event]);
     const encoded = encodeEvents(goldenEvents);
     deepEqual(decodeEvents(encoded), goldenEvents);
     ok(encoded.length < jsonOf(goldenEvents).length);
   });
 
-  test("the batches that were written when this encoding, and what was added to it, were new are read as meant", () => {
+  test("batches written when this encoding and its additions were new are still read as meant", () => {
     const goldenOf = (file: string): readonly Event[] => {
       const golden = readFileSync(new URL(`./golden/${file}.hex`, import.meta.url), "utf8").replaceAll(/\s/g, "");
       return decodeEvents(Buffer.from(golden, "hex"));
@@ -73,7 +73,23 @@ describe("the log's encoding", () => {
     deepEqual(goldenOf("batch-v2-publish"), eventsOf("v2"));
   });
 
-  test("a stage and a template like the one before are told in a bit", () => {
+  test("a trace comes back, in a form that programs from before it can read", () => {
+    const facts = { job: 1, firstTask: 1, tenant: "t", door: "shell", name: "j", payloadHash: hash, priority: 0 };
+    const event: Event = {
+      kind: "job-submitted",
+      ...facts,
+      spec: "",
+      stages: [stage],
+      deadlineAtMs: 9,
+      trace: "00",
+      at: 1,
+    };
+    const encoded = encodeEvents([event]);
+    deepEqual(decodeEvents(encoded), [event]);
+    ok(Buffer.from(encoded).includes(JSON.stringify(event)), "as JSON, of which they leave out what they do not know");
+  });
+
+  test("a stage or template equal to the one before takes one bit", () => {
     const submitted = (job: number): Event => ({
       kind: "job-submitted",
       job,
@@ -97,7 +113,7 @@ describe("the log's encoding", () => {
     ok(three.length < 2.5 * one.length, `${one.length} ${three.length}`);
   });
 
-  test("a number or a choice that was not foreseen goes as JSON", () => {
+  test("an unexpected number or choice is written as JSON", () => {
     const odd: Event[] = [
       { kind: "claimed", task: 1.5, token: 2, executor: "e", leaseMs: -1, started: true, nonce: "n", at: 3.25 },
       { kind: "stage-ended", job: 1, stage: 0, phase: "NEVER" as "FAILED", reason: "", at: 1 },
@@ -107,7 +123,7 @@ describe("the log's encoding", () => {
     deepEqual(decodeEvents(encodeEvents(odd)), odd);
   });
 
-  test("whatever is said comes back as it was said", () => {
+  test("every event is read back as it was written", () => {
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.string({ minLength: 40, maxLength: 120 }),
@@ -167,13 +183,13 @@ describe("the log's encoding", () => {
     fc.assert(
       fc.property(fc.array(event), (events) => {
         const given = events as readonly Event[];
-        // As JSON tells them, which knows no -0.
+        // As JSON stores them, which has no -0.
         deepEqual(decodeEvents(encodeEvents(given)), asJson(given));
       }),
     );
   });
 
-  test("what a newer program wrote is told from what nobody wrote", () => {
+  test("batches of a newer program are distinguished from corrupt ones", () => {
     throws(() => decodeEvents(bytes('{"v":2,"events":[]}')), /written by a newer Millrace: invalid \(version=2\)/);
     throws(() => decodeEvents(Uint8Array.of(3, 0)), /written by a newer Millrace: invalid \(version=3\)/);
     throws(() => decodeEvents(Uint8Array.of(2, 1, 100)), /newer Millrace: invalid \(code=100\)/);
@@ -187,7 +203,7 @@ describe("the log's encoding", () => {
     throws(() => decodeEvents(bytes('{"v":1,"events":[{"kind":"toString"}]}')), /newer/);
   });
 
-  test("cut short, or with a byte changed, it is a Fault or other events, and nothing else", () => {
+  test("a cut or changed batch gives a Fault or other events, and nothing else", () => {
     const whole = encodeEvents(goldenEvents);
     for (let end = 0; end < whole.length; end += 1)
       throws(() => decodeEvents(whole.subarray(0, end)), { name: "Fault" });
@@ -215,14 +231,14 @@ describe("an archived segment's encoding", () => {
   const segment = Buffer.concat(records.map(encodeLine));
   const span = { fromSeq: 7, throughSeq: 10 };
 
-  test("gives back batches of both encodings", () => {
+  test("returns batches of both encodings", () => {
     deepEqual(
       [...decodeLines(segment, span)].map(({ payload, ...rest }) => ({ ...rest, payload: Uint8Array.from(payload) })),
       records.map(({ payload, ...rest }) => ({ ...rest, payload: Uint8Array.from(payload) })),
     );
   });
 
-  test("notices what is missing", () => {
+  test("detects missing batches", () => {
     for (const end of [segment.length - 1, segment.length - 40, 10, 0])
       throws(() => [...decodeLines(segment.subarray(0, end), span)], /corrupt/);
     throws(() => [...decodeLines(segment, { fromSeq: 7, throughSeq: 9 })], /corrupt/);
@@ -245,7 +261,7 @@ describe("a snapshot's encoding", () => {
     for (const size of [1, 3, 4_096, whole.length]) deepEqual(await Array.fromAsync(decodeTexts(cut(size))), texts);
   });
 
-  test("notices that its end is missing", async () => {
+  test("detects a missing end", async () => {
     async function* shortened(): AsyncGenerator<Uint8Array> {
       yield whole.subarray(0, whole.length - 1);
     }

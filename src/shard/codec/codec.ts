@@ -1,6 +1,6 @@
 /**
- * A batch's events as the bytes that the journal keeps. Written is the second encoding (event-code.ts); the first, JSON
- * in UTF-8 as `{"v":1,"events":[...]}`, is read for ever.
+ * Encodes a batch's events as the bytes that the journal keeps. The second encoding (event-code.ts) is written; the
+ * first, JSON in UTF-8 as `{"v":1,"events":[...]}`, must be readable for ever.
  */
 import { Fault } from "#base/fault.ts";
 import { type Event, featureOf } from "#kernel/model/event.ts";
@@ -19,13 +19,13 @@ export function encodeEvents(events: readonly Event[]): Uint8Array {
 }
 
 /**
- * About what it takes to keep a batch's events in memory, or to read them back: hardly less for being written densely.
- * It is what they took as JSON.
+ * Roughly the memory that a batch's events need when they are kept or read back. The dense encoding hardly reduces it,
+ * so it is measured by their size as JSON.
  */
 export const weightOf = (payload: Uint8Array, events: { readonly length: number }): number =>
   payload.length + (payload[0] === brace ? 0 : 190 * events.length);
 
-/** Faults: "corrupt" for what nobody ever wrote, "invalid" for what a newer program wrote. */
+/** Throws a Fault: "corrupt" for bytes that no version wrote, "invalid" for those of a newer version. */
 export function decodeEvents(payload: Uint8Array): readonly Event[] {
   const first = payload[0] ?? 0;
   if (first === version) return new EventReader(payload, eventOf).all();
@@ -42,7 +42,7 @@ function decodeJson(payload: Uint8Array): readonly Event[] {
   return envelope.events.map(checked);
 }
 
-/** One event as text, which is how the rarer ones are written, and how watchers elsewhere are told. */
+/** Parses one event from JSON: rare events are written so, and remote watchers receive events so. */
 export function eventOf(json: string): Event {
   let value: unknown;
   try {

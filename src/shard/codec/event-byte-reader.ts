@@ -1,4 +1,4 @@
-/** The other side of event-bytes.ts: whatever the bytes, a value or a Fault, and never a read beyond their end. */
+/** Reads what event-bytes.ts wrote: for any bytes, a value or a Fault, and never a read beyond their end. */
 import { Fault } from "#base/fault.ts";
 import { textKinds } from "./event-code.ts";
 
@@ -18,7 +18,7 @@ export class ByteReader {
   }
 
   end(): void {
-    if (this.#pos !== this.#bytes.length) this.corrupt("more than its events");
+    if (this.#pos !== this.#bytes.length) this.corrupt("bytes after the last event");
   }
 
   byte(): number {
@@ -41,10 +41,10 @@ export class ByteReader {
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
-  /** How many things follow, each of which takes a byte at least. */
+  /** How many elements follow; each takes at least one byte. */
   count(): number {
     const count = this.varint();
-    return count <= this.#bytes.length - this.#pos ? count : this.corrupt("more than there is room for");
+    return count <= this.#bytes.length - this.#pos ? count : this.corrupt("a count larger than the bytes left");
   }
 
   list<T>(read: () => T): T[] {

@@ -1,20 +1,20 @@
-/** Numbers and texts of the log's second encoding, into one buffer that serves batch after batch. */
+/** Writes numbers and texts of the log's second encoding into one buffer that is reused for each batch. */
 import { textKinds } from "./event-code.ts";
 
-/** Every shard of a node has one, and most of them are idle. */
+/** Every shard of a node has a buffer, and most shards are idle. */
 const firstBytes = 4 * 1024;
-/** A buffer that had to grow beyond this is let go of again. */
+/** A buffer that grew beyond this is released after the batch. */
 const keptBytesMax = 512 * 1024;
-/** Room for the version and the count before the events. */
+/** Space for the version and the count before the events. */
 const headBytes = 12;
-/** Up to so many characters a loop is faster than a call into the runtime. */
+/** Up to this many characters a loop is faster than a call into the runtime. */
 const shortTextMax = 48;
 const hashLength = 64;
 const small = 0x8000_0000;
 
 export class ByteWriter {
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
-  /** False when something was given that cannot be written: what was written since is of no use. */
+  /** False when a value could not be written: then the bytes written since are discarded. */
   isSound = true;
   pos = headBytes;
 
@@ -23,12 +23,14 @@ export class ByteWriter {
     this.isSound = true;
   }
 
-  /** Makes sure that so many bytes can be written. Texts and digests do so themselves, with room for a few numbers. */
-  room(sizeBytes: number): void {
+  /**
+   * Makes sure that this many bytes can be written. Texts and digests call it themselves, with space for a few numbers.
+   */
+  reserve(sizeBytes: number): void {
     if (this.pos + sizeBytes > this.#bytes.length) this.#grow(sizeBytes);
   }
 
-  /** A copy of all that was written, behind version and count; begins anew. */
+  /** A copy of everything written, after version and count; then starts again. */
   take(version: number, count: number): Uint8Array {
     const end = this.pos;
     this.pos = 0;
@@ -56,7 +58,7 @@ export class ByteWriter {
     return value === one ? bit : 0;
   }
 
-  /** A whole number from 0 on. */
+  /** A non-negative integer. */
   varint(value: number): void {
     const bytes = this.#bytes;
     let left = value;
@@ -81,7 +83,7 @@ export class ByteWriter {
       return;
     }
     const { length } = value;
-    this.room(length + 64);
+    this.reserve(length + 64);
     if (length === hashLength && this.#hash(value)) return;
     if (length > shortTextMax) return this.#longText(value);
     const start = this.pos;
@@ -99,9 +101,9 @@ export class ByteWriter {
     this.pos = first + length;
   }
 
-  /** A digest as its size plus one and its hash, or as 0 and a text for any that looks otherwise. */
+  /** A digest as its size plus one and its hash; any other text as 0 and the text. */
   digest(value: string): void {
-    this.room(128);
+    this.reserve(128);
     const start = this.pos;
     const sizeBytes = plainSizeOf(value);
     if (sizeBytes >= 0) {
@@ -113,7 +115,7 @@ export class ByteWriter {
     this.text(value);
   }
 
-  /** What 64 characters often are: half as many bytes. */
+  /** 64 hexadecimal digits, which many texts are, take half as many bytes. */
   #hash(value: string): boolean {
     const start = this.pos;
     this.varint(((hashLength / 2) << 2) | textKinds.hex);
@@ -123,8 +125,8 @@ export class ByteWriter {
   }
 
   /**
-   * The first 64 characters; false when they are no hexadecimal digits, or capitals, which would not come back. Digit
-   * by digit: a regular expression that looks at them first costs three times as much.
+   * Writes the first 64 characters as bytes; false if they are not lower-case hexadecimal digits. Digit by digit: a
+   * regular expression that checks them first costs three times as much.
    */
   #hex(value: string): boolean {
     const bytes = this.#bytes;
@@ -144,14 +146,14 @@ export class ByteWriter {
 
   #longText(value: string): void {
     const sizeBytes = Buffer.byteLength(value, "utf8");
-    // Half a pair of surrogates has no UTF-8, and what was said must come back as it was said.
+    // A lone surrogate has no UTF-8 form, and every text must be read back exactly.
     if (sizeBytes !== value.length && !value.isWellFormed()) {
-      this.room(2 * value.length + 64);
+      this.reserve(2 * value.length + 64);
       this.varint(value.length * 8 + textKinds.utf16);
       this.pos += this.#bytes.write(value, this.pos, "utf16le");
       return;
     }
-    this.room(sizeBytes + 64);
+    this.reserve(sizeBytes + 64);
     this.varint(sizeBytes * 4 + (sizeBytes === value.length ? textKinds.ascii : textKinds.utf8));
     this.pos += this.#bytes.write(value, this.pos, sizeBytes === value.length ? "latin1" : "utf8");
   }
@@ -163,11 +165,11 @@ export class ByteWriter {
   }
 }
 
-/** By character: what it stands for, and beyond a byte for those that stand for nothing. */
+/** The value of each hexadecimal digit by character code; values above a byte mark other characters. */
 const digitOf = new Uint16Array(256).fill(0x100);
 for (let value = 0; value < 16; value += 1) digitOf[value.toString(16).charCodeAt(0)] = value;
 
-/** The size that a digest of the common kind ends with; -1 for any other. */
+/** The size at the end of a digest in the usual form; -1 for any other text. */
 function plainSizeOf(value: string): number {
   const { length } = value;
   const first = hashLength + 1;

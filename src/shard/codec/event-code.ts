@@ -1,12 +1,12 @@
 /**
- * The second encoding of a batch, which is the one that is written: what the writer and the reader of it share.
+ * The second encoding of a batch, which is the one that is written: definitions that its writer and reader share.
  *
  * A batch: 2 | count | events. An event: its code, then its fields in a fixed order. Numbers are varints (seven bits a
- * byte, the lowest first); those that grow from event to event are differences to the last one of the batch, with the
- * sign in the lowest bit. A code or a bit is never given another meaning.
+ * byte, the lowest first); numbers that grow from event to event are written as differences to the last one of the
+ * batch, with the sign in the lowest bit. A code or a bit never changes its meaning.
  *
- * Only what happens to every task has a code. Anything else, and anything that is not exactly as foreseen, is code 0
- * and the event as JSON; after one of those both sides begin anew with their differences.
+ * Only events that happen to every task have a code. Any other event, and any event with an unexpected value, is code 0
+ * and the event as JSON; after one of those both sides reset their differences.
  */
 import type { JobPhase, StagePhase, StageSpec, StepStatus, TaskTemplate } from "#kernel/model/model.ts";
 
@@ -24,7 +24,7 @@ export const codes = {
   stageEnded: 7,
   jobEnded: 8,
   forgotten: 9,
-  /** A `committed` whose result is to be published: that text follows. */
+  /** A `committed` event with a `publish` text, which follows. */
   committedToPublish: 10,
   published: 11,
 } as const;
@@ -40,7 +40,7 @@ export const submittedBits = {
 } as const;
 /** Bits of a `claimed`. */
 export const claimedBits = { started: 1, sameExecutor: 2, sameNonce: 4, sameLease: 8 } as const;
-/** Bits of a stage that was submitted. `affinity`: each of its tasks says whether it has one. */
+/** Bits of a submitted stage. `affinity`: each of its tasks says whether it has one. */
 export const stageBits = {
   sameShape: 1,
   sameTemplate: 2,
@@ -52,10 +52,10 @@ export const stageBits = {
 /** Bits of a template. */
 export const templateBits = { retryAny: 1, outside: 2, speculate: 4 } as const;
 
-/** How a text is written; with its length in bytes it is one number. */
+/** How a text is encoded; combined with its length in bytes into one number. */
 export const textKinds = { ascii: 0, utf8: 1, utf16: 2, hex: 3 } as const;
 
-/** By their places, so that one may be added at the end only. */
+/** Encoded by index: append new entries at the end only. */
 export const stagePhases = [
   "BLOCKED",
   "READY",
@@ -81,11 +81,11 @@ export const stepStatuses = [
   "progress",
 ] as const satisfies readonly StepStatus[];
 
-/** A stage without what is told of its tasks. */
+/** A stage without the description of its tasks. */
 export type Shape = Pick<StageSpec, "name" | "needs" | "after" | "failFast" | "mayFail" | "parallelMax">;
 
-/** What the next event is told as a difference to. */
-export class Before {
+/** The values that the next event's differences refer to. */
+export class PreviousValues {
   at = 0;
   job = 0;
   task = 0;

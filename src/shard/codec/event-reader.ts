@@ -1,4 +1,7 @@
-/** Reads what event-writer.ts wrote, for ever. Faults: "corrupt" for what nobody wrote, "invalid" for a newer code. */
+/**
+ * Reads what event-writer.ts wrote, for ever. Faults: "corrupt" for bytes that no version wrote, "invalid" for a newer
+ * code.
+ */
 import { Fault } from "#base/fault.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { Result, StageSpec, Step, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
@@ -10,9 +13,9 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 export class EventReader {
   readonly #bytes: ByteReader;
   readonly #ofJson: (json: string) => Event;
-  #before = new code.Before();
+  #before = new code.PreviousValues();
 
-  /** `ofJson` reads an event that was written as text. */
+  /** `ofJson` reads an event that was written as JSON. */
   constructor(payload: Uint8Array, ofJson: (json: string) => Event) {
     this.#bytes = new ByteReader(payload);
     this.#ofJson = ofJson;
@@ -20,7 +23,7 @@ export class EventReader {
 
   all(): readonly Event[] {
     const bytes = this.#bytes;
-    bytes.byte(); // the version, which the caller has looked at
+    bytes.byte(); // the version, which the caller has checked
     const count = bytes.count();
     const events: Event[] = [];
     for (let i = 0; i < count; i += 1) events.push(this.#event(bytes.byte()));
@@ -32,7 +35,7 @@ export class EventReader {
     const bytes = this.#bytes;
     switch (found) {
       case code.codes.json:
-        this.#before = new code.Before();
+        this.#before = new code.PreviousValues();
         return this.#ofJson(bytes.text());
       case code.codes.submitted:
         return this.#submitted();
@@ -160,9 +163,15 @@ export class EventReader {
       const after = has(afterEnd) ? "end" : "success";
       before.shape = { name, needs, after, failFast: has(failFast), mayFail: has(mayFail), parallelMax };
     }
-    const shape = before.shape ?? bytes.corrupt("a stage like none before");
+    const shape = before.shape ?? bytes.corrupt("a stage that refers to an earlier one, but there is none");
     const template = has(sameTemplate) ? before.template : (before.template = this.#template());
-    return { ...shape, tasks: this.#tasks(template ?? bytes.corrupt("tasks like none before"), has(affinity)) };
+    return {
+      ...shape,
+      tasks: this.#tasks(
+        template ?? bytes.corrupt("tasks that refer to earlier ones, but there are none"),
+        has(affinity),
+      ),
+    };
   }
 
   #template(): TaskTemplate {

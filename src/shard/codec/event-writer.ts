@@ -1,8 +1,8 @@
 /**
- * Writes events down as they are applied, so that a batch is ready the moment it is closed: see event-code.ts.
+ * Encodes events as they are applied, so that a batch is ready the moment it is closed: see event-code.ts.
  *
- * What is not exactly as foreseen (a number that is none, a field of another type) goes as JSON, which has the last
- * word on what can be written at all.
+ * An event with an unexpected value (not a number, a field of another type) is written as JSON, which decides whether
+ * it can be written at all.
  */
 import { isSameList, isSameTemplate } from "#kernel/apply/job.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
@@ -12,23 +12,23 @@ import { ByteWriter } from "./event-bytes.ts";
 
 export class EventWriter {
   readonly #bytes = new ByteWriter();
-  #before = new code.Before();
+  #before = new code.PreviousValues();
   #count = 0;
   #error: unknown;
-  /** How many events of the batch cannot be written down. */
+  /** How many events of the batch cannot be encoded. */
   unwritable = 0;
 
   add(event: Event): void {
     const bytes = this.#bytes;
     const start = bytes.pos;
     this.#count += 1;
-    bytes.room(128);
+    bytes.reserve(128);
     if (this.#tries(event) && bytes.isSound) return;
     bytes.rewind(start);
-    this.#before = new code.Before();
+    this.#before = new code.PreviousValues();
     try {
       const json = JSON.stringify(event);
-      bytes.room(8);
+      bytes.reserve(8);
       bytes.byte(code.codes.json);
       bytes.text(json);
     } catch (error) {
@@ -37,18 +37,18 @@ export class EventWriter {
     }
   }
 
-  /** The batch; the next one begins. Throws when one of its events cannot be written down. */
+  /** Returns the batch and starts the next one. Throws when one of its events cannot be encoded. */
   finish(): Uint8Array {
     const isWhole = this.unwritable === 0;
     const payload = this.#bytes.take(code.version, this.#count);
-    this.#before = new code.Before();
+    this.#before = new code.PreviousValues();
     this.#count = 0;
     this.unwritable = 0;
     if (!isWhole) throw this.#error;
     return payload;
   }
 
-  /** False for what has no code. */
+  /** False for events without a code. */
   #tries(event: Event): boolean {
     try {
       switch (event.kind) {
@@ -77,7 +77,7 @@ export class EventWriter {
           return false;
       }
     } catch {
-      return false; // as for a field that is not there, or one that throws when it is read
+      return false; // for a missing field, or one that throws when it is read
     }
   }
 
@@ -141,7 +141,7 @@ export class EventWriter {
     this.#claim(event);
     bytes.varint(event.steps.length);
     for (const { step, name, status } of event.steps) {
-      bytes.room(16);
+      bytes.reserve(16);
       bytes.varint(step);
       bytes.varint(code.stepStatuses.indexOf(status));
       bytes.text(name);
@@ -172,7 +172,7 @@ export class EventWriter {
     const bytes = this.#bytes;
     bytes.byte(code.codes.forgotten);
     bytes.varint(jobs.length);
-    bytes.room(10 * jobs.length);
+    bytes.reserve(10 * jobs.length);
     let last = 0;
     for (const job of jobs) {
       bytes.signed(job - last);
@@ -182,7 +182,8 @@ export class EventWriter {
   }
 
   #submitted(event: EventOf<"job-submitted">): boolean {
-    if (event.lock !== undefined || event.reuse !== undefined) return false;
+    // As JSON, a trace is read by older programs, too: they leave out what they do not know.
+    if (event.lock !== undefined || event.reuse !== undefined || event.trace !== undefined) return false;
     const { key, keyUntilMs, mergeKey, subscriber, leaveGraceMs, tenant, door, stages } = event;
     if ((key === undefined) !== (keyUntilMs === undefined)) return false;
     const bytes = this.#bytes;
@@ -226,7 +227,7 @@ export class EventWriter {
     const isSameShape = before.shape !== undefined && sameShape(before.shape, stage);
     const isSameSet = before.template !== undefined && isSameTemplate(before.template, set.template);
     const hasAffinity = set.tasks.some(isChoosy);
-    bytes.room(64);
+    bytes.reserve(64);
     bytes.byte(
       (isSameShape ? bits.sameShape : 0) |
         (isSameSet ? bits.sameTemplate : 0) |
@@ -240,7 +241,7 @@ export class EventWriter {
       bytes.text(stage.name);
       bytes.varint(stage.parallelMax);
       bytes.varint(stage.needs.length);
-      bytes.room(10 * stage.needs.length);
+      bytes.reserve(10 * stage.needs.length);
       for (const need of stage.needs) bytes.varint(need);
     }
     if (!isSameSet) this.#template((before.template = set.template));
@@ -251,7 +252,7 @@ export class EventWriter {
   #template(template: TaskTemplate): void {
     const bytes = this.#bytes;
     const bits = code.templateBits;
-    bytes.room(100);
+    bytes.reserve(100);
     bytes.byte(
       bytes.choice(template.retryOn, "infrastructure", "any", bits.retryAny) |
         bytes.choice(template.effects, "pure", "outside", bits.outside) |
@@ -271,7 +272,7 @@ export class EventWriter {
 
   #tasks({ tasks }: TaskSet, hasAffinity: boolean): void {
     const bytes = this.#bytes;
-    bytes.room(16);
+    bytes.reserve(16);
     bytes.varint(tasks.length);
     for (let i = 0; i < tasks.length; i += 1) {
       const { key, spec, affinity } = tasks[i] as TaskPlan;

@@ -1,6 +1,6 @@
 /**
  * A segment of the archived log: for each batch a line of text that names it. A batch of the first encoding is part of
- * its line; of any other the line says how many bytes it has, and they follow, with a line break after them.
+ * its line; for any other encoding the line gives the length in bytes, and the bytes and a line break follow.
  */
 import { createHash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
@@ -24,7 +24,7 @@ export function encodeLine({ seq, epoch, payload }: LogRecord): Uint8Array {
 export const digestOf = (segment: Uint8Array): Digest =>
   `${createHash("sha256").update(segment).digest("hex")}/${segment.length}`;
 
-/** The batches of a segment whose digest has been verified; "corrupt" unless they are exactly those. */
+/** The batches of a segment whose digest has been verified; "corrupt" unless they are exactly the expected ones. */
 export function* decodeLines(
   segment: Uint8Array,
   { fromSeq, throughSeq }: { readonly fromSeq: Seq; readonly throughSeq: Seq },

@@ -1,4 +1,4 @@
-/** A snapshot's texts as bytes: each with its length before it, so that a store may cut the bytes as it likes. */
+/** A snapshot's texts as bytes: each with its length before it, so that a store may split the bytes anywhere. */
 import { Fault } from "#base/fault.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true });

@@ -1,6 +1,6 @@
 /**
- * Keeps the log short without losing any of it: what lies behind both snapshot and history is written to the store as
- * blobs, recorded, and only then trimmed (J5).
+ * Keeps the log short without losing any of it: batches that both snapshot and history have passed are written to the
+ * store as blobs, recorded, and only then trimmed (J5).
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -26,14 +26,14 @@ export type ArchiverPorts = {
   readonly journal: Pick<Journal, "read" | "segments" | "recordSegment" | "trim" | "trimKeys">;
   readonly blobs: Pick<BlobStore, "write" | "pin">;
   readonly settings: ArchiverSettings;
-  /** Whether the shard is still this node's to tidy. */
+  /** Whether this node still owns the shard. */
   readonly isOurs: (shard: ShardId, epoch: Epoch) => boolean;
-  /** The newest instant that the shard has acted on: no later owner goes back behind it. */
+  /** The newest instant that the shard has acted on: no later owner starts before it. */
   readonly reachedMs: (shard: ShardId) => number;
   readonly report: (doing: string, error: unknown) => void;
 };
 
-/** As good as for ever. */
+/** Practically for ever. */
 const keepMs = 100 * 365 * 24 * 3_600_000;
 
 export class Archiver {
@@ -50,7 +50,7 @@ export class Archiver {
     this.#stopped = true;
   }
 
-  /** Archives and trims the log up to the batch, which snapshot and history have passed; one shard at a time. */
+  /** Archives and trims the log up to the batch, which snapshot and history must have passed; one shard at a time. */
   tidy(shard: ShardId, epoch: Epoch, throughSeq: Seq): void {
     if (this.#stopped || !this.#ports.settings.archive || (this.#busy.get(shard) ?? 0) >= throughSeq) return;
     this.#busy.set(shard, throughSeq);

@@ -5,8 +5,8 @@ export const countRows = ({ jobs, stages, tasks, attempts, steps }: Rows): numbe
   jobs.length + stages.length + tasks.length + attempts.length + steps.length;
 
 /**
- * All rows in order. Of a step only the last word: it is often told twice within a moment. Nothing else is but rarely,
- * and a store that takes a key once in a statement puts that right by itself.
+ * All rows in order. Of the reports of a step only the last is kept: a step is often reported twice within a moment.
+ * Other rows rarely repeat, and a store that accepts a key only once per statement handles that itself.
  */
 export function mergeRows(parts: readonly Rows[]): Rows {
   const [only] = parts;
@@ -25,13 +25,13 @@ function lastOfEach(steps: StepRow[]): StepRow[] {
   return [...new Map(steps.map((row) => [`${row.task} ${row.token} ${row.step}`, row])).values()];
 }
 
-/** The same rows in parts of at most so many. */
+/** The same rows in parts of limited size. */
 export function splitRows({ jobs, stages, tasks, attempts, steps }: Rows, rowsMax: number): readonly Rows[] {
   const cut = <T>(rows: readonly T[], as: (part: T[]) => Partial<Rows>): readonly Partial<Rows>[] =>
     Array.from({ length: Math.ceil(rows.length / rowsMax) }, (_, i) => as(rows.slice(i * rowsMax, (i + 1) * rowsMax)));
   const whole = { jobs, stages, tasks, attempts, steps };
   if (countRows(whole) <= rowsMax) return [whole];
-  // A job comes after all that is its own.
+  // A job's row comes after all rows that belong to it.
   const parts = [
     ...cut(stages, (part) => ({ stages: part })),
     ...cut(tasks, (part) => ({ tasks: part })),

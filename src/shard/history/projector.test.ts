@@ -15,7 +15,7 @@ const isInMemory = ({ node }: TestNode, job: number): boolean =>
   must(node.host.shards.get(0), "shard").state.jobs.has(job);
 
 describe("history", () => {
-  test("is written behind the log, and then the job leaves memory", async () => {
+  test("is written after the log, and then the job leaves memory", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const job = await finishOne(a);
@@ -65,7 +65,7 @@ describe("history", () => {
     ok(!isInMemory(a, job));
   });
 
-  test("is caught up by the next owner when the last one died before writing it", async () => {
+  test("is completed by the next owner when the last one died before writing it", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const job = await finishOne(a);
@@ -104,7 +104,7 @@ describe("history", () => {
     equal((await a.ask(submit())).kind, "reply");
   });
 
-  test("switched off: nothing is written, and ended jobs are forgotten all the same", async () => {
+  test("switched off: nothing is written, and ended jobs are still forgotten", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { projector: { history: false } })).serving();
     const job = await finishOne(a);
@@ -114,7 +114,7 @@ describe("history", () => {
     ok((await rig.store.connect().history.cursor(0)) > 0, "the cursor moves, so that the log can be trimmed");
   });
 
-  test("a job of which something may still run is not forgotten", async () => {
+  test("a job that may still have running work is not forgotten", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const { job } = await a.reply<{ job: number }>(submit());

@@ -1,7 +1,7 @@
 /**
- * Writes the history behind the log: rows are taken from the state as events are applied, kept until their batch is
- * durable, and written in the order of the log, off the path of any request. A job leaves memory when its last event
- * has been written (and a little later, so that whoever waits for it still finds it).
+ * Writes the history after the log: rows are taken from the state as events are applied, kept until their batch is
+ * durable, and written in log order, outside the path of any request. A job leaves memory when its last event has been
+ * written (and a little later, so that callers that wait for it still find it).
  *
  * When the history falls too far behind, new work is refused until it has caught up.
  */
@@ -20,7 +20,7 @@ import { countRows, mergeRows } from "./projector-rows.ts";
 export type ProjectorSettings = {
   /** Off: no rows are written, and ended jobs are forgotten after `endedKeepMs`. */
   readonly history: boolean;
-  /** Rows wait this long for company; a mere step of the cursor waits longer. */
+  /** How long rows wait for more rows; a cursor without new rows waits longer. */
   readonly gatherMs: number;
   readonly idleMs: number;
   readonly writeRowsMax: number;
@@ -105,7 +105,7 @@ export class Projector implements ShardObserver {
     for (const { cancelTimer } of this.#tracks.values()) cancelTimer?.();
   }
 
-  /** What the replay of the shard found that the history may lack; said before the shard is adopted. */
+  /** What the replay of the shard found that the history may lack; called before the shard is adopted. */
   prime(replay: Replay): void {
     this.#primed.set(replay.shard, replay);
   }
@@ -115,7 +115,7 @@ export class Projector implements ShardObserver {
     this.#primed.delete(shard.shard);
     const track = new Track(shard, replay?.historySeq ?? 0);
     this.#tracks.set(shard, track);
-    // A history that was written but not synced may have fallen back by a power cut; the archive has the rest.
+    // History that was written but not synced may be lost in a power failure; the archive has the missing part.
     if (replay && this.#ports.settings.history && replay.historySeq < replay.snapshotSeq)
       this.#ports.report(
         `write the history of shard ${shard.shard}`,
@@ -127,7 +127,7 @@ export class Projector implements ShardObserver {
       );
     const mono = this.#ports.clock.monotonicMs();
     for (const { seq, rows } of replay?.rows ?? []) this.#enqueue(track, seq, rows, mono);
-    // Their last event is somewhere in what was replayed.
+    // Their last event is somewhere in the replayed batches.
     for (const { no: job, phase } of shard.state.jobs.values())
       if (phase === "SUCCEEDED" || phase === "FAILED" || phase === "CANCELLED")
         track.ended.push({ job, seq: shard.durableSeq, mono });
@@ -169,7 +169,7 @@ export class Projector implements ShardObserver {
     return { rows: track.rows, ms, cursor: track.cursor };
   }
 
-  /** Resolves when the history has been written up to the batch; false when it never will be by this owner. */
+  /** Resolves when the history has been written up to the batch; false if this owner will never do so. */
   reached(shard: HostedShard, seq: Seq): Promise<boolean> {
     const track = this.#tracks.get(shard);
     if (!track) return Promise.resolve(false);
@@ -252,7 +252,7 @@ export class Projector implements ShardObserver {
     });
   }
 
-  /** At once: what a busy shard lets go of while it is young costs no collection of old garbage. */
+  /** At once: objects that a busy shard releases while they are young need no major garbage collection. */
   #forgetSurplus(track: Track): void {
     const { endedKeepMax, forgetMax } = this.#ports.settings;
     if (track.ended.length >= endedKeepMax + forgetMax) void this.#forget(track);
@@ -262,7 +262,7 @@ export class Projector implements ShardObserver {
     const { clock, settings, forget, report } = this.#ports;
     if (track.forgetting || track.ended.length === 0 || track.shard.phase !== "serving") return;
     track.forgetting = true;
-    // As many turns as it takes: a shard that ends ten thousand jobs a second must let go of as many.
+    // As many commands as it takes: a shard that ends ten thousand jobs a second must forget as many.
     let turns = Math.ceil(track.ended.length / settings.forgetMax);
     try {
       for (let due = this.#due(track); due.length > 0 && turns > 0 && !track.gone; due = this.#due(track)) {
@@ -273,7 +273,7 @@ export class Projector implements ShardObserver {
         );
         const mono = clock.monotonicMs();
         const { jobs } = track.shard.state;
-        // The kernel keeps those that something of still runs.
+        // The kernel keeps jobs that may still have running work.
         const stayed = due.filter(({ job }) => jobs.has(job)).map((ended) => ({ ...ended, mono }));
         track.ended.splice(0, due.length);
         track.ended.push(...stayed);
@@ -284,7 +284,7 @@ export class Projector implements ShardObserver {
     track.forgetting = false;
   }
 
-  /** The first of those that ended: they lie in the order in which they did. */
+  /** The jobs that ended first: the list is in the order in which they ended. */
   #due({ ended, cursor }: Track): readonly Ended[] {
     const { clock, settings } = this.#ports;
     const oldMono = clock.monotonicMs() - settings.endedKeepMs;

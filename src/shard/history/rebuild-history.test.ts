@@ -25,7 +25,7 @@ const keys: Record<keyof HistoryRows, readonly string[]> = {
   steps: ["task", "token", "step"],
 };
 
-/** Every row that was written, the last word on each. */
+/** Every row that was written, and the last version of each. */
 class Tally {
   readonly rows = new Map<string, object>();
   readonly sizes: number[] = [];
@@ -46,7 +46,7 @@ class Tally {
   }
 }
 
-/** A shard that has lived: several owners, ends of every kind, most of its log archived and trimmed. */
+/** A shard with a past: several owners, jobs that ended in every way, most of its log archived and trimmed. */
 async function lived() {
   const rig = new Rig();
   const written = new Tally();
@@ -75,7 +75,7 @@ async function lived() {
 async function work(a: Awaited<ReturnType<Rig["node"]>>, rig: Rig): Promise<void> {
   const { job } = await a.reply<{ job: number }>(submit({ tasks: 4, name: `grüße ${rig.clock.wallMs()}` }));
   await a.reply(submit({ tasks: 2, spec: "x".repeat(8_000) }));
-  // One that lets its claims run out is not asked again.
+  // Use a new executor each time: one that let its claims expire may be drained.
   const executor = `e${rig.clock.wallMs()}`;
   const reserved = await a.reply<{ grants: readonly Grant[] }>(reserve({ executor, count: 4, nonce: executor }));
   const [first, second, third] = reserved.grants;
@@ -103,7 +103,7 @@ const pages = async ({ history }: Pick<Journal, "history">): Promise<unknown> =>
 };
 
 describe("the history of a shard", () => {
-  test("is the same again when it was lost and is rebuilt from the archive and the log", async () => {
+  test("is the same again after it was lost and rebuilt from the archive and the log", async () => {
     const { rig, journal, ports, epoch } = await lived();
     const before = await pages(journal);
     const cursor = await journal.history.cursor(0);
@@ -124,7 +124,7 @@ describe("the history of a shard", () => {
     b.node.kill();
   });
 
-  test("is rebuilt row for row, also of what has not ended, in writes of bounded size", async () => {
+  test("is rebuilt row for row, including unfinished jobs, in writes of limited size", async () => {
     const { journal, written, ports, epoch } = await lived();
     const anew = new Tally();
     const history = anew.over(memoryHistory(() => epoch));
@@ -136,7 +136,7 @@ describe("the history of a shard", () => {
     ok(turns > 0, "others get their turn");
   });
 
-  test("is left as it was when a segment is missing, garbled, cut, or not the next one", async () => {
+  test("stays unchanged when a segment is missing, corrupt, cut, or out of order", async () => {
     const { rig, journal, ports, epoch } = await lived();
     const segments = await journal.segments(0);
     const victim = must(segments[2], "segment");
@@ -168,7 +168,7 @@ describe("the history of a shard", () => {
     }
   });
 
-  test("is not touched by one who no longer owns the shard", async () => {
+  test("is not changed by a node that no longer owns the shard", async () => {
     const { journal, ports, epoch } = await lived();
     const cursor = await journal.history.cursor(0);
     await journal.release(0, epoch);
@@ -176,7 +176,7 @@ describe("the history of a shard", () => {
     equal(await journal.history.cursor(0), cursor);
   });
 
-  test("is given up when the last word of an earlier owner comes in between", async () => {
+  test("the rebuild stops when a late write of an earlier owner interferes", async () => {
     const { journal, ports, epoch } = await lived();
     const reset = async (shard: number, at: Epoch): Promise<void> => {
       await journal.history.reset(shard, at);
@@ -190,7 +190,7 @@ describe("the history of a shard", () => {
     await rejects(rebuildHistory({ ...ports, journal: late }, 0, epoch), (error) => isFault(error, "stale"));
   });
 
-  test("of a shard that nobody ever used is empty", async () => {
+  test("of an unused shard is empty", async () => {
     const rig = new Rig();
     const journal = rig.store.connect();
     await journal.open({ shards: 1, clusterId: "test" });

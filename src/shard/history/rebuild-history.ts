@@ -1,10 +1,10 @@
 /**
- * Writes a shard's history anew from all that was ever logged: the archived segments and then what is left of the log,
- * from the first batch on (J5). It is for whoever owns the shard and does not serve it.
+ * Rebuilds a shard's history from everything ever logged: the archived segments, then the rest of the log, from the
+ * first batch on (J5). For a node that owns the shard and does not serve it.
  *
- * All of it is read and replayed once before anything is changed: a segment that is missing or garbled leaves the
- * history as it was. From then on the cursor says how far the rows have been written, as ever, so a rebuilding that
- * is cut off claims no more than it did, and can be begun again.
+ * Everything is read and replayed once before anything is changed: a missing or corrupt segment leaves the history as
+ * it was. After that the cursor says how far the rows have been written, as always; so an interrupted rebuild claims no
+ * more than it wrote, and can be started again.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -31,7 +31,7 @@ export type RebuildProgress = {
   readonly doing: "checking" | "writing";
   readonly seq: Seq;
   readonly tailSeq: Seq;
-  /** Written so far. */
+  /** Rows written so far. */
   readonly rows: number;
 };
 
@@ -43,7 +43,7 @@ export type RebuildOptions = {
 
 export type Rebuilt = { readonly shard: ShardId; readonly throughSeq: Seq; readonly rows: number };
 
-/** The event loop gets its turn after about so much was read. */
+/** The event loop gets a turn after about this many bytes. */
 const sliceBytes = 64 * 1024;
 const toldEvery = 500;
 
@@ -68,7 +68,7 @@ export async function rebuildHistory(
   return { shard, throughSeq: tailSeq, rows: writer.written };
 }
 
-/** From the empty state through every batch; `take` gets the rows of each. */
+/** Replays every batch from the empty state; `take` gets the rows of each. */
 async function replay(
   ports: RebuildPorts,
   shard: ShardId,
@@ -126,7 +126,7 @@ async function readSegment(blobs: Pick<BlobStore, "read">, segment: Segment): Pr
   let bytes = 0;
   try {
     for await (const part of blobs.read(digest)) {
-      parts.push(Uint8Array.from(part)); // the store's again when the next one is asked for
+      parts.push(Uint8Array.from(part)); // the store reuses the memory when the next part is requested
       bytes += part.length;
       if (bytes > sizeBytes) break;
     }
@@ -144,7 +144,7 @@ const unreadable = ({ shard, fromSeq, throughSeq, digest }: Segment, cause: Faul
 
 type Place = { readonly shard: ShardId; readonly epoch: Epoch; readonly rowsMax: number };
 
-/** Gathers rows and writes them in slices of bounded size. */
+/** Collects rows and writes them in slices of limited size. */
 class Writer {
   readonly #journal: Pick<Journal, "history">;
   readonly #place: Place;
@@ -176,7 +176,7 @@ class Writer {
     const slices = splitRows(mergeRows(this.#gathered), this.#place.rowsMax);
     this.#gathered = [];
     this.#count = 0;
-    // Rows at the cursor are written: it moves when the last slice of a batch is there.
+    // The cursor moves only when the last slice of a batch is written.
     for (const slice of slices.slice(0, -1)) await this.#record(this.#cursor, slice);
     await this.#record(throughSeq, slices.at(-1) ?? noRows());
   }
@@ -184,10 +184,16 @@ class Writer {
   async #record(throughSeq: Seq, rows: Rows): Promise<void> {
     const { shard, epoch } = this.#place;
     const { history } = this.#journal;
-    // The last word of an earlier owner may come in after the reset; behind its cursor nothing would be written.
+    // A late write of an earlier owner may arrive after the reset; it would move the cursor past rows that are not
+    // written.
     const found = await history.cursor(shard);
     if (found !== this.#cursor)
-      throw new Fault("stale", "rebuild history", { shard, why: "someone else wrote", cursor: this.#cursor, found });
+      throw new Fault("stale", "rebuild history", {
+        shard,
+        why: "another node wrote history at the same time",
+        cursor: this.#cursor,
+        found,
+      });
     await history.record(shard, { epoch, throughSeq }, rows);
     this.#cursor = throughSeq;
     this.written += countRows(rows);

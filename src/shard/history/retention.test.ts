@@ -10,7 +10,7 @@ import { commit, Rig, submit, type TestNode } from "#shard/testing/host.ts";
 const day = 86_400_000;
 const aheadMs = 365 * day;
 
-/** A history of so many old jobs in each shard, and what is asked of it. */
+/** A history with this many old jobs in each shard, and the calls made to it. */
 function scene(old: readonly number[], settings: Partial<RetentionSettings>) {
   const clock = new ManualClock();
   const left = [...old];
@@ -40,7 +40,7 @@ function scene(old: readonly number[], settings: Partial<RetentionSettings>) {
 }
 
 describe("history that has been kept long enough", () => {
-  test("is forgotten a slice at a time, shard after shard, now and then", async () => {
+  test("is deleted a slice at a time, shard after shard, periodically", async () => {
     const { clock, left, calls, retention } = scene([25, 0, 10], { jobsPerSlice: 10 });
     await clock.advance(59_999);
     deepEqual(calls, []);
@@ -56,7 +56,7 @@ describe("history that has been kept long enough", () => {
     equal(clock.pending, 0);
   });
 
-  test("is left to the next owner when the shard has gone, and to nobody when the node has", async () => {
+  test("is left to the next owner when the shard has moved, and stays when the node has stopped", async () => {
     const { clock, left, served, retention } = scene([100, 100], { jobsPerSlice: 10 });
     await clock.advance(60_150);
     served.delete(0);
@@ -68,7 +68,7 @@ describe("history that has been kept long enough", () => {
     deepEqual(left, [80, 70]);
   });
 
-  test("is forgotten in smaller slices when the store cannot swallow one", async () => {
+  test("is deleted in smaller slices when the store fails on a large one", async () => {
     const { clock, left, calls, reports, swallows } = scene([6], { jobsPerSlice: 8 });
     swallows(3);
     await clock.advance(60_000 * 4);
@@ -78,12 +78,12 @@ describe("history that has been kept long enough", () => {
     equal(left[0], 0);
   });
 
-  test("stays for ever when nothing else is said", () => {
+  test("stays for ever by default", () => {
     equal(defaultRetentionSettings.keepMs, undefined);
     equal(scene([1], { keepMs: undefined }).clock.pending, 0);
   });
 
-  test("goes from the store of a node that was told so, and newer history stays", async () => {
+  test("is deleted from a node's store when configured, and newer history stays", async () => {
     const rig = new Rig();
     const retention = { keepMs: 20_000, everyMs: 2_000 };
     const a = await (await rig.node("a", { retention })).serving();

@@ -1,6 +1,6 @@
 /**
- * Forgets history that has been kept long enough: the owner of a shard does it, now and then, a few jobs at a time and
- * with a pause after each, so that it never stands in the way of writing. Ages are counted on the store's clock.
+ * Deletes history that has been kept long enough. The owner of a shard does it periodically, a few jobs at a time with
+ * a pause after each, so that it never delays writing. Ages are measured by the store's clock.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -26,7 +26,7 @@ export type RetentionPorts = {
   readonly journal: Pick<Journal, "history">;
   readonly settings: RetentionSettings;
   readonly storeNowMs: () => number;
-  /** Those that this node serves now. */
+  /** The shards that this node serves now. */
   readonly shards: () => readonly ShardId[];
   readonly report: (doing: string, error: unknown) => void;
 };
@@ -35,7 +35,7 @@ export class HistoryRetention {
   readonly #ports: RetentionPorts;
   #stopped = false;
   #cancel: (() => void) | undefined;
-  /** Jobs differ in size: a slice that the store would not swallow is halved until it does. */
+  /** Jobs differ in size: a slice that the store fails to delete is halved until it succeeds. */
   #slice: number;
 
   constructor(ports: RetentionPorts) {
@@ -79,7 +79,7 @@ export class HistoryRetention {
     }
   }
 
-  /** Like `sleep`, but ends with the node. */
+  /** Like `sleep`, but ends when the node stops. */
   #pause(clock: Clock, ms: number): Promise<void> {
     return new Promise((resolve) => (this.#cancel = clock.after(ms, resolve)));
   }

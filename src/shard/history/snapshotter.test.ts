@@ -9,7 +9,7 @@ import { commit, Rig, submit } from "#shard/testing/host.ts";
 const soon = { snapshots: { logBytesMin: 2_000, stateShare: 0, chunkSize: 500 }, archiver: { segmentBytes: 1_000 } };
 
 describe("snapshots", () => {
-  test("are taken when the log has grown, archived and trimmed behind, and read back", async () => {
+  test("are taken when the log has grown; then the log is archived and trimmed", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", soon)).serving();
     for (let i = 0; i < 40; i += 1) await a.reply(submit({ name: `job ${i}` }));
@@ -44,7 +44,7 @@ describe("snapshots", () => {
     deepEqual(await b.reply(commit(must(grant, "grant"))), { committed: true, generation: 1 });
   });
 
-  test("J5: a segment that the store does not keep is not recorded, and the log stays", async () => {
+  test("J5: if the store does not keep a segment, it is not recorded and the log stays", async () => {
     const rig = new Rig();
     Object.assign(rig.blobs, { pin: async (digests: readonly string[]) => ({ missing: digests }) });
     const a = await (await rig.node("a", soon)).serving();
@@ -78,7 +78,7 @@ describe("snapshots", () => {
     equal(a.journal.count("saveSnapshot"), 1);
   });
 
-  test("work goes on while one is written, and it is as of the moment it began", async () => {
+  test("work goes on while one is written, and it shows the moment it began", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", soon)).serving();
     const { state } = must(a.node.host.shards.get(0), "shard");
@@ -97,7 +97,7 @@ describe("snapshots", () => {
     ok((await b.grants(1_000)).length > 0);
   });
 
-  test("one whose batch is never durable is not saved", async () => {
+  test("a snapshot whose batch never becomes durable is not saved", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", soon)).serving();
     await a.reply(submit({ tasks: 100 }));
@@ -107,7 +107,7 @@ describe("snapshots", () => {
     equal(await rig.store.connect().loadSnapshot(0), undefined);
   });
 
-  test("one that cannot be saved is tried again later, and the shard goes on", async () => {
+  test("a snapshot that cannot be saved is tried again later, and the shard goes on", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", soon)).serving();
     a.journal.fail("saveSnapshot", "unavailable");

@@ -1,9 +1,9 @@
 /**
- * Saves a snapshot of a shard when it would take long to read its log back. It is begun when a batch is closed, for
- * then the state is exactly what the log up to that batch gives, and written in small slices while the shard goes on.
+ * Saves a snapshot of a shard when reading its log back would take long. A snapshot begins when a batch is closed,
+ * because the state then equals the log up to that batch, and is written in small slices while the shard goes on.
  *
- * It is saved only when that batch is durable and the history has been written up to it: whoever replays from the
- * snapshot must not need rows of what came before.
+ * It is saved only when that batch is durable and the history has been written up to it: a replay from the snapshot
+ * must not need rows of earlier events.
  */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
@@ -17,17 +17,18 @@ import type { Replay } from "#shard/keeper/replay.ts";
 import type { Stamp } from "#shard/transport/protocol.ts";
 
 export type SnapshotSettings = {
-  /** Log since the last snapshot: at least this much, and at least this share of what the state takes in memory. */
+  /** Log since the last snapshot: at least this much, and at least this share of the state's memory. */
   readonly logBytesMin: number;
   readonly stateShare: number;
   readonly chunkSize: number;
   readonly atOnceMax: number;
-  /** After one that failed. */
+  /** The pause after a snapshot that failed. */
   readonly pauseMs: number;
 };
 
 export const defaultSnapshotSettings: SnapshotSettings = {
-  // Read back in about a second. An eighth of it cost as much CPU as the work itself on a busy shard.
+  // Takes about a second to read back. With an eighth of it, snapshots cost as much CPU on a busy shard as the work
+  // itself.
   logBytesMin: 64 * 1024 * 1024,
   stateShare: 1,
   chunkSize: 128 * 1024,
@@ -129,7 +130,7 @@ export class Snapshotter implements ShardObserver {
   async #save(track: Track, capture: Capture, { epoch, seq }: Stamp): Promise<void> {
     const { clock, journal, settings, projected, saved, report } = this.#ports;
     const { shard } = track;
-    // What is logged from here on is not in the snapshot; the batch that was just closed is.
+    // Batches logged from here on are not in the snapshot; the batch that was just closed is.
     const coveredBytes = track.logBytes;
     try {
       if (!(await this.#durable(track, seq)) || !(await projected(shard, seq))) return;
@@ -149,7 +150,7 @@ export class Snapshotter implements ShardObserver {
     return new Promise((resolve) => (track.awaiting = { seq, resolve }));
   }
 
-  /** Given out as the journal asks for it, with a turn of the event loop between two chunks. */
+  /** Produces chunks as the journal asks for them, with a turn of the event loop between two chunks. */
   async *#chunks(track: Track, capture: Capture): AsyncGenerator<Uint8Array> {
     for (;;) {
       if (this.#isOver(track)) throw abandoned();
@@ -165,4 +166,4 @@ export class Snapshotter implements ShardObserver {
   }
 }
 
-const abandoned = (): Error => new Error("the shard is no longer ours: its snapshot is abandoned");
+const abandoned = (): Error => new Error("this node no longer owns the shard: its snapshot is abandoned");

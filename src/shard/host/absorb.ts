@@ -1,4 +1,4 @@
-/** Takes each event of a shard into its open batch, just after it was applied. */
+/** Adds each event of a shard to its open batch, right after the event was applied. */
 import type { Event } from "#kernel/model/event.ts";
 import { jobOf } from "#kernel/model/event-job.ts";
 import { historyOf } from "#kernel/read/history.ts";
@@ -29,7 +29,7 @@ export class Absorber implements Observer {
         key: journalKeyOf(event.key),
         job: event.job,
         payloadHash: event.payloadHash,
-        // The event counts in kernel time, the journal forgets by its own clock.
+        // The event uses kernel time; the journal expires keys by its own clock.
         retainedUntilMs: Math.ceil(this.#storeClock.nowMs() + Math.max(0, (event.keyUntilMs ?? 0) - state.nowMs)),
       });
   }

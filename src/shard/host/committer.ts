@@ -1,17 +1,18 @@
 /**
  * Group commit for all shards of a node: one append at a time, for everything that was decided since the last one.
  *
- * H1 Nobody is told anything before the append of the events behind it has returned (K7) and the owner's lease is
- *    seen to stand after that (K8).
- * H2 A shard has at most one batch in flight. A batch whose fate is unknown is never replaced by another with the
- *    same seq: it is found at the tail, sent again unchanged, or the shard is given up.
- * H3 "Not there" is said only after the epoch was confirmed in the journal, by the batch's append or by itself.
+ * H1 No answer leaves before the append of the events behind it has returned (K7) and the owner's lease is found valid
+ * after that (K8).
+ * H2 A shard has at most one batch in flight. A batch with an unknown outcome is never replaced by another with the
+ * same seq: it is found at the tail, sent again unchanged, or the shard is given up.
+ * H3 "Does not exist" is answered only after the epoch was confirmed in the journal, by the batch's append or by a
+ * separate request.
  */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Batch, Journal } from "#journal/journal.ts";
 import { recordHash } from "#journal/record.ts";
-import { CommitRest, type Gathered } from "./commit-rest.ts";
+import { CommitDelay, type Gathered } from "./commit-delay.ts";
 import type { SealedBatch } from "./batch.ts";
 import type { HostedShard, LossReason } from "./shard.ts";
 import type { StoreClock } from "./kernel-clock.ts";
@@ -21,15 +22,15 @@ export type CommitterPorts = {
   readonly clock: Clock;
   readonly journal: Pick<Journal, "append" | "confirm" | "tail">;
   readonly storeClock: StoreClock;
-  /** Tasks, of all shards here, that somebody works on. */
+  /** Claimed tasks of all shards on this node. */
   readonly claims: () => number;
-  /** The batch was closed: the state holds what the log will hold up to it, and nothing else. */
+  /** The batch was closed: the state equals the log up to this batch. */
   readonly sealed: (shard: HostedShard, stamp: Stamp) => void;
   /** The open batch cannot be encoded. */
   readonly unsealable: (shard: HostedShard, error: unknown) => void;
-  /** The batch may be spoken of now. */
+  /** The batch is durable: its answers may be sent. */
   readonly release: (shard: HostedShard, batch: SealedBatch) => void;
-  /** The shard can go on no longer. `doubtful`: the batch in flight may have become durable all the same. */
+  /** The shard cannot continue. `doubtful`: the batch in flight may still have become durable. */
   readonly lose: (shard: HostedShard, why: LossReason, doubtful: boolean) => void;
   readonly report: (doing: string, error: unknown) => void;
 };
@@ -37,26 +38,26 @@ export type CommitterPorts = {
 type Flight = { readonly shard: HostedShard; readonly batch: SealedBatch };
 
 const retryMs = { first: 10, max: 250 };
-/** One append carries about this much; what does not fit goes with the next one. */
+/** One append carries about this much; the rest goes into the next one. */
 const roundBytesMax = 16 * 1024 * 1024;
 
 export class Committer {
   readonly #ports: CommitterPorts;
-  /** Shards whose open batch holds only answers from memory, and those that need the journal. */
+  /** Shards whose open batch has only answers from memory, and shards whose batch needs the journal. */
   readonly #quick = new Set<HostedShard>();
   readonly #dirty = new Set<HostedShard>();
-  readonly #rest: CommitRest;
+  readonly #rest: CommitDelay;
   #scheduled = false;
-  /** The round under way. A round all of whose shards were given up is forgotten: it may never return. */
+  /** The append in progress. If all of its shards were given up it is forgotten: it may never return. */
   #round: Set<HostedShard> | undefined;
   #stopped = false;
 
   constructor(ports: CommitterPorts) {
     this.#ports = ports;
-    this.#rest = new CommitRest(ports.clock, () => this.#schedule());
+    this.#rest = new CommitDelay(ports.clock, () => this.#schedule());
   }
 
-  /** Something was put into the shard's open batch. What arrives in the same turn goes with it. */
+  /** Something was added to the shard's open batch. Requests that arrive in the same turn of the event loop join it. */
   touch(shard: HostedShard): void {
     if (shard.phase === "gone") return;
     if (shard.inFlight === undefined && shard.open.events.length === 0 && !shard.open.needsConfirm)
@@ -168,7 +169,7 @@ export class Committer {
         const sentMono = clock.monotonicMs();
         const { outcomes, storeNowMs } = await journal.append(pending.map(batchOf));
         storeClock.observe(storeNowMs, sentMono);
-        // An earlier sending of the same batch may have landed before the epoch passed on: then nobody can tell.
+        // If the same batch was sent before, it may have been written before the epoch changed: the outcome is unknown.
         for (const [i, flight] of pending.entries())
           if (outcomes[i] === "appended") this.#finish(flight);
           else this.#lose(flight, "fenced", doubtful);
@@ -176,7 +177,8 @@ export class Committer {
       } catch (error) {
         report("append to the journal", error);
         if (isFault(error, "unknown-outcome")) doubtful = true;
-        // "invalid" after a doubt: the first sending has landed after all. Otherwise the journal and we disagree.
+        // "invalid" after an unknown outcome: the first append did succeed. Otherwise the journal and this node
+        // disagree.
         else if (!isFault(error, "unavailable") && !(doubtful && isFault(error, "invalid"))) {
           for (const flight of pending) this.#lose(flight, "doubt", true);
           return;
@@ -187,7 +189,7 @@ export class Committer {
     }
   }
 
-  /** Looks for each batch at its shard's tail; answers with those that are not there. */
+  /** Looks for each batch at its shard's tail; returns those that are not there. */
   async #found(flights: readonly Flight[]): Promise<readonly Flight[]> {
     const missing: Flight[] = [];
     for (const flight of flights) {
@@ -230,7 +232,7 @@ export class Committer {
     });
   }
 
-  /** H1: the events are durable, or there are none; the last thing to see is whether our word still counts. */
+  /** H1: the events are durable, or there are none; the last check is whether the lease is still valid. */
   #finish(flight: Flight): void {
     const { shard, batch } = flight;
     if (this.#stopped || !isLive(flight)) return;

@@ -1,6 +1,6 @@
 /**
- * Where commands and queries are decided against a shard's memory, at once, and their answers parked in its open
- * batch. Executors that there is no work for are held, and tried again when there is.
+ * Decides commands and queries against a shard's memory, at once, and parks their answers in the open batch. Executors
+ * without matching work are held, and tried again when there is work.
  */
 import type { Clock } from "#base/clock.ts";
 import { answer } from "#kernel/read/answer.ts";
@@ -10,8 +10,8 @@ import type { ReadyClass } from "#kernel/ready/ready-queue.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { step, type Outcome } from "#kernel/step.ts";
-import { type Asker, type Asking, nobody } from "./asking.ts";
-import { tellsAbsence, unstamped, type Unsaid } from "./batch.ts";
+import { type Requester, type PendingRequest, noRequester } from "./pending-request.ts";
+import { saysNotFound, unstamped, type UnstampedAnswer } from "./batch.ts";
 import type { Load } from "./load.ts";
 import type { HostedShard } from "./shard.ts";
 import { weigh } from "./weigh.ts";
@@ -23,21 +23,25 @@ export type DeskPorts = {
   readonly tickMs: number;
   readonly load: Load;
   readonly touch: (shard: HostedShard) => void;
-  /** Applying went wrong: the shard's memory is no longer what its log says. */
-  readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Asker) => void;
+  /** `apply` failed: the shard's memory no longer matches its log. */
+  readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Requester) => void;
   readonly overloaded: () => ShardResponse;
-  /** Something is full: a command is refused for it. */
+  /** A limit is reached: a command is refused for it. */
   readonly refused: (shard: HostedShard, rejection: Rejection) => void;
-  /** There is new work, and nobody who waits at the shard has taken it. */
+  /** There is new work, and no executor that waits at this shard has taken it. */
   readonly unclaimed: (shard: HostedShard, work: UnclaimedWork) => void;
   readonly report: (doing: string, error: unknown) => void;
 };
 
-/** What it takes to do it, how much there is, and the executor that is near it, where one is. */
+/** The labels it requires, how much there is, and the affinity hint, if it has one. */
 export type UnclaimedWork = Pick<ReadyClass, "requires" | "ready"> & { readonly affinity?: string | undefined };
 
-/** For a reserve that may be held: for how long. */
-export type Hold = { readonly forMs: number; readonly asking: Asking; readonly signal: AbortSignal | undefined };
+/** For a reserve request that may be held: for how long. */
+export type Hold = {
+  readonly forMs: number;
+  readonly asking: PendingRequest;
+  readonly signal: AbortSignal | undefined;
+};
 
 export class Desk {
   readonly #ports: DeskPorts;
@@ -46,7 +50,7 @@ export class Desk {
     this.#ports = ports;
   }
 
-  execute(shard: HostedShard, command: Command, asker: Asker, hold?: Hold): void {
+  execute(shard: HostedShard, command: Command, asker: Requester, hold?: Hold): void {
     try {
       this.#step(shard, command, asker, hold);
     } catch (error) {
@@ -55,7 +59,7 @@ export class Desk {
     if (shard.state.woken.size > 0) this.#wake(shard);
   }
 
-  query(shard: HostedShard, query: Query, asker: Asker): void {
+  query(shard: HostedShard, query: Query, asker: Requester): void {
     try {
       const outcome = answer(shard.state, query, shard.nowMs());
       if (outcome.ok) this.#park(shard, asker, { kind: "answer", stamp: unstamped, answer: outcome.answer });
@@ -66,22 +70,22 @@ export class Desk {
     }
   }
 
-  /** A refusal waits for its batch like any other answer. */
-  reject(shard: HostedShard, asker: Asker, rejection: Rejection): void {
+  /** A rejection waits for its batch like any other answer. */
+  reject(shard: HostedShard, asker: Requester, rejection: Rejection): void {
     this.#park(shard, asker, refusal(rejection));
   }
 
-  /** Lets time pass, and answers those who have waited long enough. */
+  /** Lets time pass, and answers held requests whose time is over. */
   tick(shard: HostedShard, byMono: number): void {
     const mono = this.#ports.clock.monotonicMs();
-    if (shard.tickDueMono <= byMono) this.execute(shard, { kind: "tick" }, nobody);
+    if (shard.tickDueMono <= byMono) this.execute(shard, { kind: "tick" }, noRequester);
     for (const waiter of shard.waiters.expired(mono))
-      // The last try: with nothing to grant it is answered so.
+      // The last try: answers that there is no work if none can be granted.
       if (shard.phase !== "gone") this.execute(shard, waiter.command, waiter);
       else waiter.settle(this.#ports.overloaded());
   }
 
-  #step(shard: HostedShard, command: Command, asker: Asker, hold: Hold | undefined): void {
+  #step(shard: HostedShard, command: Command, asker: Requester, hold: Hold | undefined): void {
     const { unwritable } = shard.writer;
     const outcome = this.#decide(shard, command);
     const changed = outcome.changes > 0;
@@ -93,7 +97,7 @@ export class Desk {
         if (changed || !hold || (reply as Replies["reserve"]).grants.length > 0) break;
         return this.#hold(shard, command, hold);
       case "renew":
-        // Hearing that a claim is lost an executor stops its work: as grave as a refusal.
+        // An executor that hears that a claim is lost stops its work: as serious as a rejection.
         if ((reply as Replies["renew"]).lost.length > 0) shard.open.needsConfirm = true;
         break;
       case "tick":
@@ -109,14 +113,14 @@ export class Desk {
     return step(shard.state, command, shard.nowMs(), shard.absorber);
   }
 
-  #park(shard: HostedShard, asker: Asker, said: Unsaid, changed = false, spoilt = false): void {
+  #park(shard: HostedShard, asker: Requester, said: UnstampedAnswer, changed = false, spoilt = false): void {
     if (said.kind === "rejected") this.#noteRefusal(shard, said.rejection);
     shard.open.parked.push({ asker, said, changed, spoilt });
     this.#ports.touch(shard);
   }
 
   #noteRefusal(shard: HostedShard, rejection: Rejection): void {
-    if (tellsAbsence(rejection)) shard.open.needsConfirm = true;
+    if (saysNotFound(rejection)) shard.open.needsConfirm = true;
     if (rejection.kind === "shard-full" || rejection.kind === "queue-full") this.#ports.refused(shard, rejection);
   }
 
@@ -128,7 +132,7 @@ export class Desk {
   #hold(shard: HostedShard, command: CommandOf<"reserve">, { forMs, asking, signal }: Hold): void {
     const { clock, load, overloaded } = this.#ports;
     const weightBytes = weigh(command);
-    const held: Asker = {
+    const held: Requester = {
       settle(response) {
         signal?.removeEventListener("abort", leave);
         load.release(weightBytes);
@@ -141,11 +145,13 @@ export class Desk {
     if (!load.hold(weightBytes)) return asking.settle(overloaded());
     if (!shard.waiters.add(command, held, clock.monotonicMs() + forMs)) return held.settle(overloaded());
     signal?.addEventListener("abort", leave, { once: true });
-    // Held requests have a bound of their own.
+    // Held requests have a limit of their own.
     asking.uncount();
   }
 
-  /** There is new work: tries those who wait for such, in turn. What they leave is told to others. */
+  /**
+   * There is new work: offers it to the executors that wait for it, in turn. What is left is announced to other nodes.
+   */
   #wake(shard: HostedShard): void {
     const { state, waiters } = shard;
     const woken = [...state.woken];
@@ -154,11 +160,11 @@ export class Desk {
       if (waiters.size > 0 && !this.#offer(shard, readyClass)) return;
       if (readyClass.ready > 0) this.#ports.unclaimed(shard, readyClass);
     }
-    // Whatever the grants woke has just been looked at.
+    // The classes woken by these grants have just been handled.
     state.woken.clear();
   }
 
-  /** False when the shard broke over it. */
+  /** False if the shard broke. */
   #offer(shard: HostedShard, readyClass: ReadyClass): boolean {
     const turn = shard.waiters.turn(readyClass.requires);
     while (readyClass.ready > 0) {
@@ -174,7 +180,7 @@ export class Desk {
     return true;
   }
 
-  /** False when there is no work for this one after all. */
+  /** False if there is no work for this executor after all. */
   #serve(shard: HostedShard, waiter: Waiter): boolean {
     const { unwritable } = shard.writer;
     const outcome = this.#decide(shard, waiter.command);
@@ -186,13 +192,15 @@ export class Desk {
     }
     shard.waiters.remove(waiter);
     const spoilt = shard.writer.unwritable > unwritable;
-    const said: Unsaid = ok ? { kind: "reply", stamp: unstamped, reply: outcome.reply } : refusal(outcome.rejection);
+    const said: UnstampedAnswer = ok
+      ? { kind: "reply", stamp: unstamped, reply: outcome.reply }
+      : refusal(outcome.rejection);
     this.#park(shard, waiter, said, changed, spoilt);
     return true;
   }
 }
 
-const refusal = (rejection: Rejection): Unsaid => ({ kind: "rejected", stamp: unstamped, rejection });
+const refusal = (rejection: Rejection): UnstampedAnswer => ({ kind: "rejected", stamp: unstamped, rejection });
 
 export const broken = (error: unknown): Rejection => ({
   kind: "broken",

@@ -9,7 +9,7 @@ import { journalKeyOf } from "./prepare.ts";
 import { commit, joining, replyOf, reserve, Rig, submit } from "#shard/testing/host.ts";
 import type { ShardResponse } from "#shard/transport/protocol.ts";
 
-/** Whether a promise has been settled by now. */
+/** The response if the promise is settled by now. */
 async function said(promise: Promise<ShardResponse>): Promise<ShardResponse | "nothing yet"> {
   await settle();
   return Promise.race([promise, Promise.resolve("nothing yet" as const)]);
@@ -21,7 +21,7 @@ const sealed = async (rig: Rig, promise: Promise<ShardResponse>): Promise<ShardR
   return response;
 };
 
-describe("the host speaks only of what is durable (K7)", () => {
+describe("the host answers only with what is durable (K7)", () => {
   test("a reply waits for its append", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
@@ -32,7 +32,7 @@ describe("the host speaks only of what is durable (K7)", () => {
     equal((await sealed(rig, submitted)).kind, "reply");
   });
 
-  test("a read that saw what is not durable yet waits with it", async () => {
+  test("a read that saw an event that is not durable yet waits for it", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     a.journal.fail("append", "late");
@@ -46,7 +46,7 @@ describe("the host speaks only of what is durable (K7)", () => {
     deepEqual(second.stamp, first.stamp, "it left with the batch that it had seen");
   });
 
-  test("what arrives while an append is under way goes with the next one, together", async () => {
+  test("requests that arrive during an append go with the next one, together", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     a.journal.fail("append", "late");
@@ -84,7 +84,7 @@ describe("the host speaks only of what is durable (K7)", () => {
   });
 });
 
-describe("an append that does not go well", () => {
+describe("an append that fails", () => {
   test("unavailable: the same batch is sent again", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
@@ -95,7 +95,7 @@ describe("an append that does not go well", () => {
     equal((await submitted).kind, "reply");
   });
 
-  test("unknown, and it had landed: it is found at the tail and not sent again", async () => {
+  test("unknown outcome, and it was written: it is found at the tail and not sent again", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const before = a.journal.count("append");
@@ -108,7 +108,7 @@ describe("an append that does not go well", () => {
     deepEqual((await rig.store.connect().tail(0)).seq, response.stamp.seq);
   });
 
-  test("unknown, and it had not landed: it is sent again, unchanged", async () => {
+  test("unknown outcome, and it was not written: it is sent again, unchanged", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     a.journal.fail("append", "unknown-outcome");
@@ -118,7 +118,7 @@ describe("an append that does not go well", () => {
     equal((await a.ask(submit())).kind, "reply");
   });
 
-  test("unknown, and the tail cannot be read: nobody is told more than that, and the shard is given up", async () => {
+  test('unknown outcome, and the tail cannot be read: callers hear "unknown", and the shard is given up', async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     a.journal.fail("append", "lost");
@@ -132,7 +132,7 @@ describe("an append that does not go well", () => {
     equal((await waiting).kind, "not-owner", "it was never sent: surely nothing was done");
   });
 
-  test("it never returns: the lease runs out, the shard is taken anew and serves", async () => {
+  test("it never returns: the lease expires, the shard is acquired again and serves", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     a.journal.fail("append", "stuck");
@@ -153,7 +153,7 @@ describe("an append that does not go well", () => {
     equal(a.node.host.shards.size, 0);
   });
 
-  test("an answer whose lease ran out meanwhile is not given (K8)", async () => {
+  test("an answer whose lease expired meanwhile is not sent (K8)", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     a.journal.fail("append", "late");
@@ -168,8 +168,8 @@ describe("an append that does not go well", () => {
   });
 });
 
-describe("what is not there", () => {
-  test("is said under a confirmed epoch, once a batch", async () => {
+describe("that something does not exist", () => {
+  test("is answered under a confirmed epoch, once per batch", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const asked = [7, 8, 9].map((job) => a.query({ kind: "job", job }));
@@ -189,7 +189,7 @@ describe("what is not there", () => {
     equal(a.journal.count("confirm"), 0);
   });
 
-  test("is not said by one who has lost its epoch", async () => {
+  test("is not answered by a node that has lost its epoch", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     await rig.store.connect().release(0, 1);
@@ -198,7 +198,7 @@ describe("what is not there", () => {
     equal((await a.ask(joining("m"))).kind, "not-owner");
   });
 
-  test("that there is nothing to join is told under a confirmed epoch too", async () => {
+  test("that there is no job to join is answered under a confirmed epoch too", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const refused = await a.ask(joining("m"));
@@ -209,7 +209,7 @@ describe("what is not there", () => {
     deepEqual(joined.kind === "reply" && joined.reply, { job: 1, created: false, merged: true });
   });
 
-  test("a lost claim is told under a confirmed epoch too", async () => {
+  test("a lost claim is reported under a confirmed epoch too", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const renewed = await a.ask({ kind: "renew", executor: "e1", claims: [{ task: 5, token: 5 }] });
@@ -218,8 +218,8 @@ describe("what is not there", () => {
   });
 });
 
-describe("intake", () => {
-  test("is bounded", async () => {
+describe("accepting requests", () => {
+  test("is limited by count", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { host: { requestsMax: 3 } })).serving();
     a.journal.fail("append", "late");
@@ -231,7 +231,7 @@ describe("intake", () => {
     equal((await a.ask(submit())).kind, "reply", "there is room again");
   });
 
-  test("is bounded in bytes, and one large command still gets in", async () => {
+  test("is limited in bytes, and one large command is still accepted", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { host: { requestBytesMax: 1_000 } })).serving();
     const large = submit({ spec: "x".repeat(5_000) });
@@ -239,7 +239,7 @@ describe("intake", () => {
     deepEqual(kinds, ["reply", "overloaded"]);
   });
 
-  test("refuses what only the host itself may say", async () => {
+  test("refuses commands that only the host itself may send", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const commands = [
@@ -254,7 +254,7 @@ describe("intake", () => {
     }
   });
 
-  test("sends those elsewhere whose shard is not here", async () => {
+  test("redirects callers whose shard is not here", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const request = { kind: "query", shard: 7, query: { kind: "stats" } } as const;
@@ -283,7 +283,7 @@ describe("evidence (K3)", () => {
     equal(rig.blobs.evict(digest), false, "pinned");
   });
 
-  test("a repeated commit gets its first answer although the blob has gone since", async () => {
+  test("a repeated commit gets its first answer although the blob is gone since", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { host: { pinMs: 2_000 } })).serving();
     await a.reply(submit());
@@ -295,7 +295,7 @@ describe("evidence (K3)", () => {
     deepEqual(await a.reply(commit(grant, { result })), { committed: true, generation: 1 });
   });
 
-  test("counts from before the store was asked: one whose answer came too late is none", async () => {
+  test("counts from before the store was asked: evidence that comes too late does not count", async () => {
     const rig = new Rig();
     let answerMs = 3_000;
     const slow = {
@@ -321,7 +321,7 @@ describe("evidence (K3)", () => {
     equal((await soon).kind, "reply");
   });
 
-  test("a submission may take over more blobs altogether than any one result may name", async () => {
+  test("a submission may reuse more blobs in total than one result may name", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     await rig.blobs.write(digest, bytes);
@@ -334,7 +334,7 @@ describe("evidence (K3)", () => {
     equal(refused.kind === "rejected" && refused.rejection.kind, "limit");
   });
 
-  test("one commit with a missing blob does not take the others with it", async () => {
+  test("a commit with a missing blob does not fail the others", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     await a.reply(submit({ tasks: 2 }));
@@ -351,7 +351,7 @@ describe("evidence (K3)", () => {
 });
 
 describe("request keys (K1)", () => {
-  test("are found in the journal when memory has let go of them", async () => {
+  test("are found in the journal when memory has dropped them", async () => {
     const rig = new Rig();
     const limits = () => ({ ...defaultLimits, keysInMemoryMax: 1 });
     const a = await (await rig.node("a", { limits })).serving();
@@ -368,7 +368,7 @@ describe("request keys (K1)", () => {
     ok(forged.kind === "reply" && "created" in forged.reply && forged.reply.created, "a caller's word is ignored");
   });
 
-  test("are found in the batch that binds them when memory has let go of them before it is durable", async () => {
+  test("are found in the batch that binds them when memory has dropped them before it is durable", async () => {
     const rig = new Rig();
     const limits = () => ({ ...defaultLimits, keysInMemoryMax: 1 });
     const a = await (await rig.node("a", { limits })).serving();
@@ -389,7 +389,7 @@ describe("request keys (K1)", () => {
     equal(jobOf(repeated), jobOf(one));
   });
 
-  test("are asked for once more when one was bound and let go of while the journal was being asked", async () => {
+  test("are looked up again when one was bound and dropped while the journal was being read", async () => {
     const rig = new Rig();
     const limits = () => ({ ...defaultLimits, keysInMemoryMax: 1 });
     const a = await (await rig.node("a", { limits })).serving();
@@ -424,7 +424,7 @@ describe("request keys (K1)", () => {
     deepEqual([await find(state.nowMs + 23 * hourMs), await find(state.nowMs + 24 * hourMs)], [1, 0]);
   });
 
-  test("a shard that keeps them all never asks the journal", async () => {
+  test("a shard that has all keys in memory never asks the journal", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     await a.reply(submit({ requestKey: "one" }));
@@ -433,8 +433,8 @@ describe("request keys (K1)", () => {
   });
 });
 
-describe("our own mistakes", () => {
-  test("a command that breaks the shard is refused, the shard rebuilt, and the command not tried again", async () => {
+describe("bugs in our own code", () => {
+  test("a command that breaks the shard is refused for good, and the shard is rebuilt", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     await a.reply(submit({ name: "before" }));
@@ -456,7 +456,7 @@ describe("our own mistakes", () => {
     equal((await a.ask(submit({ name: "after" }))).kind, "reply");
   });
 
-  test("what is no result and no list of results is for the kernel to refuse, with its place", async () => {
+  test("a value that is not a result or a list is left to the kernel, which refuses it with its path", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const path = async (twisted: object): Promise<unknown> => {
@@ -470,7 +470,7 @@ describe("our own mistakes", () => {
     equal(await path({ ...submit(), reuse: [{ stage: "s", key: "k", spec: "", result: null }] }), "reuse[0].result");
   });
 
-  test("what cannot be written down is refused, and those who came with it may try again", async () => {
+  test("a command that cannot be encoded is refused, and the others of its batch may try again", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const unwritable = Object.assign(
@@ -488,7 +488,7 @@ describe("our own mistakes", () => {
     equal((await a.ask(submit())).kind, "reply");
   });
 
-  test("a shard that breaks again and again is tried ever more slowly", async () => {
+  test("a shard that breaks again and again is retried more and more slowly", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     let takes = 0;
@@ -510,7 +510,7 @@ describe("our own mistakes", () => {
 });
 
 describe("claims survive the loss of the database (section 3)", () => {
-  test("after an outage of several leases nothing that still runs is run again", async () => {
+  test("after an outage of several leases, running tasks are not run again", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     await a.reply(submit());
@@ -527,7 +527,7 @@ describe("claims survive the loss of the database (section 3)", () => {
     deepEqual(await a.reply(commit(grant)), { committed: true, generation: 1 });
   });
 
-  test("renewals cost no log", async () => {
+  test("renewals write nothing to the log", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     await a.reply(submit());

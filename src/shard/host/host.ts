@@ -2,8 +2,8 @@
  * The owner's side of the protocol, for all shards of one node: commands are decided in memory as they arrive
  * (host/desk.ts), made durable together (host/committer.ts) and only then answered.
  *
- * If deciding goes wrong the command is refused alone (K12). If applying goes wrong our own code is: the shard's
- * memory is dropped and rebuilt from its log, and the command that did it is refused from then on.
+ * If deciding throws, the command is refused alone (K12). If applying throws, our own code is wrong: the shard's memory
+ * is dropped and rebuilt from its log, and the command that caused it is refused from then on.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -13,8 +13,8 @@ import { Memory } from "#kernel/memory/memory.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Reply } from "#kernel/model/reply.ts";
 import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
-import { Asking, AskingMany, nobody, type Asker } from "./asking.ts";
-import { speak, type SealedBatch } from "./batch.ts";
+import { PendingRequest, PendingCommands, noRequester, type Requester } from "./pending-request.ts";
+import { sendAnswer, type SealedBatch } from "./batch.ts";
 import { Committer } from "./committer.ts";
 import { broken, Desk, type Hold, type UnclaimedWork } from "./desk.ts";
 import { Load } from "./load.ts";
@@ -32,7 +32,7 @@ import { KernelClock, type StoreClock } from "./kernel-clock.ts";
 import type { LargeTexts } from "#shard/texts/large-texts.ts";
 import { isInternal, type ShardRequest, type ShardResponse, type ShardService } from "#shard/transport/protocol.ts";
 import type { WatchMessage, WatchRequest } from "#shard/transport/protocol.ts";
-import { hasTexts } from "#shard/texts/text-places.ts";
+import { hasTexts } from "#shard/texts/text-fields.ts";
 import { WatchMemory } from "#shard/watch/watch-memory.ts";
 import type { DurableEvents } from "#shard/watch/watchers.ts";
 
@@ -45,15 +45,15 @@ export type HostPorts = {
   readonly settings?: Partial<HostSettings>;
   /** Keeps long texts in the store; left out, they stay in memory. */
   readonly texts?: LargeTexts | undefined;
-  /** What the work of all shards here may take; left out, each has a limit of its own. */
+  /** Memory limit shared by all shards of the node; left out, each shard has its own. */
   readonly memory?: Memory | undefined;
   readonly observers?: readonly ShardObserver[];
-  /** Where the node believes the shard's owner to be. */
+  /** The address of the shard's owner, as far as this node knows. */
   readonly hintOf: (shard: ShardId) => string | undefined;
-  /** The node owns the shard and is still reading its log. */
+  /** This node owns the shard and is still reading its log. */
   readonly isLoading?: (shard: ShardId) => boolean;
   readonly lost: (shard: ShardId, epoch: Epoch, why: LossReason) => void;
-  /** There is new work in a shard, and nobody who waits there has taken it. */
+  /** There is new work in a shard, and no executor that waits there has taken it. */
   readonly unclaimed?: (shard: ShardId, work: UnclaimedWork) => void;
   readonly report: (doing: string, error: unknown) => void;
 };
@@ -123,7 +123,7 @@ export class ShardHost implements ShardService {
     this.#pulse.start();
   }
 
-  /** Ends everything at once and says nothing to anyone: what a crash would do. */
+  /** Stops everything at once without answering anyone, as a crash would. */
   kill(): void {
     this.#committer.stop();
     this.#pulse.stop();
@@ -151,7 +151,7 @@ export class ShardHost implements ShardService {
     return this.#whole ? this.#whole.messages(messages) : messages;
   }
 
-  /** A command of the node's own. Throws a Fault when it was not done. */
+  /** Runs a command of the node itself. Throws a Fault if it was not done. */
   async internal(shardId: ShardId, command: CommandOf<"forget" | "take-quota" | "published">): Promise<Reply> {
     const shard = this.#serving(shardId);
     if (!shard) throw new Fault("unavailable", command.kind, { shard: shardId, why: "not served here" });
@@ -162,8 +162,8 @@ export class ShardHost implements ShardService {
   }
 
   /**
-   * Takes the shard in under the epoch that was acquired for it, with its state replayed to a tail that was read
-   * after that. Resolves when the take-over is durable: only then is anything served.
+   * Takes the shard in under its acquired epoch, with the state replayed to a tail that was read after that. Resolves
+   * when the take-over is durable: nothing is served before.
    */
   adopt(hosting: Hosting, recent: readonly DurableEvents[] = []): Promise<void> {
     const { clock, storeClock, node } = this.#ports;
@@ -184,7 +184,7 @@ export class ShardHost implements ShardService {
       });
       const failed = (): void => reject(new Fault("stale", "take over shard", { shard: hosting.shard }));
       shard.open.atLoss.push(failed);
-      const asker: Asker = {
+      const asker: Requester = {
         settle({ kind }) {
           tookOver = kind === "reply";
           if (!tookOver) failed();
@@ -194,7 +194,7 @@ export class ShardHost implements ShardService {
     });
   }
 
-  /** Stops intake and resolves when everything taken in is durable and answered, or the shard is gone. */
+  /** Stops accepting requests and resolves when all accepted ones are durable and answered, or the shard is gone. */
   async drain(shardId: ShardId): Promise<void> {
     const shard = this.#shards.get(shardId);
     if (!shard) return;
@@ -203,7 +203,7 @@ export class ShardHost implements ShardService {
     await shard.idle();
   }
 
-  /** Gives the shard up. `hint` is where it will be served. */
+  /** Gives the shard up. `hint` is the address where it will be served. */
   drop(shardId: ShardId, why: LossReason, hint?: string): void {
     const shard = this.#shards.get(shardId);
     if (shard) this.#drop(shard, why, true, hint);
@@ -219,7 +219,7 @@ export class ShardHost implements ShardService {
     if (!shard || request.kind === "take") return resolve(this.#elsewhere(request.shard));
     const weightBytes = weighRequest(request);
     if (signal?.aborted || !this.#load.admit(shard, weightBytes)) return resolve(this.#overloaded());
-    const asking = new Asking(this.#load, shard, weightBytes, resolve);
+    const asking = new PendingRequest(this.#load, shard, weightBytes, resolve);
     switch (request.kind) {
       case "query":
         return this.#desk.query(shard, request.query, asking);
@@ -232,17 +232,17 @@ export class ShardHost implements ShardService {
     }
   }
 
-  #commands(shard: HostedShard, commands: readonly Command[], asking: Asking): void {
+  #commands(shard: HostedShard, commands: readonly Command[], asking: PendingRequest): void {
     const { commandsMax } = this.#settings;
     if (!Array.isArray(commands) || commands.length === 0 || commands.length > commandsMax) {
       const why = `must be a list of 1 to ${commandsMax}`;
       return this.#desk.reject(shard, asking, { kind: "invalid", path: "commands", why });
     }
-    const many = new AskingMany(asking, commands.length);
+    const many = new PendingCommands(asking, commands.length);
     for (let i = 0; i < commands.length; i += 1) this.#command(shard, commands[i] as Command, many.at(i));
   }
 
-  #command(shard: HostedShard, command: Command, asker: Asker, hold?: Hold): void {
+  #command(shard: HostedShard, command: Command, asker: Requester, hold?: Hold): void {
     if (shard.phase !== "serving") return asker.settle(this.#elsewhere(shard.shard));
     try {
       const refusal = this.#refusal(shard, command);
@@ -255,9 +255,10 @@ export class ShardHost implements ShardService {
   }
 
   #refusal(shard: HostedShard, command: Command): Rejection | undefined {
-    if (isInternal(command.kind)) return { kind: "invalid", path: "kind", why: "only a shard's own host may say this" };
+    if (isInternal(command.kind))
+      return { kind: "invalid", path: "kind", why: "only the shard's own host may send this command" };
     if (this.#poisons.has(command)) return { kind: "broken", why: "the same command broke the shard before" };
-    // Who only joins brings no work.
+    // A submission that only joins adds no work.
     if (command.kind !== "submit" || command.joinOnly) return undefined;
     for (const observer of this.#observers) {
       const full = observer.full?.(shard);
@@ -266,18 +267,18 @@ export class ShardHost implements ShardService {
     return undefined;
   }
 
-  /** A task whose spec cannot be had is not handed out: it is tried again, perhaps where the store can be reached. */
+  /** A task whose spec cannot be read is not granted: it is retried, perhaps on a node that can reach the store. */
   #inputLost(shardId: ShardId, { executor, task, token, why }: LostInput): void {
     const shard = this.#serving(shardId);
     if (!shard) return;
     this.#ports.report(`read the spec of a task of shard ${shardId}`, why);
     const message = `its spec is not in the store: ${why instanceof Error ? why.message : String(why)}`;
-    this.#desk.execute(shard, { kind: "fail", executor, task, token, reason: "input-lost", message }, nobody);
+    this.#desk.execute(shard, { kind: "fail", executor, task, token, reason: "input-lost", message }, noRequester);
   }
 
   #release(shard: HostedShard, batch: SealedBatch): void {
     const { stamp, events, jobs, weightBytes } = batch;
-    for (const parked of batch.parked) speak(parked, stamp);
+    for (const parked of batch.parked) sendAnswer(parked, stamp);
     if (batch.payload) {
       shard.watchers.publish({ stamp, events, jobs, sizeBytes: weightBytes });
       for (const observer of this.#observers) observer.durable?.(shard, batch);
@@ -285,16 +286,18 @@ export class ShardHost implements ShardService {
     for (const run of batch.atRelease) run(stamp);
   }
 
-  #broke(shard: HostedShard, command: Command, error: unknown, asker: Asker): void {
+  #broke(shard: HostedShard, command: Command, error: unknown, asker: Requester): void {
     this.#ports.report(`shard ${shard.shard} broke on ${kindOf(command)}: it is rebuilt from its log`, error);
     this.#poisons.add(command);
     asker.settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
     this.#drop(shard, "broken", true, undefined);
   }
 
-  /** What was decided cannot be written down. Nothing of it was: those who did it are refused, the others try again. */
+  /**
+   * The decided events cannot be encoded, so nothing was done: their commands are refused, the others may try again.
+   */
   #unsealable(shard: HostedShard, error: unknown): void {
-    this.#ports.report(`shard ${shard.shard} cannot be written down: it is rebuilt from its log`, error);
+    this.#ports.report(`shard ${shard.shard} cannot be encoded: it is rebuilt from its log`, error);
     for (const { asker, spoilt } of shard.open.parked)
       if (spoilt) asker.settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
     this.#drop(shard, "broken", true, undefined);
@@ -310,7 +313,7 @@ export class ShardHost implements ShardService {
     this.#committer.forget(shard);
     this.#preparer.forget(shard);
     const notOwner: ShardResponse = { kind: "not-owner", shard: shard.shard, hint: where };
-    // One that broke comes back here.
+    // A shard that broke will come back on this node.
     const nothingDone = why === "broken" ? this.#overloaded() : notOwner;
     const interrupted: ShardResponse = { kind: "interrupted", why: `the owner lost its say (${why})` };
     for (const { asker, changed } of inFlight?.parked ?? [])
@@ -334,7 +337,7 @@ export class ShardHost implements ShardService {
   }
 }
 
-/** Of a command that broke something nothing is taken for granted. */
+/** A command that broke something may be malformed in any way. */
 function kindOf(command: Command): string {
   try {
     return command.kind;

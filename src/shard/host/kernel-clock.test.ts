@@ -8,7 +8,7 @@ const hour = 3_600_000;
 async function rig(reachedMs = 0) {
   const clock = new ManualClock(1_000);
   const store = new StoreClock(clock);
-  /** The store says this of its clock, now. */
+  /** The store's clock now reads this. */
   const hears = (storeNowMs: number) => store.observe(storeNowMs, clock.monotonicMs());
   hears(50_000);
   const kernel = new KernelClock(clock, store, reachedMs);
@@ -16,14 +16,14 @@ async function rig(reachedMs = 0) {
 }
 
 describe("kernel time (K11)", () => {
-  test("follows the store's clock between its words", async () => {
+  test("follows the store's clock between two readings", async () => {
     const { clock, kernel } = await rig();
     equal(kernel.nowMs(), 50_000);
     await clock.advance(123);
     equal(kernel.nowMs(), 50_123);
   });
 
-  test("begins where the shard had got to, if the store's clock is behind", async () => {
+  test("starts where the shard stopped, if the store's clock is behind", async () => {
     const { clock, kernel } = await rig(70_000);
     equal(kernel.nowMs(), 70_000);
     await clock.advance(1_000);
@@ -42,14 +42,14 @@ describe("kernel time (K11)", () => {
     }
   });
 
-  test("follows a leap of the store's clock only slowly", async () => {
+  test("follows a jump of the store's clock only slowly", async () => {
     const { clock, hears, kernel } = await rig();
     hears(50_000 + hour);
     await clock.advance(1_000);
     equal(kernel.nowMs(), 51_100);
   });
 
-  test("an answer that took long says little", async () => {
+  test("a slow reading is ignored", async () => {
     const { clock, kernel } = await rig();
     const store = new StoreClock(clock);
     store.observe(10_000, clock.monotonicMs());

@@ -1,19 +1,19 @@
 /**
- * Kernel time. The store's clock is what all nodes agree on, so kernel time follows it, but at its own pace: it never
- * runs backwards, and a store clock that leaps is followed slowly, so that it does not expire the fleet (K11).
+ * Kernel time. All nodes agree on the store's clock, so kernel time follows it, but at its own pace: it never runs
+ * backwards, and follows a jump of the store's clock slowly, so that the jump does not expire the fleet (K11).
  */
 import type { Clock } from "#base/clock.ts";
 
-/** Answers slower than this say little about what time it is now. */
+/** A reading that took longer than this says little about the time now. */
 const roundTripMsMax = 1_000;
 const staleMs = 60_000;
 /**
- * Kernel time runs at most this much faster or slower than the monotonic clock while it makes up a difference.
- * Executors keep a margin for it.
+ * How much faster or slower than the monotonic clock kernel time may run while it catches up. Executors keep a margin
+ * for it.
  */
 export const slew = 0.1;
 
-/** What the store's clock says now, judged by its last word and the time since on the monotonic clock. */
+/** Estimates the store's clock from its last reading and the monotonic time since. */
 export class StoreClock {
   readonly #clock: Clock;
   #heardMono = Number.NEGATIVE_INFINITY;

@@ -1,7 +1,10 @@
 import type { HostSettings } from "./settings.ts";
 import type { HostedShard } from "./shard.ts";
 
-/** Counts what was taken in and not answered yet, per shard and for the node: a full mailbox says no at once. */
+/**
+ * Counts accepted requests that are not answered yet, per shard and for the node: above the limit a request is refused
+ * at once.
+ */
 export class Load {
   readonly #settings: HostSettings;
   #requests = 0;
@@ -12,11 +15,11 @@ export class Load {
     this.#settings = settings;
   }
 
-  /** False when there is no room. */
+  /** False if a limit is reached. */
   admit(shard: HostedShard, bytes: number): boolean {
     const { requestsMax, requestBytesMax, nodeRequestsMax, nodeRequestBytesMax } = this.#settings;
     if (shard.requests >= requestsMax || this.#requests >= nodeRequestsMax) return false;
-    // One that is larger than the bound by itself gets in when there is no other.
+    // A request larger than the limit is accepted if it is the only one.
     if (shard.requestBytes > 0 && shard.requestBytes + bytes > requestBytesMax) return false;
     if (this.#bytes > 0 && this.#bytes + bytes > nodeRequestBytesMax) return false;
     this.#add(shard, 1, bytes);
@@ -27,7 +30,7 @@ export class Load {
     this.#add(shard, -1, -bytes);
   }
 
-  /** For a request that is held until there is work; false when there is no room for it. */
+  /** For a request that is held until there is work; false if the limit is reached. */
   hold(bytes: number): boolean {
     if (this.#heldBytes + bytes > this.#settings.heldBytesMax) return false;
     this.#heldBytes += bytes;

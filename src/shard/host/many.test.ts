@@ -4,18 +4,18 @@ import { describe, test } from "node:test";
 import { settle } from "#base/testing/manual-clock.ts";
 import type { Command } from "#kernel/model/command.ts";
 import { commit, Rig, submit, type TestNode } from "#shard/testing/host.ts";
-import type { Said, ShardResponse } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardResponse } from "#shard/transport/protocol.ts";
 
 const askMany = (node: TestNode, commands: readonly Command[]): Promise<ShardResponse> =>
   node.node.request({ kind: "commands", shard: 0, commands });
 
-const saidOf = (response: ShardResponse): readonly Said[] => {
+const saidOf = (response: ShardResponse): readonly CommandOutcome[] => {
   if (response.kind !== "said") throw new Error(`not said: ${JSON.stringify(response)}`);
   return response.said;
 };
 
 describe("many commands in one request", () => {
-  test("are decided in their order and each answered for itself", async () => {
+  test("are decided in order and answered one by one", async () => {
     const a = await (await new Rig().node()).serving();
     const said = saidOf(await askMany(a, [submit(), { kind: "cancel", job: 99, reason: "" }, submit()]));
     deepEqual(
@@ -28,7 +28,7 @@ describe("many commands in one request", () => {
     );
   });
 
-  test("are made durable by one append, and nothing is said before (K7)", async () => {
+  test("are made durable by one append, and no answer leaves before (K7)", async () => {
     const a = await (await new Rig().node()).serving();
     for (let i = 0; i < 20; i += 1) await a.ask(submit());
     const grants = await a.grants(20);
@@ -49,7 +49,7 @@ describe("many commands in one request", () => {
     equal(a.journal.count("append") - before, 1);
   });
 
-  test("that the host keeps to itself, or that make no sense, are refused alone (K12)", async () => {
+  test("that only the host may send, or that are malformed, are refused alone (K12)", async () => {
     const a = await (await new Rig().node()).serving();
     const nonsense = [null, 7, {}, { kind: "commit" }] as unknown as readonly Command[];
     const said = saidOf(await askMany(a, [{ kind: "tick" }, ...nonsense, submit()]));
@@ -59,7 +59,7 @@ describe("many commands in one request", () => {
     );
   });
 
-  test("must be some, and not too many", async () => {
+  test("must be at least one, and not too many", async () => {
     const a = await (await new Rig().node()).serving();
     for (const commands of [
       [],
@@ -72,7 +72,7 @@ describe("many commands in one request", () => {
     equal((await a.ask(submit())).kind, "reply");
   });
 
-  test("whose owner loses its say before they are durable are answered as one that may have been done", async () => {
+  test('are answered "unknown" if the owner loses the shard before they are durable', async () => {
     const a = await (await new Rig().node()).serving();
     a.journal.fail("append", "late");
     const asked = askMany(a, [submit(), submit()]);

@@ -6,7 +6,7 @@ import { Rig, submit } from "#shard/testing/host.ts";
 const cluster = { shards: 2, clusterId: "test" };
 
 describe("all shards of a node share its memory", () => {
-  test("what is taken over counts, and what is given up does not", async () => {
+  test("shards that are taken over count, and shards that are given up do not", async () => {
     const rig = new Rig();
     const memory = new Memory(1_000_000);
     const first = await (await rig.node("a", { memory, cluster })).serving([0, 1]);
@@ -31,7 +31,7 @@ describe("all shards of a node share its memory", () => {
     second.node.kill();
   });
 
-  test("work in one shard leaves less room in the other", async () => {
+  test("work in one shard leaves less memory for the other", async () => {
     const rig = new Rig();
     const memory = new Memory(20_000);
     const node = await (await rig.node("a", { memory, cluster })).serving([0, 1]);

@@ -3,7 +3,7 @@ import type { Command } from "#kernel/model/command.ts";
 
 const poisonsMax = 1_000;
 
-/** Commands that broke a shard, by hash: they are not tried again. */
+/** Hashes of commands that broke a shard: they are not tried again. */
 export class Poisons {
   readonly #hashes = new Set<number>();
 
@@ -18,7 +18,7 @@ export class Poisons {
 
 const fingerprint = (command: Command): number => (isPlain(command) ? hash32(JSON.stringify(command)) : -1);
 
-/** Whether it can be written down at all. */
+/** Whether the value can be encoded at all. */
 function isPlain(value: object): boolean {
   try {
     JSON.stringify(value);

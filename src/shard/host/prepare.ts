@@ -1,7 +1,7 @@
 /**
- * What a command needs from outside before it can be decided: pins on the blobs that it names (K3) and what the
- * journal remembers of its request key (K1). Requests of the same turn share one call. A caller's own word for any of
- * it is thrown away.
+ * Fetches what a command needs from outside before it can be decided: pins on the blobs that it names (K3) and the
+ * journal's entry for its request key (K1). Requests of the same turn of the event loop share one call. Values for
+ * these fields that a caller sent are discarded.
  */
 import type { Clock } from "#base/clock.ts";
 import { isDigest, type Digest } from "#base/digest.ts";
@@ -15,12 +15,12 @@ import { visibleTask } from "#kernel/read/visible.ts";
 import type { Journal, RequestKey } from "#journal/journal.ts";
 import type { HostedShard } from "./shard.ts";
 import type { LargeTexts } from "#shard/texts/large-texts.ts";
-import type { TextCommand } from "#shard/texts/text-places.ts";
+import type { TextCommand } from "#shard/texts/text-fields.ts";
 
 /**
- * Where what a tenant's results name is looked for and pinned. `whose` "tenant": among what the tenant was given (B5),
- * for callers that are narrowed to it, who could otherwise find out what others have. "any": also among what nodes made
- * for it, and others.
+ * Where to look for and pin the blobs that a tenant's results name. `whose` "tenant": only among the tenant's own blobs
+ * (B5), for callers narrowed to that tenant, who could otherwise probe what others have. "any": also among blobs that
+ * nodes or other tenants made.
  */
 export type PinsOf = (tenant: string, whose: "tenant" | "any") => Pick<BlobStore, "pin">;
 
@@ -30,15 +30,15 @@ export type PreparePorts = {
   readonly clock: Clock;
   readonly pins: PinsOf;
   readonly journal: Pick<Journal, "findKeys">;
-  /** How long what a commit names is pinned at first. */
+  /** How long the blobs named by a commit are pinned at first. */
   readonly pinMs: number;
 };
 
 const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
 
 export class Preparer {
-  readonly #pins = new WeakMap<Pick<BlobStore, "pin">, Turn<readonly Digest[], Evidence>>();
-  readonly #keys = new Map<HostedShard, Turn<string, RequestKey | undefined>>();
+  readonly #pins = new WeakMap<Pick<BlobStore, "pin">, TurnBatch<readonly Digest[], Evidence>>();
+  readonly #keys = new Map<HostedShard, TurnBatch<string, RequestKey | undefined>>();
   readonly #ports: PreparePorts;
 
   constructor(ports: PreparePorts) {
@@ -46,8 +46,8 @@ export class Preparer {
   }
 
   /**
-   * Hands on the command as the host vouches for it: at once where nothing is needed from outside, else later. By
-   * callback, because a promise or two for each of a hundred thousand commits a second is what a core has to spare.
+   * Passes on the command with the host's own evidence: at once if nothing is needed from outside, else later. A
+   * callback, because a promise or two for each of a hundred thousand commits a second would use up a core.
    */
   prepare(shard: HostedShard, given: CommandOf<"commit"> | TextCommand, on: Prepared): void {
     if (given.kind === "commit") return this.#commit(shard, given, on);
@@ -67,16 +67,16 @@ export class Preparer {
   #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
     const digests = digestsOf(command.result);
     if (digests.length === 0 || !canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
-    // A task that does not exist, or is another tenant's, is refused in any case: nothing is pinned for it.
+    // A task that does not exist or belongs to another tenant is refused in any case: pin nothing for it.
     const tenant = visibleTask(shard.state, command)?.stage.job.tenant.name;
     if (tenant === undefined) return on.ready({ ...command, evidence: noEvidence });
     this.#pinsOf(tenant, command.tenant === undefined ? "any" : "tenant").ask(digests, new EvidentCommit(command, on));
   }
 
-  #pinsOf(tenant: string, whose: "tenant" | "any"): Turn<readonly Digest[], Evidence> {
+  #pinsOf(tenant: string, whose: "tenant" | "any"): TurnBatch<readonly Digest[], Evidence> {
     const blobs = this.#ports.pins(tenant, whose);
     let turn = this.#pins.get(blobs);
-    if (!turn) this.#pins.set(blobs, (turn = new Turn((asked) => this.#pin(blobs, asked))));
+    if (!turn) this.#pins.set(blobs, (turn = new TurnBatch((asked) => this.#pin(blobs, asked))));
     return turn;
   }
 
@@ -90,8 +90,9 @@ export class Preparer {
   }
 
   /**
-   * Whether nothing new would come of it: then nothing is kept for it either, or whoever is refused could fill the
-   * store. It is decided in this same turn; and if something came of it after all, its texts are with it.
+   * Whether the submission leads to nothing new: then nothing is stored for it, because a caller whose submissions are
+   * refused could fill the store. It is decided in the same turn of the event loop; if it leads to something after all,
+   * its texts stay inline.
    */
   #isAnswered(shard: HostedShard, submit: Submit): boolean {
     const { texts } = this.#ports;
@@ -100,7 +101,7 @@ export class Preparer {
       const decision = decideSubmit(shard.state, texts.referring(submit), shard.nowMs());
       return !decision.ok || decision.events[0]?.kind !== "job-submitted";
     } catch {
-      return true; // it is refused for that (K12)
+      return true; // the kernel refuses it (K12)
     }
   }
 
@@ -116,20 +117,20 @@ export class Preparer {
     const { requestKey } = submit;
     if (requestKey === undefined) return this.#kept(evident);
     const key = journalKeyOf(requestKeyOf(submit.tenant, submit.door, requestKey));
-    // A key may be bound and let go of again while the journal is being asked: then it has to be asked once more.
+    // A key may be bound and dropped again while the journal is being read: then it is read again.
     for (let asked: string | undefined; isElsewhere(shard, submit) && asked !== lettingGo(shard);) {
       asked = lettingGo(shard);
-      // What memory bound and let go of is not in the journal before its batch is.
+      // A key that memory bound and dropped is not in the journal before its batch is.
       const found = pendingKey(shard, key) ?? (await later(this.#keysOf(shard), key));
       if (found) return { ...evident, keyFound: { job: found.job, payloadHash: found.payloadHash } };
     }
     return this.#kept(evident);
   }
 
-  #keysOf(shard: HostedShard): Turn<string, RequestKey | undefined> {
+  #keysOf(shard: HostedShard): TurnBatch<string, RequestKey | undefined> {
     let turn = this.#keys.get(shard);
     if (!turn) {
-      turn = new Turn(async (keys) => {
+      turn = new TurnBatch(async (keys) => {
         const found = await this.#ports.journal.findKeys(shard.shard, [...new Set(keys)], shard.nowMs());
         const byKey = new Map(found.map((row) => [row.key, row]));
         return keys.map((key) => byKey.get(key));
@@ -147,7 +148,7 @@ export class Preparer {
     const missing = new Set(together.missing);
     return Promise.all(
       asked.map(async (digests): Promise<Evidence> => {
-        // Refused whatever else is there; the evidence without the missing one makes the refusal name it.
+        // Refused in any case; evidence without the missing blob makes the refusal name it.
         if (digests.some((digest) => missing.has(digest)))
           return { digests: digests.filter((digest) => !missing.has(digest)), pinnedForMs: this.#ports.pinMs };
         const pin = await this.#pinOnce(blobs, digests);
@@ -165,7 +166,8 @@ export class Preparer {
     const { clock, pinMs } = this.#ports;
     const sentMono = clock.monotonicMs();
     const pin = await blobs.pin(digests, pinMs).catch((error: unknown) => {
-      // A name that is none is nowhere. That it is none the kernel says; it is not worth a look at every digest here.
+      // A malformed digest is nowhere in the store. The kernel refuses it; checking every digest here as well would
+      // cost too much.
       if (isFault(error, "invalid")) return { missing: digests.filter((digest) => !isDigest(digest)) };
       throw error;
     });
@@ -174,30 +176,30 @@ export class Preparer {
   }
 }
 
-/** Without a caller's own word for what is the host's to say. Most have none, and then it is not copied. */
+/** Removes fields that only the host may set. Most commands have none, and are then not copied. */
 function unvouched(command: Submit): Submit {
   if (command.reuseEvidence === undefined && command.keyFound === undefined) return command;
   const { reuseEvidence: _untrusted, keyFound: _untrustedToo, ...submit } = command;
   return submit;
 }
 
-/** The same for what the host says of its texts. */
+/** The same for the host's statement about long texts. */
 function unkept(command: TextCommand): TextCommand {
   if (command.textsKept === undefined) return command;
   const { textsKept: _untrusted, ...rest } = command;
   return rest;
 }
 
-/** What is no list, or too long, is for the kernel to refuse. */
+/** The kernel refuses a value that is not a list, or is too long. */
 const canBePinned = (digests: readonly Digest[], { state }: HostedShard): boolean =>
   Array.isArray(digests) && digests.length <= state.limits.digestsMax && digests.every(isText);
 
-/** Of what a caller calls a result. */
+/** The digests of a result as the caller sent it. */
 const digestsOf = (result: Result | undefined): readonly Digest[] => result?.digests ?? [];
 
 const isText = (digest: unknown): boolean => typeof digest === "string";
 
-/** Whether the request key may be bound although memory no longer knows it. */
+/** Whether the request key may be bound although memory no longer has it. */
 const isElsewhere = (shard: HostedShard, { tenant, door, requestKey }: Submit): boolean =>
   requestKey !== undefined &&
   shard.state.keysElsewhereUntilMs > shard.nowMs() &&
@@ -208,13 +210,13 @@ const pendingKey = ({ open, inFlight }: HostedShard, key: string): RequestKey | 
 
 const lettingGo = ({ state, forgets }: HostedShard): string => `${state.keysElsewhereUntilMs} ${forgets}`;
 
-/** The kernel's name for a request key as every database can hold it: without control characters. */
+/** The kernel's request key in a form that every database can store: without control characters. */
 export const journalKeyOf = (key: string): string => JSON.stringify(key);
 
-type When<A> = { ready(answer: A): void; failed(error: unknown): void };
-export type Prepared = When<Command>;
+type AnswerHandler<A> = { ready(answer: A): void; failed(error: unknown): void };
+export type Prepared = AnswerHandler<Command>;
 
-class EvidentCommit implements When<Evidence> {
+class EvidentCommit implements AnswerHandler<Evidence> {
   readonly #command: CommandOf<"commit">;
   readonly #on: Prepared;
 
@@ -232,17 +234,17 @@ class EvidentCommit implements When<Evidence> {
   }
 }
 
-/** Gathers what is asked in one turn of the event loop and answers it with one call. */
-class Turn<Q, A> {
+/** Collects the requests of one turn of the event loop and answers them with one call. */
+class TurnBatch<Q, A> {
   readonly #answer: (asked: readonly Q[]) => Promise<readonly A[]>;
   #questions: Q[] = [];
-  #askers: When<A>[] = [];
+  #askers: AnswerHandler<A>[] = [];
 
   constructor(answer: (asked: readonly Q[]) => Promise<readonly A[]>) {
     this.#answer = answer;
   }
 
-  ask(question: Q, when: When<A>): void {
+  ask(question: Q, when: AnswerHandler<A>): void {
     this.#questions.push(question);
     this.#askers.push(when);
     if (this.#askers.length === 1) queueMicrotask(() => void this.#run());
@@ -264,5 +266,5 @@ class Turn<Q, A> {
   }
 }
 
-const later = <Q, A>(turn: Turn<Q, A>, question: Q): Promise<A> =>
+const later = <Q, A>(turn: TurnBatch<Q, A>, question: Q): Promise<A> =>
   new Promise((ready, failed) => turn.ask(question, { ready, failed }));

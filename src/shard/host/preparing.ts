@@ -1,20 +1,20 @@
 import type { Command } from "#kernel/model/command.ts";
-import type { Asker } from "./asking.ts";
+import type { Requester } from "./pending-request.ts";
 import type { Prepared } from "./prepare.ts";
 import type { HostedShard } from "./shard.ts";
 
 export type PreparedPorts = {
-  ready(shard: HostedShard, command: Command, asker: Asker): void;
-  failed(asker: Asker, error: unknown): void;
+  ready(shard: HostedShard, command: Command, asker: Requester): void;
+  failed(asker: Requester, error: unknown): void;
 };
 
-/** A command on its way through the preparer, and who waits for it. */
+/** A command that the preparer works on, and the caller that waits for it. */
 export class Preparing implements Prepared {
   readonly #ports: PreparedPorts;
   readonly #shard: HostedShard;
-  readonly #asker: Asker;
+  readonly #asker: Requester;
 
-  constructor(ports: PreparedPorts, shard: HostedShard, asker: Asker) {
+  constructor(ports: PreparedPorts, shard: HostedShard, asker: Requester) {
     this.#ports = ports;
     this.#shard = shard;
     this.#asker = asker;

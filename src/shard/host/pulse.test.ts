@@ -4,7 +4,7 @@ import type { Clock } from "#base/clock.ts";
 import { Pulse } from "./pulse.ts";
 import type { HostedShard } from "./shard.ts";
 
-/** A clock whose timers go off when the test says so, however late. */
+/** A clock whose timers fire when the test says so, however late. */
 class LateClock implements Clock {
   mono = 0;
   readonly #timers: { readonly atMono: number; readonly run: () => void }[] = [];
@@ -26,7 +26,7 @@ class LateClock implements Clock {
     return () => {};
   }
 
-  /** It is now this late, and whatever is due goes off. */
+  /** Sets the time and fires all due timers. */
   wakeAt(mono: number): void {
     this.mono = mono;
     for (const timer of this.#timers.filter(({ atMono }) => atMono <= mono)) {
@@ -36,7 +36,7 @@ class LateClock implements Clock {
   }
 }
 
-test("after a pause those who wrote meanwhile are heard before anyone's time is up (K11)", () => {
+test("after a pause, messages that arrived meanwhile are handled before any lease expires (K11)", () => {
   const clock = new LateClock();
   const ticks: number[] = [];
   const shard = { phase: "serving", tickDueMono: Number.POSITIVE_INFINITY } as unknown as HostedShard;
@@ -55,17 +55,17 @@ test("after a pause those who wrote meanwhile are heard before anyone's time is 
   clock.wakeAt(1_600);
   deepEqual(ticks, [100, 200, 1_600]);
   clock.wakeAt(2_500); // stopped again,
-  clock.wakeAt(3_500); // and once more before it could hear anybody
+  clock.wakeAt(3_500); // and once more before it handled any message
   deepEqual(ticks, [100, 200, 1_600], "not at once either");
   clock.wakeAt(3_600);
   deepEqual(ticks, [100, 200, 1_600, 3_600]);
-  // One that is always late is not held back for ever.
+  // A node that is always late is not held back for ever.
   for (const mono of [4_000, 4_400, 4_800, 5_200, 5_600, 6_000, 6_400, 6_800]) clock.wakeAt(mono);
   deepEqual(ticks, [100, 200, 1_600, 3_600, 5_200, 6_800]);
   pulse.stop();
 });
 
-test("shards have their turns together, although a round takes a while", () => {
+test("shards tick together, although a round takes a while", () => {
   const clock = new LateClock();
   const shards = Array.from({ length: 8 }, () => ({ phase: "serving", tickDueMono: 0 }) as unknown as HostedShard);
   const ticks: number[] = [];

@@ -1,4 +1,4 @@
-/** Lets time pass in every shard, and tells watchers that the owner lives. One timer each for the whole node. */
+/** Ticks every shard, and tells watchers that the owner is alive. One timer each for the whole node. */
 import type { Clock } from "#base/clock.ts";
 import type { HostSettings } from "./settings.ts";
 import type { HostedShard } from "./shard.ts";
@@ -7,7 +7,7 @@ export type PulsePorts = {
   readonly clock: Clock;
   readonly settings: Pick<HostSettings, "tickMs" | "tickMsMin" | "heartbeatMs">;
   readonly shards: () => Iterable<HostedShard>;
-  /** Time passes, where that is due by then; the shard's next tick is due at `tickDueMono`. */
+  /** Lets time pass in the shard if that is due by `byMono`; its next tick is due at `tickDueMono`. */
   readonly tick: (shard: HostedShard, byMono: number) => void;
 };
 
@@ -17,7 +17,7 @@ export class Pulse {
   readonly #ports: PulsePorts;
   #cancelTick: (() => void) | undefined;
   #tickDueMono = 0;
-  /** How often in a row. */
+  /** How often in a row the tick was held back. */
   #heldBack = 0;
   #cancelHeartbeat: (() => void) | undefined;
   #stopped = false;
@@ -46,13 +46,13 @@ export class Pulse {
   #tick(): void {
     const { clock, settings, shards, tick } = this.#ports;
     const lateMs = clock.monotonicMs() - this.#tickDueMono;
-    // The process was stopped, or busy: renewals may lie in its sockets. They are heard first, before anyone's time is
-    // up (K11). It may be stopped again before it has heard them; but a node that is always late must tick, too.
+    // The process was stopped, or busy: renewals may be waiting in its sockets. They are handled first, before any
+    // lease expires (K11). The process may be stopped again before that; but a node that is always late must tick, too.
     this.#heldBack = lateMs > settings.tickMs && this.#heldBack < heldBackMax ? this.#heldBack + 1 : 0;
     if (this.#heldBack > 0) return this.#tickIn(settings.tickMs);
     let nextMono = clock.monotonicMs() + settings.tickMs;
-    // Those whose time comes in a moment, too: they had their last turn at the end of a round like this one, and a
-    // round for them alone would wake the node twice as often.
+    // Include shards that are due in a moment: they ticked at the end of a round like this one, and a separate round
+    // for them would wake the node twice as often.
     const byMono = clock.monotonicMs() + settings.tickMsMin;
     for (const shard of shards()) {
       if (shard.phase !== "serving") continue;

@@ -27,7 +27,7 @@ async function withTenant(node: TestNode, shards: readonly number[]): Promise<vo
 }
 
 describe("a tenant's running quota over several shards", () => {
-  test("is lent by its home, and never given out twice", async () => {
+  test("is lent by its home shard, and never twice", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving([0, 1]);
     await withTenant(a, [0, 1]);
@@ -40,7 +40,7 @@ describe("a tenant's running quota over several shards", () => {
     equal(away + home, 4);
   });
 
-  test("is fetched from another node, and asked for again before it runs out", async () => {
+  test("is fetched from another node, and requested again before it expires", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster, broker: { sliceMs: 6_000 } })).serving([0, 1]);
     const b = await rig.node("b", { cluster, broker: { sliceMs: 6_000 } });
@@ -63,7 +63,7 @@ describe("a tenant's running quota over several shards", () => {
     ok((await grantsIn(nodeOf(1), 1, "e1")) > 0);
   });
 
-  test("may be used up to two rounds before the lender takes it back: time to tell of a claim", async () => {
+  test("may be used until two rounds before the lender takes it back: time to report a claim", async () => {
     const rig = new Rig();
     const broker = { sliceMs: 10_000, everyMs: 1_000 };
     const a = await (await rig.node("a", { cluster, broker })).serving([0, 1]);
@@ -76,12 +76,12 @@ describe("a tenant's running quota over several shards", () => {
     ok(lentUntilMs - tenantIn(1).slice.untilMs >= 2 * broker.everyMs);
   });
 
-  test("counts from before it was asked for, however long the answer takes", async () => {
+  test("counts from before it was requested, however long the answer takes", async () => {
     const rig = new Rig();
     const broker = { sliceMs: 10_000, everyMs: 1_000 };
     const a = await (await rig.node("a", { cluster, broker })).serving([0, 1]);
     await withTenant(a, [0, 1]);
-    a.journal.fail("append", "answered late"); // the loan is made, and its answer is late
+    a.journal.fail("append", "answered late"); // the slots are lent, and the answer is late
     const appends = a.journal.count("append");
     while (a.journal.count("append") === appends) await rig.clock.advance(10);
     await rig.clock.advance(3_000);
@@ -119,7 +119,7 @@ describe("a tenant's running quota over several shards", () => {
     equal(await grantsIn(a, 2, "e2"), 4);
   });
 
-  test("stays, one slot of it, where pieces of work come and go between two rounds", async () => {
+  test("one slot stays where tasks come and go between two rounds", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving([0, 1]);
     for (const shard of [0, 1]) replyOf(await a.node.request({ kind: "command", shard, command: tenant }));

@@ -1,8 +1,8 @@
 /**
- * Fetches running quota for tenants whose home is another shard, and gives it back: slots are lent for a while, asked
- * for again before the while is over, and count at the borrower shorter than at the lender, so that no slot is used
- * twice. Slots that have not been needed for two rounds go back at once: the borrower asks for fewer, takes the smaller
- * slice, and when that is durable tells the lender which slice it goes by. Only then does the lender lend them again.
+ * Borrows running quota for tenants whose home is another shard, and returns it. Slots are lent for a while, and
+ * requested again before that ends; they expire at the borrower earlier than at the lender, so that no slot is used
+ * twice. Slots that were not needed for two rounds go back at once: the borrower asks for fewer, takes the smaller
+ * slice, and when that is durable tells the lender which slice it uses. Only then does the lender lend them again.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -16,7 +16,7 @@ import type { ShardResponse } from "#shard/transport/protocol.ts";
 export type BrokerSettings = {
   readonly everyMs: number;
   readonly sliceMs: number;
-  /** The share of a slice that the borrower does not count on: clocks run at slightly different rates. */
+  /** The share of a slice that the borrower does not use: clocks run at slightly different rates. */
   readonly driftShare: number;
   readonly atOnceMax: number;
 };
@@ -28,9 +28,9 @@ export const defaultBrokerSettings: BrokerSettings = {
   atOnceMax: 8,
 };
 
-/** A claim that was granted at the very end of a slice is told to the lender before it lends the slot to another. */
+/** A claim granted at the very end of a slice is reported to the lender before it lends the slot to another shard. */
 const roundsToTell = 4;
-/** Of one visit at the lender: ask for fewer, say that these were taken, and once more if fewer still are needed. */
+/** Per round: ask for fewer, confirm that the slice was taken, and once more if even fewer are needed. */
 const asksMax = 3;
 
 export type BrokerPorts = {
@@ -48,20 +48,20 @@ export type BrokerPorts = {
 type Borrower = {
   readonly shard: HostedShard;
   readonly tenant: Tenant;
-  /** What it wanted in the round before, and its turn then, which every grant moves. */
+  /** What it wanted in the previous round, and its turn then, which every grant changes. */
   wanted: number;
   turn: number;
-  /** The most that it needed in this round and the one before. */
+  /** The most that it needed in this round and the previous one. */
   need: number;
   /** The slice that it took last; undefined for one without a number. */
   holds: number | undefined;
-  /** It took a smaller slice than before, and the lender has not heard so yet. */
+  /** It took a smaller slice than before, and the lender does not know yet. */
   hasFewer: boolean;
 };
 
 export class QuotaBroker {
   readonly #ports: BrokerPorts;
-  /** By the hosting, not by its number: what another owner may have done since is not known. */
+  /** Keyed by the hosted shard, not by its number: another owner may have changed things in between. */
   readonly #borrowers = new WeakMap<HostedShard, Map<string, Borrower>>();
   #cancel: (() => void) | undefined;
   #stopped = false;
@@ -112,7 +112,7 @@ export class QuotaBroker {
     const want = wantOf(tenant);
     const known = all.get(tenant.name);
     if (known?.tenant === tenant) {
-      // One slot stays where work comes and goes between two rounds: else each piece of it would wait for a slot anew.
+      // One slot stays where work comes and goes between two rounds: otherwise each task would wait for a slot again.
       known.need = Math.max(want, known.wanted, tenant.virtual === known.turn ? 0 : 1);
       known.wanted = want;
       known.turn = tenant.virtual;
@@ -155,7 +155,7 @@ export class QuotaBroker {
     if (this.#isOver(borrower) || response.kind !== "reply") return;
     borrower.hasFewer = false;
     const { slots, forMs, slice } = response.reply as Replies["lend-quota"];
-    // Counted from before it was asked for: at the lender the slice began later than that.
+    // Counted from before it was requested: at the lender the slice began later than that.
     const passedMs = clock.monotonicMs() - sentMono;
     const leftMs = Math.floor(forMs * (1 - settings.driftShare) - passedMs - roundsToTell * settings.everyMs);
     const nowLeftMs = tenant.slice.untilMs - shard.state.nowMs;

@@ -1,23 +1,23 @@
 import type { WatcherLimits } from "#shard/watch/watchers.ts";
 
-/** How much a node takes in before it says "overloaded", and how often it does what has to be done again and again. */
+/** How much a node accepts before it answers "overloaded", and the periods of its recurring work. */
 export type HostSettings = WatcherLimits & {
-  /** Requests taken in and not answered yet, and what they weigh; per shard and per node. */
+  /** Accepted requests that are not answered yet, and their size; per shard and per node. */
   readonly requestsMax: number;
   readonly requestBytesMax: number;
   readonly nodeRequestsMax: number;
   readonly nodeRequestBytesMax: number;
   /** Commands in one request. */
   readonly commandsMax: number;
-  /** What an overloaded node tells its callers. */
+  /** The retry delay that an overloaded node gives its callers. */
   readonly retryAfterMs: number;
   /** Executors held because there is no work for them, per shard, and for how long at most. */
   readonly waitersMax: number;
-  /** What all of them weigh together, in all shards of the node. */
+  /** Total size of held requests, in all shards of the node. */
   readonly heldBytesMax: number;
   readonly waitMsMax: number;
   readonly heartbeatMs: number;
-  /** Time passes in a shard at least this often, so that a gap tells a sleep (K11). */
+  /** A shard ticks at least this often; a longer gap means that it was asleep (K11). */
   readonly tickMs: number;
   readonly tickMsMin: number;
   /** How long blobs named by a commit are pinned at first. */

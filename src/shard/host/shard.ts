@@ -1,4 +1,4 @@
-/** One shard as its owner holds it: the state in memory, what of it is durable, and who waits. */
+/** One shard as its owner holds it: the state in memory, which part of it is durable, and who waits. */
 import { assert } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -15,8 +15,8 @@ import type { WatchMemory } from "#shard/watch/watch-memory.ts";
 import { Watchers, type WatcherLimits } from "#shard/watch/watchers.ts";
 
 /**
- * The owner's lease as it may count on it: from before the request that renewed it was sent, on its own monotonic
- * clock, less a margin for clocks that run at different rates (K8).
+ * The part of the owner's lease that it may rely on: counted from before the renewal request was sent, on its own
+ * monotonic clock, minus a margin for clocks that run at different rates (K8).
  */
 export class OwnerLease {
   untilMono: number;
@@ -33,7 +33,10 @@ export class OwnerLease {
 /** "taking-over" until the take-over is durable; "leaving" while it is handed over. */
 export type HostedPhase = "taking-over" | "serving" | "leaving" | "gone";
 
-/** Why a shard was given up. "fenced": another has it. "lease": ours ran out. "doubt": an append's fate is unknown. */
+/**
+ * Why a shard was given up. "fenced": another node has it. "lease": the lease expired. "doubt": an append has an
+ * unknown outcome.
+ */
 export type LossReason = "fenced" | "lease" | "doubt" | "broken" | "moved" | "stopped";
 
 export type Hosting = {
@@ -41,7 +44,7 @@ export type Hosting = {
   readonly epoch: Epoch;
   readonly lease: OwnerLease;
   readonly state: State;
-  /** The newest batch in the log, all of which the state holds. */
+  /** The newest batch in the log; the state includes it. */
   readonly seq: Seq;
   readonly keepsHistory: boolean;
 };
@@ -55,11 +58,11 @@ export class HostedShard {
   readonly absorber: Absorber;
   readonly waiters: Waiters;
   readonly watchers: Watchers;
-  /** Whether rows for the history are collected as events are applied. */
+  /** Whether history rows are collected as events are applied. */
   readonly keepsHistory: boolean;
   phase: HostedPhase = "taking-over";
   open = new OpenBatch();
-  /** The open batch's events as they will be kept. */
+  /** The open batch's events, encoded. */
   readonly writer = new EventWriter();
   inFlight: SealedBatch | undefined;
   /** The newest closed batch with events, and the newest durable one. */
@@ -68,7 +71,7 @@ export class HostedShard {
   /** Requests being prepared, parked or in flight. */
   requests = 0;
   requestBytes = 0;
-  /** Grows whenever jobs are forgotten, so that a key looked up meanwhile is looked up again. */
+  /** Grows whenever jobs are forgotten, so that a key lookup in progress is repeated. */
   forgets = 0;
   tickDueMono = 0;
   readonly #clock: Clock;
@@ -108,7 +111,7 @@ export class HostedShard {
     return this.kernelClock.nowMs();
   }
 
-  /** Closes the open batch. Nothing of it has been told to anyone yet. */
+  /** Closes the open batch. None of its answers has been sent yet. */
   seal(): SealedBatch {
     assert(this.inFlight === undefined, "a shard has one batch in flight");
     const { open } = this;
@@ -121,7 +124,7 @@ export class HostedShard {
     for (const run of open.atSeal) run(stamp);
     const { events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm } = open;
     const sealedMono = this.#clock.monotonicMs();
-    // Field by field: a spread is slow, and there is a batch for nearly every command.
+    // Field by field: a spread is slow, and nearly every command makes a batch.
     this.inFlight = {
       stamp,
       payload,

@@ -1,4 +1,4 @@
-/** One watch, from the owner's side: a snapshot or what was missed, then events as they become durable. */
+/** One watch, from the owner's side: a snapshot or the missed events, then new events as they become durable. */
 import type { ShardId } from "#base/ids.ts";
 import { answer } from "#kernel/read/answer.ts";
 import type { JobView } from "#kernel/read/query.ts";
@@ -54,14 +54,14 @@ export async function* serveWatch(ports: WatchPorts): AsyncGenerator<WatchMessag
 }
 
 /**
- * What a watch begins with is a read like any other: it waits for its batch. The view is taken when the batch is
+ * The beginning of a watch is a read like any other: it waits for its batch. The view is taken when the batch is
  * closed, so that the batch's events are either all in it or all still to come.
  */
 function begin(ports: WatchPorts, shard: HostedShard, watcher: Watcher, after: Stamp | undefined): void {
   const { open, watchers } = shard;
   const first = look(shard, watcher.request, 0);
   let seen = first;
-  // "Unknown" is said under a confirmed epoch only.
+  // "Unknown" is answered under a confirmed epoch only.
   if (!first.ok) open.needsConfirm = true;
   else open.atSeal.push(() => (seen = look(shard, watcher.request)));
   open.atRelease.push((stamp) => {
@@ -78,9 +78,9 @@ function begin(ports: WatchPorts, shard: HostedShard, watcher: Watcher, after: S
   ports.touch(shard);
 }
 
-type Seen = { readonly ok: true; readonly view: JobView } | { readonly ok: false; readonly rejection: Rejection };
+type FirstView = { readonly ok: true; readonly view: JobView } | { readonly ok: false; readonly rejection: Rejection };
 
-function look(shard: HostedShard, { job, tenant }: WatchRequest, tasksMax?: number): Seen {
+function look(shard: HostedShard, { job, tenant }: WatchRequest, tasksMax?: number): FirstView {
   const query = {
     kind: "job",
     job,

@@ -15,7 +15,7 @@ const addText = (sum: number, text: string): number => sum + perTask + text.leng
 
 const addCommand = (sum: number, command: Command): number => sum + weigh(command);
 
-/** About how many bytes the command takes up on its way through memory and log; cheap rather than exact. */
+/** Roughly how many bytes the command takes up in memory and log; cheap rather than exact. */
 export function weigh(command: Command): number {
   try {
     switch (command.kind) {
@@ -39,7 +39,7 @@ export function weigh(command: Command): number {
         return base;
     }
   } catch {
-    // Not of the right shape: for the kernel to say.
+    // Malformed: the kernel refuses it.
     return base;
   }
 }

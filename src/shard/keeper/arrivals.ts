@@ -1,6 +1,6 @@
 /**
- * Callers that follow a shard to its new owner are often there before it is. They are held for a moment: sent away,
- * they would come back ever later, and see a longer gap than there was.
+ * Callers that follow a shard to its new owner often arrive before the shard. They are held for a moment: if they were
+ * sent away, they would back off longer and longer, and see a longer gap than there was.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -19,7 +19,7 @@ export class Arrivals {
     this.#waitMsMax = waitMsMax;
   }
 
-  /** Until the shard has come, or will not, or the time is up. */
+  /** Until the shard is served here, or will not be, or the time is up. */
   async wait(shard: ShardId): Promise<void> {
     const arrival = this.#expected.get(shard) ?? { over: Promise.withResolvers<void>(), callers: 0 };
     if (arrival.callers >= callersMax) return;

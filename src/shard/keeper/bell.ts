@@ -11,13 +11,13 @@ export class Bell {
     this.#clock = clock;
   }
 
-  /** Ends the pause under way, or the next one before it begins. */
+  /** Ends the current pause, or the next one before it begins. */
   ring(): void {
     this.#rung = true;
     this.#wake?.();
   }
 
-  /** No pause lasts from now on. */
+  /** From now on no pause lasts. */
   stop(): void {
     this.#stopped = true;
     this.#wake?.();

@@ -1,4 +1,4 @@
-/** How shards go to other nodes: one that is moved for balance, or all of them when this node leaves. */
+/** Hands shards to other nodes: one for balance, or all of them when this node leaves. */
 import type { ShardId } from "#base/ids.ts";
 import type { NodeId } from "#journal/journal.ts";
 import type { Holdings } from "./holdings.ts";
@@ -12,16 +12,16 @@ export type HandOverPorts = Pick<KeeperPorts, "clock" | "settings" | "host" | "s
   readonly view: ClusterView;
   /** False when the node is about to leave. */
   readonly isUp: () => boolean;
-  /** A shard was moved for balance: there may be another. */
+  /** A shard was moved for balance: there may be another to move. */
   readonly moved: () => void;
 };
 
-/** While one arrives, the next one's log is read. A node refuses to read for many at once. */
+/** While one shard arrives, the successor reads the next one's log. A node refuses to read many logs at once. */
 const toOneHeirMax = 2;
 
 export class HandOvers {
   readonly #ports: HandOverPorts;
-  /** Shards that were handed over, and until when they are kept for their heirs. */
+  /** Shards that were handed over, and until when they are reserved for their successors. */
   readonly #keptUntilMono = new Map<ShardId, number>();
   #movedMono = Number.NEGATIVE_INFINITY;
   #isMoving = false;
@@ -31,14 +31,14 @@ export class HandOvers {
     this.#ports = ports;
   }
 
-  /** Those that are still kept for their heirs. */
+  /** The shards still reserved for their successors. */
   kept(): ReadonlyMap<ShardId, number> {
     const mono = this.#ports.clock.monotonicMs();
     for (const [shard, untilMono] of this.#keptUntilMono) if (untilMono < mono) this.#keptUntilMono.delete(shard);
     return this.#keptUntilMono;
   }
 
-  /** Everything that the others can have, evenly. Asked for twice at once, it is done once. */
+  /** Hands over every shard that another node can take, evenly. Concurrent calls share one run. */
   handAll(): Promise<void> {
     return (this.#handing ??= this.#handToHeirs().finally(() => (this.#handing = undefined)));
   }
@@ -54,7 +54,7 @@ export class HandOvers {
     await Promise.all(hand);
   }
 
-  /** True when there is one to move, and it is too soon after the last. */
+  /** True when there is a shard to move, but it is too soon after the last move. */
   moveOne(): boolean {
     const { clock, settings, holdings, view, isUp, moved, report } = this.#ports;
     const successor = moveTo(view.standing(new Set(holdings.all.keys())));
@@ -64,7 +64,7 @@ export class HandOvers {
     if (clock.monotonicMs() - this.#movedMono < settings.moveEveryMs) return true;
     this.#movedMono = clock.monotonicMs();
     this.#isMoving = true;
-    // Not waited for: a successor that sleeps must not keep this node from taking what is free.
+    // Not awaited: a successor that hangs must not keep this node from taking free shards.
     this.handOver(shard, successor)
       .then((isMoved) => {
         if (isMoved) moved();
@@ -74,7 +74,7 @@ export class HandOvers {
     return false;
   }
 
-  /** To the named node, or to nobody. True when it was let go of. */
+  /** To the named node, or just releases it. True when the shard was released. */
   async handOver(shard: ShardId, successor: NodeId | undefined): Promise<boolean> {
     const { clock, host, settings, holdings, view, isUp } = this.#ports;
     const holding = holdings.all.get(shard);
@@ -90,7 +90,7 @@ export class HandOvers {
     const heir = successor === undefined || !isReady ? undefined : { node: successor, reservedMs: settings.reservedMs };
     if (heir) this.#keptUntilMono.set(shard, clock.monotonicMs() + heir.reservedMs);
     await holdings.giveUp(holding, heir, address);
-    // Waited for: until the shard is served there, those who come here for it are told where to go.
+    // Awaited: until the shard is served there, this node redirects its callers.
     if (heir && address !== undefined) await this.#ask(address, shard, "now", heir.reservedMs);
     return true;
   }

@@ -1,4 +1,4 @@
-/** The shards that the node holds, and their leases: won, renewed, given back, or run out (OW2). */
+/** The shards that the node holds, and their leases: acquired, renewed, released, or expired (OW2). */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Epoch, NodeId } from "#journal/journal.ts";
@@ -10,7 +10,7 @@ export class Holding {
   readonly epoch: Epoch;
   readonly lease: OwnerLease;
   phase: "loading" | "serving" | "leaving" = "loading";
-  /** Rejects when the shard is given up, so that nobody waits for a log that will not be read to its end. */
+  /** Rejects when the shard is given up, so that no caller waits for its log to be read. */
   readonly over = Promise.withResolvers<never>();
 
   constructor(shard: ShardId, epoch: Epoch, lease: OwnerLease) {
@@ -26,7 +26,7 @@ export type HoldingsPorts = Pick<
   "node" | "clock" | "storeClock" | "journal" | "settings" | "host" | "report"
 > & {
   readonly isRunning: () => boolean;
-  /** Perhaps the shard is free, and can be taken again. */
+  /** The shard may be free, and can be taken again. */
   readonly steppedDown: () => void;
 };
 
@@ -42,12 +42,12 @@ export class Holdings {
     return this.#all;
   }
 
-  /** False when it was given up meanwhile, even if the shard is held again. */
+  /** False if it was given up in the meantime, even if the shard is held again. */
   stands(holding: Holding): boolean {
     return this.#all.get(holding.shard) === holding;
   }
 
-  /** The shard was won by a request that was sent at `sentMono`. */
+  /** The shard was acquired by a request that was sent at `sentMono`. */
   add(shard: ShardId, epoch: Epoch, sentMono: number): Holding {
     const holding = new Holding(shard, epoch, new OwnerLease(this.#leaseFrom(sentMono)));
     this.#all.set(shard, holding);
@@ -66,20 +66,21 @@ export class Holdings {
     const renewed = new Set(held);
     for (const holding of asked) {
       if (!renewed.has(holding.shard)) this.#stepDown(holding, "fenced");
-      // OW2: one that ran out while the journal was being asked stays so, although the journal now says otherwise.
+      // OW2: a lease that expired while the request was under way stays expired, although the journal says it was
+      // renewed.
       else if (!holding.lease.standsAt(clock.monotonicMs())) this.#stepDown(holding, "lease");
       else holding.lease.untilMono = Math.max(holding.lease.untilMono, this.#leaseFrom(sentMono));
     }
   }
 
-  /** From every shard whose lease has run out. */
+  /** Steps down from every shard whose lease has expired. */
   stepDownLapsed(): void {
     const { clock } = this.#ports;
     const lapsed = [...this.#all.values()].filter(({ lease }) => !lease.standsAt(clock.monotonicMs()));
     for (const holding of lapsed) this.#stepDown(holding, "lease");
   }
 
-  /** Lets go of the shard and says so in the journal, if that can be reached; if not, the lease runs out. */
+  /** Gives the shard up and releases it in the journal, if that can be reached; if not, the lease expires. */
   async giveUp(holding: Holding, heir?: { readonly node: NodeId; readonly reservedMs: number }, hint?: string) {
     const { host, journal, report } = this.#ports;
     const { shard, epoch } = holding;

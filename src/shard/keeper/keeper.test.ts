@@ -17,7 +17,7 @@ const served = ({ node }: TestNode): number[] =>
     .toSorted((a, b) => a - b);
 
 describe("the keeper", () => {
-  test("takes what nobody owns, and renews it", async () => {
+  test("takes free shards, and renews them", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);
     await rig.clock.advance(60_000);
@@ -66,7 +66,7 @@ describe("the keeper", () => {
     );
   });
 
-  test("takes the shards of one that died when their leases have run out, not before", async () => {
+  test("takes the shards of a dead node when their leases have expired, not before", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);
     const b = await rig.node("b", { cluster });
@@ -94,7 +94,7 @@ describe("the keeper", () => {
     equal(b.journal.count("loadSnapshot") - read, 3, "and not again");
   });
 
-  test("a successor that sleeps does not keep it from looking after its shards", async () => {
+  test("a successor that hangs does not keep it from looking after its shards", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);
     rig.network.set("mem://c", {
@@ -110,7 +110,7 @@ describe("the keeper", () => {
     deepEqual(served(a), all);
   });
 
-  test("a look around does not wait for the feature level to be raised", async () => {
+  test("a round does not wait for the feature level to be raised", async () => {
     const rig = new Rig();
     const a = await rig.node("a");
     a.journal.fail("raiseFeatureLevel", ...Array.from({ length: 100 }, () => "stuck" as const));
@@ -120,7 +120,7 @@ describe("the keeper", () => {
     ok(a.journal.count("ownerships") - looks >= 10);
   });
 
-  test("hands over politely: well under a second, and watchers and callers hear where to", async () => {
+  test("a hand-over takes well under a second, and watchers and callers hear the new address", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     const b = await rig.node("b");
@@ -136,7 +136,7 @@ describe("the keeper", () => {
     deepEqual(await b.reply(commit(grant)), { committed: true, generation: 1 });
   });
 
-  test("who follows a shard to its heir is held until it is there", async () => {
+  test("a caller that follows a shard to its successor is held until it is there", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     const b = await rig.node("b");
@@ -153,7 +153,7 @@ describe("the keeper", () => {
     equal(b.journal.count("acquire"), 1, "taken once, whoever asked for it");
   });
 
-  test("a shard that is here is not held back by an announcement that comes twice", async () => {
+  test("a repeated announcement does not hold back callers of a shard that is here", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     void a.node.request({ kind: "take", shard: 0, when: "prepare" });
@@ -164,7 +164,7 @@ describe("the keeper", () => {
     equal(answered?.kind, "reply");
   });
 
-  test("an heir is ready when it has read what came while it was reading", async () => {
+  test("a successor is ready when it has also read what was written while it was reading", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     const b = await rig.node("b");
@@ -173,7 +173,7 @@ describe("the keeper", () => {
     b.journal.fail("loadSnapshot", "late");
     const moving = a.node.handOver(0, "b");
     await rig.clock.advance(100);
-    await a.reply(submit({ tasks: 3 })); // behind the tail that b goes by
+    await a.reply(submit({ tasks: 3 })); // after the tail that b works with
     a.journal.fail("release", "late");
     b.journal.deliver();
     await rig.clock.advance(100);
@@ -185,7 +185,7 @@ describe("the keeper", () => {
     equal((await b.grants()).length, 4);
   });
 
-  test("an heir reads no other log between its word that it is ready and the shard's arrival", async () => {
+  test('a successor reads no other log between its "ready" and the shard\'s arrival', async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster, keeper: { moveEveryMs: 1_000_000 } })).serving(all);
     const long = [submit({ tasks: 5_000 }), submit()]; // in two batches, the first a slice by itself
@@ -203,7 +203,7 @@ describe("the keeper", () => {
     ok((await first) && (await other));
   });
 
-  test("shards that are handed to one heir at the same time arrive one after the other", async () => {
+  test("shards handed to one successor at the same time arrive one after the other", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster, keeper: { moveEveryMs: 1_000_000 } })).serving(all);
     const b = await rig.node("b", { cluster });
@@ -217,7 +217,7 @@ describe("the keeper", () => {
     deepEqual(await Promise.all(moving), [true, true]);
   });
 
-  test("what it reads ahead for one that is only late gives way to what is handed over", async () => {
+  test("reading ahead for an owner that is only late gives way to a hand-over", async () => {
     const many = { shards: 10, clusterId: "test" };
     const rig = new Rig();
     const a = await rig.node("a", { cluster: many, keeper: { moveEveryMs: 1_000_000 } });
@@ -249,7 +249,7 @@ describe("the keeper", () => {
     equal(rig.network.has("mem://a"), false);
   });
 
-  test("hands over no more at once than its heir can get ready for", async () => {
+  test("hands over at most as many shards at once as its successor can prepare", async () => {
     const many = { shards: 12, clusterId: "test" };
     const shards = Array.from({ length: 12 }, (_, shard) => shard);
     const rig = new Rig();
@@ -267,7 +267,7 @@ describe("the keeper", () => {
     deepEqual(rig.reports, []);
   });
 
-  test("one that leaves says where its shards went until they are served there", async () => {
+  test("a leaving node redirects callers of its shards until they are served elsewhere", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     const b = await rig.node("b");
@@ -284,7 +284,7 @@ describe("the keeper", () => {
     deepEqual(rig.reports, []);
   });
 
-  test("one that leaves does not wait for an heir that fell asleep", async () => {
+  test("a leaving node does not wait for a successor that hangs", async () => {
     const rig = new Rig();
     const ready: ShardResponse = { kind: "reply", stamp: { epoch: 0, seq: 0 }, reply: { claims: 0 } };
     const transport: Transport = {
@@ -308,7 +308,7 @@ describe("the keeper", () => {
     await stopped;
   });
 
-  test("one that leaves hands everything over, takes nothing, and has its share again when it is resumed", async () => {
+  test("a leaving node hands everything over, takes nothing, and gets its share again when it is resumed", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);
     const b = await rig.node("b", { cluster });
@@ -325,7 +325,7 @@ describe("the keeper", () => {
     deepEqual(rig.reports, []);
   });
 
-  test("one that leaves keeps what nobody else can have, until somebody comes", async () => {
+  test("a leaving node keeps shards that no other node can take, until one comes", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);
     await a.node.leave();
@@ -337,7 +337,7 @@ describe("the keeper", () => {
     deepEqual(rig.reports, []);
   });
 
-  test("stopped alone, it releases: whoever comes next need not wait", async () => {
+  test("stopped as the only node, it releases: the next node need not wait for the lease", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     await a.node.stop();
@@ -380,7 +380,7 @@ describe("the keeper", () => {
     ok((status?.epoch ?? 0) <= 2, "it stepped down once");
   });
 
-  test("one who lost its shard to another notices when it renews", async () => {
+  test("a node that lost its shard to another notices when it renews", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     await rig.store.connect().release(0, 1);
@@ -390,7 +390,7 @@ describe("the keeper", () => {
   });
 });
 
-describe("who should own what", () => {
+describe("which node should own which shard", () => {
   const node = (name: string, alive = true, state: "up" | "leaving" = "up") => ({
     node: name,
     address: name,
@@ -409,7 +409,7 @@ describe("who should own what", () => {
     nodes,
   });
 
-  test("a fair share of what is free", () => {
+  test("a fair share of the free shards", () => {
     equal(toTake(standing([undefined, undefined, undefined, undefined])).length, 2);
     equal(toTake(standing(["a", "a", undefined, undefined])).length, 0);
     equal(toTake(standing([undefined, undefined, undefined, undefined], [node("a"), node("b", false)])).length, 4);
@@ -419,13 +419,13 @@ describe("who should own what", () => {
     equal(toTake(standing(["b", "b"], [node("a"), silent], -1)).length, 2, "of one that has said nothing since");
   });
 
-  test("what will be free if its owner says nothing more", () => {
+  test("shards that will be free if their owner stays silent", () => {
     deepEqual(new Set(toTakeSoon(standing(["a", "a", "b", "b"]), 2_000)), new Set([2, 3]));
     deepEqual(toTakeSoon(standing(["a", "a", "b", "b"]), 500), []);
     equal(toTakeSoon(standing(["a", "c", "b", "b"], [node("a"), node("b"), node("c")]), 2_000).length, 3);
   });
 
-  test("a move only when it makes things more even", () => {
+  test("a move only if it makes the shares more even", () => {
     equal(moveTo(standing(["a", "a", "a", undefined])), "b");
     equal(moveTo(standing(["a", "a", "b"])), undefined);
     const four = ["a", "b", "c", "d"].map((name) => node(name));
@@ -435,7 +435,7 @@ describe("who should own what", () => {
     deepEqual(successors(standing(["b", "c", "c"], [node("a"), node("b"), node("c")])), ["b", "c"]);
   });
 
-  test("all who look at the same tables want different shards, and all of them together want every one", () => {
+  test("nodes that see the same tables want different shards, and together they want all", () => {
     const names = ["a", "b", "c", "d", "e"];
     const nodes = names.map((name) => node(name));
     const free = Array.from({ length: 64 }, () => undefined);
@@ -447,11 +447,11 @@ describe("who should own what", () => {
     for (const each of wanted) ok(each.length <= 13, `${each.length}`);
   });
 
-  test("one that comes back is given what it had before", () => {
+  test("a node that comes back gets the shards it had before", () => {
     const nodes = ["a", "b", "c"].map((name) => node(name));
     const free = Array.from({ length: 30 }, () => undefined);
     const before = new Set(toTake({ ...standing(free, nodes), node: "c", held: new Set() }));
-    // While it was away the others had everything; now each of them gives, one by one, what it should have.
+    // While it was away the others had everything; now each of them gives back, one by one, what belongs to it.
     const heldByA = Array.from({ length: 15 }, (_, i) => i);
     const given: number[] = [];
     for (let i = 0; i < 5; i += 1) {
@@ -465,7 +465,7 @@ describe("who should own what", () => {
     ok(back >= Math.min(5, heldByA.filter((shard) => before.has(shard)).length) - 1, `${back} of ${given.join()}`);
   });
 
-  test("what nobody takes in a few looks is for everyone", () => {
+  test("a shard that stays free for a few rounds may be taken by any node", () => {
     const nodes = ["a", "b"].map((name) => node(name));
     const free = [undefined, undefined];
     const [first = [], second = []] = ["a", "b"].map((name) =>

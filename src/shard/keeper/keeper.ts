@@ -1,10 +1,10 @@
 /**
- * Keeps the node's shards: takes those that nobody owns (keeper/take-over.ts), renews their leases and steps down in
- * time (keeper/holdings.ts), and hands over (keeper/hand-over.ts).
+ * Keeps the node's shards: takes free ones (keeper/take-over.ts), renews their leases and steps down in time
+ * (keeper/holdings.ts), and hands over (keeper/hand-over.ts).
  *
  * OW1 A shard is served only after its state was replayed to a tail that was read after its epoch was acquired (K8).
- * OW2 A lease is counted from before the request that won it was sent, on the monotonic clock; when it has run out the
- *    shard is given up, whatever the journal may say later.
+ * OW2 A lease is counted from before the request that acquired or renewed it was sent, on the monotonic clock; when it
+ * has expired the shard is given up, whatever the journal may say later.
  * OW3 A shard that cannot be read back is not served and is reported; the others go on.
  */
 import { Fault } from "#base/fault.ts";
@@ -16,7 +16,7 @@ import { Bell } from "./bell.ts";
 import { HandOvers } from "./hand-over.ts";
 import { Holdings, type Holding } from "./holdings.ts";
 import { inParallel } from "./lanes.ts";
-import { patient } from "./patience.ts";
+import { withTimeouts } from "./timeouts.ts";
 import type { KeeperPorts } from "./ports.ts";
 import { ReadAhead } from "./read-ahead.ts";
 import { toTake, toTakeSoon } from "./share.ts";
@@ -25,16 +25,16 @@ import { Troubles, type Trouble } from "./trouble.ts";
 import { ClusterView } from "./view.ts";
 import type { ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
 
-/** After a lease's end by our reckoning, it has ended by the store's as well. */
+/** This long after a lease has ended by our clock, it has ended by the store's clock too. */
 const lookLateMs = 10;
 const arrivalMsMax = 1_000;
 
 export type ShardReach = {
   readonly shards: number;
   readonly reachable: number;
-  /** Of the others, those that could not be read back. */
+  /** How many of the others could not be read back. */
   readonly troubled: number;
-  /** When the journal last answered, on the monotonic clock; undefined before it has. */
+  /** When the journal last answered, on the monotonic clock; undefined before the first answer. */
   readonly lookedMono: number | undefined;
 };
 
@@ -54,7 +54,7 @@ export class Keeper {
 
   constructor(given: KeeperPorts) {
     const { clock, settings, node, replay, report } = given;
-    const journal = patient(given.journal, clock, settings.leaseMs);
+    const journal = withTimeouts(given.journal, clock, settings.leaseMs);
     const ports = { ...given, journal };
     this.#ports = ports;
     this.#view = new ClusterView(journal, node, clock, report);
@@ -105,8 +105,8 @@ export class Keeper {
   }
 
   /**
-   * Takes no more shards and hands over those that it has, until `resume` or `stop`. What no other node can have it
-   * keeps: somebody has to.
+   * Takes no more shards and hands over those that it has, until `resume` or `stop`. It keeps shards that no other node
+   * can take, because one node must serve them.
    */
   async leave(): Promise<void> {
     if (!this.#running) return;
@@ -141,7 +141,7 @@ export class Keeper {
     return this.#troubles.all;
   }
 
-  /** Which of so many shards can be asked for: served here, or by another as of the last look at the journal. */
+  /** Which of this many shards can be reached: served here, or by another node as of the last look at the journal. */
   reach(shards: number): ShardReach {
     const { all } = this.#troubles;
     let [reachable, troubled] = [0, 0];
@@ -159,7 +159,7 @@ export class Keeper {
     return this.#view.featureLevel;
   }
 
-  /** Who else may own shards, as the journal's table said at the last look. */
+  /** The other nodes that may own shards, as of the last look at the journal. */
   get nodes(): readonly NodeSeen[] {
     return this.#view.nodes;
   }
@@ -184,7 +184,7 @@ export class Keeper {
     return this.#takeOvers.isUnderWay(shard) || this.#ahead.isAnnounced(shard);
   }
 
-  /** Resolves when a shard that is coming can be asked, or will not be for a while. */
+  /** Resolves when a shard that is on its way can be asked, or will not come soon. */
   arrival(shard: ShardId): Promise<void> {
     return this.#arrivals.wait(shard);
   }
@@ -195,7 +195,7 @@ export class Keeper {
     if (!this.#running || this.#state !== "up") return elsewhere;
     try {
       if (when === "prepare") await this.#takeOvers.expect(shard);
-      // The first may have been under way since before the shard was released.
+      // The first attempt may have started before the shard was released.
       else if (!(await this.#takeOvers.take(shard)) && !(await this.#takeOvers.take(shard))) return elsewhere;
     } catch (error) {
       this.#ports.report(`take shard ${shard}`, error);
@@ -219,12 +219,12 @@ export class Keeper {
     }
   }
 
-  /** OW2: in time, also when the journal does not answer: when the first one ends, unless it is renewed. */
+  /** OW2: steps down in time even if the journal does not answer: when the first lease ends, unless it is renewed. */
   async #leaseLoop(): Promise<void> {
     const { clock, settings } = this.#ports;
     while (this.#running) {
       const ends = [...this.#holdings.all.values()].map(({ lease }) => lease.untilMono);
-      // One that took long to win is short from the beginning, so those that come meanwhile are looked at soon.
+      // A lease that took long to acquire is short from the start, so new leases are checked soon.
       const soonestMs = Math.min(settings.leaseMs / 6, ...ends.map((end) => end - clock.monotonicMs()));
       await clock.sleep(Math.max(lookLateMs, soonestMs), this.#ending.signal).catch(() => {});
       this.#holdings.stepDownLapsed();
@@ -245,7 +245,7 @@ export class Keeper {
         await this.#view.look();
         for (const shard of this.#troubles.all.keys()) if (this.#view.isAnothers(shard)) this.#troubles.forget(shard);
         await this.#takeFree();
-        if (this.#state === "leaving") await this.#handOvers.handAll(); // to one that has come meanwhile
+        if (this.#state === "leaving") await this.#handOvers.handAll(); // to a node that has joined in the meantime
         if (this.#handOvers.moveOne()) waitMs = settings.moveEveryMs;
         this.#readAhead();
         waitMs = Math.min(waitMs, this.#nextLookMs());
@@ -256,14 +256,14 @@ export class Keeper {
     }
   }
 
-  /** A lease that is not renewed is looked at when it is half over and when it ends, not at the next round. */
+  /** A lease that is not renewed is checked when it is half over and when it ends, not at the next round. */
   #nextLookMs(): number {
     const { soonestEndMs } = this.#view;
     const fadingMs = soonestEndMs - this.#ports.settings.leaseMs / 2;
     return (fadingMs > 0 ? fadingMs : soonestEndMs) + lookLateMs;
   }
 
-  /** Whose owner has missed its renewals will soon be free: what it takes to serve it is begun before. */
+  /** A shard whose owner has missed its renewals will soon be free: read its log ahead. */
   #readAhead(): void {
     const { settings, report } = this.#ports;
     const standing = this.#view.standing(new Set(this.#holdings.all.keys()));
@@ -280,7 +280,7 @@ export class Keeper {
     });
   }
 
-  /** A little shorter each time by chance, so that nodes do not all ask at once. */
+  /** A little shorter each time at random, so that nodes do not all ask at once. */
   async #pause(ms: number): Promise<void> {
     const { clock, random } = this.#ports;
     await clock.sleep(ms * (0.9 + 0.1 * random.fraction()), this.#ending.signal).catch(() => {});

@@ -1,4 +1,4 @@
-/** Runs over all items, at most so many at a time. */
+/** Runs over all items, with limited concurrency. */
 export async function inParallel<T>(
   max: number,
   items: readonly T[],

@@ -1,4 +1,4 @@
-// OW2 An owner's lease ends at the owner before it ends in the journal, however slow the journal's answers are.
+// OW2 A lease ends at the owner before it ends in the journal, however slow the journal's answers are.
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
@@ -10,7 +10,7 @@ import { keeperSettings } from "./settings.ts";
 import { StoreClock } from "#shard/host/kernel-clock.ts";
 
 const leaseMs = 6_000;
-/** Less than the keeper waits for an answer, and more than the share of a lease that it does not count on. */
+/** Less than the keeper waits for an answer, and more than the share of a lease that it does not rely on. */
 const slowMs = 1_500;
 
 const ownerIn = async (rig: Rig): Promise<{ owner: string | undefined; remainingMs: number }> =>
@@ -20,7 +20,10 @@ async function isServed({ node }: TestNode): Promise<boolean> {
   return (await node.request({ kind: "query", shard: 0, query: { kind: "stats" } })).kind === "answer";
 }
 
-/** No renewal succeeds any more: shortly before the journal gives the shard to others, nobody may answer for it. */
+/**
+ * Renewals fail from now on: shortly before the journal gives the shard away, the node must have stopped answering for
+ * it.
+ */
 async function endsInTime(rig: Rig, a: TestNode): Promise<void> {
   a.journal.fail("renew", ...Array.from({ length: 1_000 }, () => "unavailable" as const));
   a.journal.fail("acquire", ...Array.from({ length: 1_000 }, () => "unavailable" as const));
@@ -33,7 +36,7 @@ async function endsInTime(rig: Rig, a: TestNode): Promise<void> {
   ok((await ownerIn(rig)).remainingMs > 0);
 }
 
-describe("OW2 a lease counts from the question", () => {
+describe("OW2 a lease counts from the request", () => {
   test("that renewed it, not from the answer", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { keeper: { leaseMs } })).serving();
@@ -56,7 +59,7 @@ describe("OW2 a lease counts from the question", () => {
     await endsInTime(rig, a);
   });
 
-  test("and one that ran out before the answer came is given up, though the journal renewed it", async () => {
+  test("and a lease that expired before the answer came is given up, though the journal renewed it", async () => {
     const clock = new ManualClock();
     const dropped: string[] = [];
     const answer = Promise.withResolvers<void>();
@@ -80,7 +83,7 @@ describe("OW2 a lease counts from the question", () => {
     const holding = holdings.add(0, 1, clock.monotonicMs());
     await clock.advance(leaseMs * 0.9);
     const renewal = holdings.renew();
-    await clock.advance(leaseMs * 0.08); // the loop was busy: nobody has looked at the lease meanwhile
+    await clock.advance(leaseMs * 0.08); // the event loop was busy: the lease was not checked in the meantime
     answer.resolve();
     await renewal;
     deepEqual(dropped, ["lease"]);

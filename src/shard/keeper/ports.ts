@@ -1,10 +1,10 @@
-/** What keeping shards takes of the node around it. */
+/** What the keeper needs from the node around it. */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import type { NodeId, NodeRow } from "#journal/journal.ts";
 import type { Hosting, LossReason } from "#shard/host/shard.ts";
-import type { KeeperJournal } from "./patience.ts";
+import type { KeeperJournal } from "./timeouts.ts";
 import type { Replay } from "./replay.ts";
 import type { KeeperSettings } from "./settings.ts";
 import type { Turns } from "./turns.ts";
@@ -18,7 +18,7 @@ export type KeeperPorts = {
   readonly journal: KeeperJournal;
   readonly settings: KeeperSettings;
   readonly random: Random;
-  /** The node as it announces itself; its state is the keeper's to say. */
+  /** The node's row as it announces itself, without its state, which the keeper adds. */
   readonly row: () => Omit<NodeRow, "state">;
   readonly host: {
     adopt(hosting: Omit<Hosting, "keepsHistory">, replay: Replay): Promise<void>;
@@ -26,9 +26,9 @@ export type KeeperPorts = {
     drop(shard: ShardId, why: LossReason, hint?: string): void;
   };
   readonly replay: (shard: ShardId) => Promise<Replay>;
-  /** In which logs are read. */
+  /** Schedules the reading of logs. */
   readonly turns: Turns;
-  /** Reaches another node; absent where there is none. */
+  /** Sends a request to another node; absent where there is none. */
   readonly send?: ((to: string, request: ShardRequest, timeoutMs: number) => Promise<ShardResponse>) | undefined;
   readonly report: (doing: string, error: unknown) => void;
 };

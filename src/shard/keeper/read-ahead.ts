@@ -1,10 +1,10 @@
-/** Shards that this node is about to own, their logs read as far as they go by now. */
+/** Shards that this node is about to own, with their logs read as far as they exist by now. */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Journal, Seq } from "#journal/journal.ts";
 import type { Replay } from "./replay.ts";
-import type { Place } from "./turns.ts";
+import type { QueuePosition } from "./turns.ts";
 
 export type ReadAheadPorts = {
   readonly clock: Clock;
@@ -14,19 +14,19 @@ export type ReadAheadPorts = {
 };
 
 const preparedMax = 4;
-/** Logs read at once: more of them would only all be ready later. */
+/** Logs read at once: with more of them, all would be ready later. */
 const readingMax = 2;
 
 /**
- * "announced": another node says that the shard will come. "taking": it is free, and this node is about to acquire it.
- * "guessed": its owner is late; gives way to what is sure to come.
+ * "announced": another node says that it will hand the shard over. "taking": it is free, and this node is about to
+ * acquire it. "guessed": its owner is late; gives way to the other two.
  */
-export type Reason = "announced" | "taking" | "guessed";
+export type ReadAheadReason = "announced" | "taking" | "guessed";
 
 type Prepared = {
   readonly replay: Promise<Replay>;
-  readonly reason: Reason;
-  /** Nobody waits longer for what has been read; what is still being read is kept. */
+  readonly reason: ReadAheadReason;
+  /** A finished read is dropped after this time; one still in progress is kept. */
   untilMono: number;
 };
 
@@ -40,12 +40,12 @@ export class ReadAhead {
     this.#ports = ports;
   }
 
-  /** Whether another node has said that the shard will come. */
+  /** Whether another node has announced the shard. */
   isAnnounced(shard: ShardId): boolean {
     return this.#prepared.get(shard)?.reason === "announced";
   }
 
-  /** For shards whose owners are late: as many as there is room for, and no others. */
+  /** For shards whose owners are late: as many as the limit allows, and drops the others. */
   guess(shards: ReadonlySet<ShardId>, failed: (shard: ShardId, error: unknown) => void): void {
     for (const [shard, { reason }] of this.#prepared)
       if (reason === "guessed" && !shards.has(shard)) this.#prepared.delete(shard);
@@ -55,8 +55,8 @@ export class ReadAhead {
         this.prepare(shard, "guessed").catch((error: unknown) => failed(shard, error));
   }
 
-  /** Reads the shard's log to its end, or on from where it was read before. */
-  async prepare(shard: ShardId, reason: Reason, place: Place = "in line"): Promise<void> {
+  /** Reads the shard's log to its end, or continues an earlier read. */
+  async prepare(shard: ShardId, reason: ReadAheadReason, place: QueuePosition = "in line"): Promise<void> {
     this.#tidy();
     const before = this.#prepared.get(shard);
     if (!before && reason !== "taking") this.#makeRoom(shard);
@@ -72,12 +72,12 @@ export class ReadAhead {
     }
   }
 
-  /** The prepared state, read on to the batch; undefined when there is none or it can no longer be read on. */
+  /** The prepared state, read on to the batch; undefined when there is none or reading on is no longer possible. */
   async readOn(shard: ShardId, seq: Seq): Promise<Replay | undefined> {
     const entry = this.#prepared.get(shard);
-    // Before anything is waited for: nobody else may read on in a state that is about to be served.
+    // Before anything is awaited: no other reader may continue in a state that is about to be served.
     this.#prepared.delete(shard);
-    // What is still being read is waited for: to begin anew would take longer.
+    // Wait for a read in progress: starting again would take longer.
     const replay = await entry?.replay.catch(() => undefined);
     return replay && (await isReadTo(replay, seq, "first")) ? replay : undefined;
   }
@@ -90,7 +90,7 @@ export class ReadAhead {
     return [...this.#prepared.values()].filter(({ reason }) => reason !== "taking").length < preparedMax;
   }
 
-  /** Lets go of what nobody came back for. */
+  /** Drops finished reads that were not used. */
   #tidy(): void {
     const mono = this.#ports.clock.monotonicMs();
     for (const [shard, { untilMono }] of this.#prepared) if (untilMono < mono) this.#prepared.delete(shard);
@@ -103,9 +103,9 @@ export class ReadAhead {
     this.#prepared.delete(guessed);
   }
 
-  async #readToTail(shard: ShardId, before: Promise<Replay> | undefined, place: Place): Promise<Replay> {
+  async #readToTail(shard: ShardId, before: Promise<Replay> | undefined, place: QueuePosition): Promise<Replay> {
     const known = await before?.catch(() => undefined);
-    // Those who are reading may stand still for the very one that comes first.
+    // The other readers may be paused for this very one, which goes first.
     while (place === "in line" && this.#reading >= readingMax)
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#reading += 1;
@@ -122,8 +122,8 @@ export class ReadAhead {
   }
 }
 
-/** False where the log was trimmed meanwhile: there is a newer snapshot to begin from. */
-async function isReadTo(replay: Replay, seq: Seq, place: Place): Promise<boolean> {
+/** False if the log was trimmed in the meantime: start again from a newer snapshot. */
+async function isReadTo(replay: Replay, seq: Seq, place: QueuePosition): Promise<boolean> {
   try {
     await replay.readTo(seq, place);
     return true;

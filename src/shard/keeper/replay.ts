@@ -1,4 +1,7 @@
-/** Brings a shard's state back from its snapshot and log, in slices: the leases of the other shards go on meanwhile. */
+/**
+ * Rebuilds a shard's state from its snapshot and log, in slices, so that the leases of the other shards are renewed
+ * meanwhile.
+ */
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { apply } from "#kernel/apply/apply.ts";
@@ -11,9 +14,9 @@ import { createState, type State } from "#kernel/model/state.ts";
 import type { Journal, LogRecord, Seq } from "#journal/journal.ts";
 import { decodeEvents, weightOf } from "#shard/codec/codec.ts";
 import { decodeTexts } from "#shard/codec/snapshot.ts";
-import type { Place, Slice, Turns } from "./turns.ts";
+import type { QueuePosition, Slice, Turns } from "./turns.ts";
 import type { LargeTexts } from "#shard/texts/large-texts.ts";
-import { mapEvents, type MapText } from "#shard/texts/text-places.ts";
+import { mapEvents, type MapText } from "#shard/texts/text-fields.ts";
 import type { DurableEvents } from "#shard/watch/watchers.ts";
 
 export type ReplayPorts = {
@@ -21,7 +24,7 @@ export type ReplayPorts = {
   readonly journal: Pick<Journal, "read" | "loadSnapshot" | "history">;
   readonly limits: Limits;
   readonly keepsHistory: boolean;
-  /** Keeps long texts in the store: an older program left them in the log, and they may be more than memory holds. */
+  /** Moves long texts into the store: an older version left them in the log, and they may exceed memory. */
   readonly texts?: LargeTexts;
   readonly report?: (doing: string, error: unknown) => void;
 };
@@ -37,7 +40,7 @@ export class Replay {
   readonly snapshotSeq: Seq;
   /** How far the history was written when the replay began. */
   readonly historySeq: Seq;
-  /** The newest batch that the state holds. */
+  /** The newest batch that the state includes. */
   seq: Seq;
   /** How much log had to be read. */
   logBytes = 0;
@@ -80,8 +83,8 @@ export class Replay {
     return new Replay(ports, state, snapshot.seq, historySeq);
   }
 
-  /** Reads on until the batch `seq`, which the journal says is there. */
-  async readTo(seq: Seq, place: Place = "in line"): Promise<void> {
+  /** Reads on to batch `seq`, which the journal says exists. */
+  async readTo(seq: Seq, place: QueuePosition = "in line"): Promise<void> {
     const { shard } = this;
     if (seq < this.seq) throw new Fault("corrupt", "replay", { shard, why: "the log ends before the snapshot", seq });
     if (seq === this.seq) return;
@@ -128,19 +131,19 @@ export class Replay {
   }
 }
 
-/** Keeps long texts in the store: what to put in their places, or undefined where there is nothing to be done. */
+/** Moves long texts into the store. Returns the replacement for each, or undefined if there is nothing to replace. */
 async function keptApart({ texts, report }: ReplayPorts, each: (map: MapText) => void): Promise<MapText | undefined> {
   if (!texts?.hasLargeIn(each)) return undefined;
   try {
     return await texts.keepAll(each);
   } catch (error) {
-    // There may be room for them in memory all the same.
+    // Go on: they may still fit into memory.
     report?.("keep long texts of a log in the store", error);
     return undefined;
   }
 }
 
-/** What cannot be read back is corrupt, whichever way it shows. */
+/** Any failure to decode means "corrupt". */
 function guarded<T>(facts: { readonly shard: ShardId; readonly seq: Seq }, run: () => T): T {
   try {
     return run();

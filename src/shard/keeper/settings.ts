@@ -1,19 +1,19 @@
 export type KeeperSettings = {
-  /** How long a shard stays its owner's without a word from it. */
+  /** How long a shard stays its owner's without a renewal. */
   readonly leaseMs: number;
-  /** The share of the lease that the owner does not count on: clocks run at slightly different rates. */
+  /** The share of the lease that the owner does not rely on: clocks run at slightly different rates. */
   readonly driftShare: number;
   readonly renewMs: number;
-  /** How soon a renewal that failed is tried again. */
+  /** The delay before a failed renewal is tried again. */
   readonly renewRetryMs: number;
-  /** How often the node looks for shards that nobody owns, and says that it is there. */
+  /** How often the node looks for free shards, and announces itself. */
   readonly balanceMs: number;
   readonly announceTtlMs: number;
   /** Shards taken over at the same time. */
   readonly takesMax: number;
-  /** Between two shards that are moved for balance only. */
+  /** Between two moves for balance. */
   readonly moveEveryMs: number;
-  /** How long a released shard is kept for its named successor. */
+  /** How long a released shard is reserved for its named successor. */
   readonly reservedMs: number;
   /** How long to wait for a successor to read the shard's log ahead of time. */
   readonly prepareMs: number;

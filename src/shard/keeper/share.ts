@@ -1,10 +1,10 @@
 /**
- * Which shards a node should own. Pure: what the journal's tables say in, what to do out.
+ * Which shards a node should own. Pure: the journal's tables in, what to do out.
  *
- * Every shard ranks all nodes, each in an order of its own that every node computes alike. A free shard goes to the
- * first of its live nodes that has less than its share, so that all who look at the same tables want different
- * shards; one that gives a shard away gives the one that ranks the receiver highest. So shares stay even, a node that
- * comes back gets mostly what it had, and nothing else moves.
+ * Every shard ranks all nodes, in an order that every node computes alike. A free shard goes to the highest ranked live
+ * node with less than its share, so that nodes that see the same tables want different shards. A node that gives a
+ * shard away gives the one that ranks the receiver highest. So shares stay even, a node that comes back gets mostly
+ * what it had, and nothing else moves.
  */
 import type { ShardId } from "#base/ids.ts";
 import { hash32 } from "#base/random.ts";
@@ -15,16 +15,16 @@ export type Standing = {
   readonly held: ReadonlySet<ShardId>;
   readonly ownerships: readonly Ownership[];
   readonly nodes: readonly NodeSeen[];
-  /** At how many looks in a row a shard was found free; left out: at none before. */
+  /** In how many rounds in a row each shard was found free; left out: in none before. */
   readonly freeLooks?: ReadonlyMap<ShardId, number>;
 };
 
-/** Whoever should have taken it would have by now: it is for everyone then. */
+/** After this many rounds the node that should have taken the shard has not: any node may. */
 const overdueLooks = 3;
 
 /**
- * The free shards to take now, best first. What is still the node's own by name (it was restarted, or stepped down)
- * comes first and whatever its share: nobody else can serve it before its lease has run out.
+ * The free shards to take now, best first. Shards that still list this node as their owner (it was restarted, or
+ * stepped down) come first, beyond its share too: no other node can serve them before their lease has expired.
  */
 export function toTake(standing: Standing): readonly ShardId[] {
   const { node, held, ownerships } = standing;
@@ -40,7 +40,7 @@ export function toTake(standing: Standing): readonly ShardId[] {
   return [...own, ...new Set([...mine, ...overdue])].slice(0, own.length + room);
 }
 
-/** How many more each live node should own. */
+/** How many more shards each live node should own. */
 function roomsOf(standing: Standing): Map<NodeId, number> {
   const share = shareOf(standing);
   return new Map([...countsOf(standing)].map(([node, count]) => [node, Math.max(0, share - count)]));
@@ -49,7 +49,7 @@ function roomsOf(standing: Standing): Map<NodeId, number> {
 /** How the shard ranks the node: less is better. */
 const rank = (node: NodeId, shard: ShardId): number => hash32(`${node} ${shard}`);
 
-/** Each shard to the node that it ranks best, as far as there is room; the best matches first. */
+/** Assigns each shard to the node that it ranks best and that is below its share; the best matches first. */
 function placed(
   shards: readonly ShardId[],
   rooms: ReadonlyMap<NodeId, number>,
@@ -68,7 +68,7 @@ function placed(
   return given;
 }
 
-/** What this node would have to take if the owners with less than `remainingMs` left said nothing more. */
+/** What this node would have to take if the owners with less than `remainingMs` left stayed silent. */
 export function toTakeSoon(standing: Standing, remainingMs: number): readonly ShardId[] {
   const { node, held } = standing;
   const fading = standing.ownerships.filter(
@@ -84,8 +84,9 @@ export function toTakeSoon(standing: Standing, remainingMs: number): readonly Sh
 }
 
 /**
- * The node that has too few when this one has too many: the difference must be worth a move. One with no more than its
- * share gives nothing, or several that give at once to one that has just joined would soon have to take some back.
+ * The node that has too few shards when this one has too many: the difference must be worth a move. A node with no more
+ * than its share gives nothing; otherwise several nodes would give to a new one at once, and soon have to take some
+ * back.
  */
 export function moveTo(standing: Standing): NodeId | undefined {
   const { node, held } = standing;
@@ -97,14 +98,14 @@ export function moveTo(standing: Standing): NodeId | undefined {
   return least && held.size - least.count >= 2 ? least.node : undefined;
 }
 
-/** Of these, the shard that the node should have rather than any other. */
+/** Of these shards, the one that ranks the node highest. */
 export function bestFor(node: NodeId, shards: Iterable<ShardId>): ShardId | undefined {
   let best: ShardId | undefined;
   for (const shard of shards) if (best === undefined || rank(node, shard) < rank(node, best)) best = shard;
   return best;
 }
 
-/** Live nodes by how many shards they own, the emptiest first, without this one. */
+/** Live nodes except this one, by how many shards they own, the emptiest first. */
 export function successors(standing: Standing): readonly NodeId[] {
   return [...countsOf(standing)]
     .filter(([other]) => other !== standing.node)
@@ -128,7 +129,9 @@ function countsOf(standing: Standing): ReadonlyMap<NodeId, number> {
   return counts;
 }
 
-/** One that has said nothing since its leases ran out is not there, however long its last word was to count. */
+/**
+ * A node that has been silent since its leases expired is not live, however long its last announcement was valid for.
+ */
 function liveNodes({ nodes, ownerships }: Standing): readonly NodeId[] {
   const lapsedAgoMs = new Map<NodeId, number>();
   for (const { owner, remainingMs } of ownerships)

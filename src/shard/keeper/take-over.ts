@@ -1,4 +1,4 @@
-/** How shards come to be served here: a log is read ahead, the shard acquired, and the rest of its log read (OW1). */
+/** Takes shards over: reads the log ahead, acquires the shard, and reads the rest of its log (OW1). */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Arrivals } from "./arrivals.ts";
@@ -29,20 +29,20 @@ export class TakeOvers {
     return this.#underWay.has(shard);
   }
 
-  /** Gets ready for a shard that another node will let go of as soon as this has been done. */
+  /** Prepares for a shard that another node will release as soon as this is done. */
   async expect(shard: ShardId): Promise<void> {
     const { holdings, ahead, arrivals, turns } = this.#ports;
-    // An announcement may come twice, or late: what is here is not expected.
+    // An announcement may come twice, or late: ignore it for a shard that is here.
     if (holdings.all.has(shard)) return;
     await ahead.prepare(shard, "announced");
-    // One at a time, and no other log is read meanwhile: each of them needs the loop for itself.
+    // One at a time, and no other log is read meanwhile: each arrival needs the event loop for itself.
     await turns.hold(() => arrivals.wait(shard));
     if (holdings.all.has(shard)) return ahead.forget(shard);
-    // The log has grown. What is left is read now, not when nobody serves the shard.
+    // The log has grown. Read the rest now, not after the shard was released.
     await ahead.prepare(shard, "announced", "first");
   }
 
-  /** True when the shard is served here. Asked for twice at once (a hand-over and a look around), it is taken once. */
+  /** True when the shard is served here. Concurrent calls (a hand-over and a round) share one take-over. */
   take(shard: ShardId): Promise<boolean> {
     const under = this.#underWay.get(shard);
     if (under) return under;
@@ -59,7 +59,7 @@ export class TakeOvers {
     const { holdings, ahead, troubles, isRunning, mayTake, report } = this.#ports;
     if (!mayTake()) return false;
     if (holdings.all.has(shard)) return holdings.all.get(shard)?.phase === "serving";
-    // Read before it is acquired: however long that takes, it costs no lease and is not done in vain.
+    // Read before it is acquired: however long that takes, it uses up no lease.
     if (!ahead.isAnnounced(shard) && !(await this.#prepared(shard))) return false;
     const sentMono = clock.monotonicMs();
     const wanted = { leaseMs: settings.leaseMs, features: row().features };
@@ -77,7 +77,7 @@ export class TakeOvers {
       if (!isRunning()) return false;
       report(`take over shard ${shard}`, error);
       if (holdings.stands(holding)) troubles.add(shard, error);
-      // Another node may fare better.
+      // Another node may succeed.
       await holdings.giveUp(holding);
       return false;
     }
@@ -90,7 +90,7 @@ export class TakeOvers {
     const cancel = clock.after(settings.prepareMs, () => reject(new Fault("unavailable", "read shard", facts)));
     try {
       const reading = ahead.prepare(shard, "taking");
-      reading.catch(() => {}); // it may end after nobody waits for it any more
+      reading.catch(() => {}); // it may fail after the wait for it has ended
       await Promise.race([reading, late]);
       return mayTake();
     } catch (error) {
@@ -106,7 +106,7 @@ export class TakeOvers {
   async #load(holding: Holding): Promise<void> {
     const { journal, replay: begin, host, holdings, ahead, isRunning } = this.#ports;
     const { shard, epoch, lease } = holding;
-    // OW1: nobody can append behind this tail but us.
+    // OW1: after this tail only this node can append.
     const tail = await journal.tail(shard);
     const replay = (await ahead.readOn(shard, tail.seq)) ?? (await begin(shard));
     await replay.readTo(tail.seq);

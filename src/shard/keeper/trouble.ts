@@ -6,7 +6,7 @@ export type Trouble = { readonly why: string; readonly sinceWallMs: number; read
 
 type Remembered = Trouble & { readonly notBeforeMono: number; readonly overMono: number | undefined };
 
-/** Remembers what went wrong, so that it is reported, and tried again ever more slowly. */
+/** Remembers failures, so that they are reported, and retried more and more slowly. */
 export class Troubles {
   readonly #clock: Clock;
   readonly #settings: { readonly troubleMs: number; readonly troubleMsMax: number };
@@ -17,7 +17,7 @@ export class Troubles {
     this.#settings = settings;
   }
 
-  /** Those that stand. */
+  /** The current ones. */
   get all(): ReadonlyMap<ShardId, Trouble> {
     return new Map([...this.#all].filter(([, { overMono }]) => overMono === undefined));
   }
@@ -26,7 +26,7 @@ export class Troubles {
     const { troubleMs, troubleMsMax } = this.#settings;
     const mono = this.#clock.monotonicMs();
     const known = this.#all.get(shard);
-    // One that comes back soon after it seemed over is the same one: it is not tried in a tight circle.
+    // A failure soon after the last one seemed over counts as the same: it is not retried in a tight loop.
     const before = known?.overMono !== undefined && mono - known.overMono > troubleMsMax ? undefined : known;
     const times = (before?.times ?? 0) + 1;
     this.#all.set(shard, {
@@ -48,7 +48,7 @@ export class Troubles {
     if (known && known.overMono === undefined) this.#all.set(shard, { ...known, overMono: this.#clock.monotonicMs() });
   }
 
-  /** The shard is somebody else's concern now. */
+  /** Another node is responsible for the shard now. */
   forget(shard: ShardId): void {
     this.#all.delete(shard);
   }

@@ -4,8 +4,8 @@ import type { Clock } from "#base/clock.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { Turns } from "./turns.ts";
 
-describe("long work in turns", () => {
-  test("stands in one line", async () => {
+describe("long work in slices", () => {
+  test("runs one slice at a time", async () => {
     const clock = new ManualClock();
     const turns = new Turns(clock);
     const order: string[] = [];
@@ -14,7 +14,7 @@ describe("long work in turns", () => {
     deepEqual(order, ["a", "b", "c"]);
   });
 
-  test("stands still for what needs the loop more, and only then", async () => {
+  test("pauses for work that needs the event loop more, and only then", async () => {
     const clock = new ManualClock();
     const turns = new Turns(clock);
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -51,7 +51,7 @@ describe("long work in turns", () => {
       return slice.isOver;
     };
     equal(ends(1_000, 1), false);
-    mono += 1_000; // what is only waited for costs nobody a turn
+    mono += 1_000; // time spent waiting does not count
     equal(ends(1_000, 1), false);
     equal(ends(1_000, 10), true);
     const next = slice.next("in line");

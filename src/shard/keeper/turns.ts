@@ -1,8 +1,8 @@
 import type { Clock } from "#base/clock.ts";
 
 /**
- * Lets the event loop have its turn between slices of long work. All such work of a node stands in one line, one
- * slice a turn: eight logs read side by side would otherwise keep the renewals of leases waiting for eight slices.
+ * Gives the event loop a turn between slices of long work. All such work of a node shares one queue, one slice per
+ * turn: eight logs read side by side would otherwise delay lease renewals by eight slices.
  */
 export class Turns {
   readonly #clock: Clock;
@@ -19,8 +19,8 @@ export class Turns {
   }
 
   /**
-   * The line stands still until what is begun is over: it needs many turns of the loop, and soon. Resolves when it has
-   * begun, which it does when nothing else of the kind is under way.
+   * Pauses the queue until `begin`'s work is over: it needs many turns of the event loop, soon. Resolves when that work
+   * has begun, which waits until no other such work is in progress.
    */
   async hold(begin: () => Promise<void>): Promise<void> {
     while (this.#held !== undefined) await this.#held;
@@ -38,10 +38,12 @@ export class Turns {
   }
 }
 
-/** By size or by time, whichever is first: in a program that has just started the same bytes take ten times as long. */
+/**
+ * By size or by time, whichever is first: in a program that has just started, the same bytes take ten times as long.
+ */
 const sliceMax = { bytes: 512 * 1024, ms: 8 };
 
-/** One log's share of a turn. Only what it computes is counted, not what it waits for. */
+/** One log's share of a turn. Only its computing time counts, not the time it waits. */
 export class Slice {
   readonly #turns: Turns;
   readonly #clock: Clock;
@@ -64,12 +66,12 @@ export class Slice {
     this.#bytes += bytes;
   }
 
-  /** Resolves when the next one may begin: in its place in the line, or at once for what others wait for. */
-  async next(place: Place): Promise<void> {
+  /** Resolves when the next slice may begin: in queue order, or at once for a log that others wait for. */
+  async next(place: QueuePosition): Promise<void> {
     this.#bytes = 0;
     this.#ms = 0;
     await (place === "in line" ? this.#turns.next() : this.#clock.sleep(0));
   }
 }
 
-export type Place = "in line" | "first";
+export type QueuePosition = "in line" | "first";

@@ -2,7 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { NodeId, NodeSeen, Ownership } from "#journal/journal.ts";
-import type { KeeperJournal } from "./patience.ts";
+import type { KeeperJournal } from "./timeouts.ts";
 import type { Standing } from "./share.ts";
 
 const raiseEvery = 8;
@@ -13,9 +13,9 @@ export class ClusterView {
   readonly #node: NodeId;
   readonly #clock: Clock;
   readonly #report: (doing: string, error: unknown) => void;
-  /** Where shards were sent that nobody is known to own yet. */
+  /** Where shards without a known owner were handed to. */
   readonly #sent = new Map<ShardId, string>();
-  /** At how many looks in a row a shard was nobody's. */
+  /** In how many rounds in a row a shard was found free. */
   readonly #freeLooks = new Map<ShardId, number>();
   #owners: ReadonlyMap<ShardId, Ownership> = new Map();
   #nodes: readonly NodeSeen[] = [];
@@ -33,8 +33,8 @@ export class ClusterView {
   async look(): Promise<void> {
     const isFirst = this.#looks === 0;
     const raised = this.#looks % raiseEvery === 0 ? this.#raise() : undefined;
-    // Only the first is waited for, so that what the node reads back is already held to the level, and not for long:
-    // another node may have fallen asleep with the cluster's row in its hands.
+    // Only the first time is awaited, so that the level applies to what the node reads back, and only briefly: another
+    // node may hang while it holds the lock on the cluster's row.
     if (isFirst && raised) await this.#briefly(raised);
     this.#looks += 1;
     this.#nodes = await this.#journal.nodes();
@@ -61,12 +61,12 @@ export class ClusterView {
     cancel();
   }
 
-  /** What every member can read, as far as this node knows; it never falls. */
+  /** The level that every member can read, as far as this node knows; it never falls. */
   get featureLevel(): number {
     return this.#featureLevel;
   }
 
-  /** When the journal last answered; undefined before it has. */
+  /** When the journal last answered; undefined before the first answer. */
   get lookedMono(): number | undefined {
     return this.#lookedMono;
   }
@@ -80,7 +80,7 @@ export class ClusterView {
     return this.#nodes;
   }
 
-  /** How long until the first of the others' leases runs out, unless it is renewed. */
+  /** How long until the first lease of another node expires, unless it is renewed. */
   get soonestEndMs(): number {
     let soonest = Number.POSITIVE_INFINITY;
     for (const { owner, remainingMs } of this.#owners.values())

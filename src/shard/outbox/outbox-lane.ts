@@ -1,4 +1,4 @@
-/** What is to be published through one door: whose turn it is, and who waits for another try. */
+/** Results to be published through one door: which is next, and which wait for another try. */
 import type { Deadline } from "#base/abort.ts";
 import type { ShardId } from "#base/ids.ts";
 import { hash32 } from "#base/random.ts";
@@ -12,7 +12,7 @@ export class Unpublished {
   readonly generation: number;
   readonly lane: Lane;
   tries = 0;
-  /** The publisher said "done"; that is still to be logged. */
+  /** The publisher answered "done"; that is still to be logged. */
   isKnown = false;
   /** While it is being published. */
   trying: Deadline | undefined;
@@ -33,7 +33,7 @@ export class Unpublished {
 
 export class Lane {
   readonly door: string;
-  /** All that are in it, and those that are under way now. */
+  /** All results in it, and how many of them are being published now. */
   members = 0;
   busy = 0;
   isWoken = false;
@@ -49,7 +49,7 @@ export class Lane {
     this.#fresh.add(item);
   }
 
-  /** Doubles with each try; the jitter comes from the task, so that the same run goes the same way again. */
+  /** Doubles with each try; the jitter is derived from the task, so that a simulated run is repeatable. */
   retry(
     item: Unpublished,
     nowMono: number,
@@ -60,7 +60,7 @@ export class Lane {
     this.#later.file(item, nowMono + inMs, nowMono);
   }
 
-  /** The next one, taken out: those that have waited come first. */
+  /** Removes and returns the next one: those that have waited longest come first. */
   next(nowMono: number): Unpublished | undefined {
     const due = this.#later.take(nowMono);
     if (due) return due;
@@ -74,7 +74,7 @@ export class Lane {
     this.#later.drop(item);
   }
 
-  /** When one that waits for another try has its turn; Infinity when none does. */
+  /** When the next retry is due; Infinity when there is none. */
   get nextMono(): number {
     return this.#later.nextAtMs();
   }

@@ -8,7 +8,7 @@ import type { JobView, Stats } from "#kernel/read/query.ts";
 import { commit, Rig, submit, type TestNode } from "#shard/testing/host.ts";
 import type { Publication, Publisher } from "./outbox.ts";
 
-/** Remembers what it was asked, and answers as it is told: "done" unless told otherwise. */
+/** Records what it was asked to publish, and answers as the test says: "done" by default. */
 class Board {
   readonly asked: Publication[] = [];
   readonly aborted: string[] = [];
@@ -36,7 +36,7 @@ const fails = async (): Promise<never> => {
   throw new Fault("unavailable", "write to the board");
 };
 
-/** One task of a job of its own, done, with something to publish. */
+/** One task of a job of its own, committed, with something to publish. */
 async function done(node: TestNode, publish: string, given: Partial<Submit> = {}): Promise<number> {
   const { job } = await node.reply<{ job: number }>(submit(given));
   const [grant] = await node.grants(1);
@@ -55,8 +55,8 @@ async function unpublished(node: TestNode): Promise<number> {
   return response.kind === "answer" ? (response.answer as Stats).unpublished : -1;
 }
 
-describe("what a committed result asks for is published by the shard's owner", () => {
-  test("and then its job has succeeded", async () => {
+describe("the shard's owner publishes committed results", () => {
+  test("and then the job has succeeded", async () => {
     const rig = new Rig();
     const board = new Board();
     const a = await (await rig.node("a", { publisher: board.publisher })).serving();
@@ -105,7 +105,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     deepEqual(board.names, ["one"]);
   });
 
-  test("nobody but the host may say that it is", async () => {
+  test("only the host may send `published`", async () => {
     const rig = new Rig();
     const board = new Board();
     board.otherwise = later;
@@ -116,7 +116,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     equal(await phaseOf(a, job), "RUNNING");
   });
 
-  test("U2: tried again, with pauses that grow, until it is done; failures are told less and less often", async () => {
+  test("U2: retried with growing pauses until it is done; failures are reported less and less often", async () => {
     const rig = new Rig();
     const board = new Board();
     board.otherwise = fails;
@@ -138,7 +138,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     equal(await phaseOf(a, job), "SUCCEEDED");
   });
 
-  test("U2: a node that takes the shard over goes on where the other ended", async () => {
+  test("U2: a node that takes the shard over continues where the other stopped", async () => {
     const rig = new Rig();
     const [board, heir] = [new Board(), new Board()];
     const a = await (await rig.node("a", { publisher: board.publisher })).serving();
@@ -155,7 +155,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     equal(await phaseOf(b, first), "SUCCEEDED");
   });
 
-  test("U1: an owner that has lost its shard begins nothing more", async () => {
+  test("U1: an owner that has lost its shard starts no publication", async () => {
     const rig = new Rig();
     const board = new Board();
     board.otherwise = fails;
@@ -174,7 +174,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     equal(await phaseOf(a, 1), "SUCCEEDED");
   });
 
-  test("U2: that it is done is said again, not done again, when the log could not take it", async () => {
+  test('U2: if the log could not record "done", recording is retried, publishing is not', async () => {
     const rig = new Rig();
     const board = new Board();
     const a = await (await rig.node("a", { publisher: board.publisher })).serving();
@@ -188,7 +188,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     deepEqual(board.names, ["one"]);
   });
 
-  test("U3: a try that hangs is ended, and a door that hangs does not hold up another", async () => {
+  test("U3: a try that hangs is ended, and a door that hangs does not delay another", async () => {
     const rig = new Rig();
     const board = new Board();
     const outbox = { atOnceMax: 2, tryMsMax: 10_000 };
@@ -212,7 +212,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     equal(await unpublished(a), 0);
   });
 
-  test("K9: what cannot be published is given up some time after its job has ended, and that is said", async () => {
+  test("K9: a result that cannot be published is given up after its job has ended, and reported", async () => {
     const rig = new Rig();
     const board = new Board();
     board.otherwise = later;
@@ -230,7 +230,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     equal(board.asked.length, tries);
   });
 
-  test("a thousand at once are published, so many at a time", async () => {
+  test("a thousand results are published, a limited number at a time", async () => {
     const rig = new Rig();
     let busy = 0;
     let busiest = 0;

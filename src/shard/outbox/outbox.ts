@@ -1,12 +1,12 @@
 /**
- * Makes known outside what committed results ask for, for all shards of one node.
+ * Publishes committed results that ask for it, for all shards of one node.
  *
- * U1 Only what is durable is published (K7), and begun only while the owner's lease stands (K8). An owner that lost its
- *    say in the middle has published something that was committed all the same.
- * U2 It is tried until the publisher says "done" and that is in the log; a new owner goes on from the shard's state. So
- *    it may be published more than once, and publishers must not mind.
- * U3 So many at once for each door, so long for each try, and longer and longer pauses between two: a door whose
- *    publisher hangs holds up nobody else.
+ * U1 Only durable results are published (K7), and a publication begins only while the owner's lease is valid (K8). If
+ * the owner loses the shard during a publication, what it published was still committed.
+ * U2 A publication is tried until the publisher answers "done" and that is in the log; a new owner continues from the
+ * shard's state. So a result may be published more than once, and publishers must tolerate that.
+ * U3 Limits per door: how many publications at once, how long each try may take, and growing pauses between two tries.
+ * A door whose publisher hangs delays no other door.
  */
 import { Deadline } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
@@ -29,18 +29,21 @@ export type Publication = {
   readonly job: number;
   readonly task: number;
   readonly generation: number;
-  /** The task's own, from its door. */
+  /** The task's own spec, from its door. */
   readonly spec: string;
-  /** What the result asked for, in its door's own words: an executor's, so it counts only as far as the spec allows. */
+  /**
+   * What the result asks to publish, in a format of its door. It comes from an executor, so it counts only as far as
+   * the spec allows.
+   */
   readonly publish: string;
   readonly result: Result;
-  /** By the shard's time. */
+  /** Kernel time. */
   readonly committedAtMs: number;
 };
 
 /**
- * "done": it is known, by this call or an earlier one, or it makes no sense and never will. "later", or a throw: ask
- * again. It may be called again for what is done, also by another node at the same time. After `signal` nobody listens.
+ * "done": published, by this call or an earlier one, or it can never be published. "later", or an exception: try again.
+ * May be called again after "done", also by another node at the same time. After `signal` the answer is ignored.
  */
 export type Publisher = (publication: Publication, signal: AbortSignal) => Promise<"done" | "later">;
 
@@ -65,13 +68,13 @@ export type OutboxPorts = {
   readonly settings: OutboxSettings;
   readonly publisher: Publisher;
   readonly texts?: Pick<LargeTexts, "read">;
-  /** To the shard's own host. */
+  /** Sends the command to the shard's own host. */
   readonly published: (shard: ShardId, command: CommandOf<"published">) => Promise<unknown>;
   readonly report: (doing: string, error: unknown) => void;
 };
 
-/** Nobody is told: those who would be are gone. */
-const gone = new Fault("stale", "publish", { why: "the shard is another's, or the node stops" });
+/** For publications that are aborted: no caller is left to hear of it. */
+const gone = new Fault("stale", "publish", { why: "another node owns the shard, or this node stops" });
 
 export class Outbox implements ShardObserver {
   readonly #ports: OutboxPorts;
@@ -90,7 +93,7 @@ export class Outbox implements ShardObserver {
   }
 
   durable(shard: HostedShard, { events }: SealedBatch): void {
-    // The first batch is the take-over: what an earlier owner left is gone on with.
+    // The first batch is the take-over: continue what an earlier owner left.
     if (!this.#items.has(shard)) return this.#resume(shard);
     for (const event of events)
       if (event.kind === "committed") {
@@ -98,7 +101,7 @@ export class Outbox implements ShardObserver {
       } else if (event.kind === "publishing-given-up")
         this.#ports.report(
           `publish results of ${formatJob(shard.shard, event.job)}`,
-          new Fault("unavailable", "publish", { why: "given up: the job ended long ago and no try has got through" }),
+          new Fault("unavailable", "publish", { why: "given up: the job ended long ago and every try failed" }),
         );
   }
 
@@ -112,7 +115,7 @@ export class Outbox implements ShardObserver {
     }
   }
 
-  /** How many are known here. */
+  /** How many publications are known here. */
   get size(): number {
     return this.#items.values().reduce((sum, items) => sum + items.size, 0);
   }
@@ -123,7 +126,7 @@ export class Outbox implements ShardObserver {
   }
 
   #add(shard: HostedShard, waiting: kernel.Publication | undefined): void {
-    // Memory runs ahead of the log: the result may have been invalidated already.
+    // Memory is ahead of the log: the result may have been invalidated already.
     if (!waiting) return;
     const { door } = waiting.job;
     let lane = this.#lanes.get(door);
@@ -135,7 +138,7 @@ export class Outbox implements ShardObserver {
     this.#wake(lane);
   }
 
-  /** What comes in the same turn goes together, and a shard that has just been taken over is served by then. */
+  /** Publications that arrive in the same turn go together; a shard that was just taken over is served by then. */
   #wake(lane: Lane): void {
     if (lane.isWoken || this.#stopped) return;
     lane.isWoken = true;
@@ -177,7 +180,7 @@ export class Outbox implements ShardObserver {
       await this.#ports.published(item.shardId, { kind: "published", task, generation });
       this.#drop(item);
     } catch {
-      // Not served any more, or not just now: whoever serves it next will say so.
+      // The shard is not served here now: its next owner records it.
       this.#later(item);
     }
   }
@@ -229,7 +232,7 @@ export class Outbox implements ShardObserver {
     }
   }
 
-  /** Told less and less often: the first time, the second, the fourth, the eighth... */
+  /** Reported less and less often: the first time, the second, the fourth, the eighth... */
   #failed(item: Unpublished, error: unknown): void {
     const { shardId, task, tries } = item;
     if (this.#stopped || !this.#isOurs(item) || !Number.isInteger(Math.log2(tries))) return;

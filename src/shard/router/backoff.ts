@@ -2,7 +2,9 @@ import type { Random } from "#base/random.ts";
 
 export type BackoffOptions = { readonly backoffMs: number; readonly backoffMsMax: number };
 
-/** Waits that double up to a limit, each between half and all of it: callers that failed together part ways. */
+/**
+ * Delays that double up to a limit, each between half and all of it, so that callers that failed together spread out.
+ */
 export class Backoff {
   readonly #options: BackoffOptions;
   readonly #random: Random;
@@ -20,7 +22,7 @@ export class Backoff {
     return fullMs / 2 + (fullMs / 2) * this.#random.fraction();
   }
 
-  /** Something went well. */
+  /** Call after a success. */
   reset(): void {
     this.#failures = 0;
   }

@@ -1,4 +1,4 @@
-/** The partition map as this process last read it, corrected by what owners say themselves. */
+/** The partition map as this process last read it, corrected by what owners answer. */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -14,7 +14,7 @@ export class OwnerMap {
   readonly #addresses = new Map<ShardId, Address>();
   #readAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
-  /** How many there are; 0 before the map has been read. */
+  /** How many shards there are; 0 before the map has been read. */
   #shards = 0;
 
   constructor(source: OwnerSource, clock: Clock, refreshMsMin: number) {
@@ -23,32 +23,33 @@ export class OwnerMap {
     this.#refreshMsMin = refreshMsMin;
   }
 
-  /** Where the owner is believed to be. */
+  /** The address of the believed owner. */
   known(shard: ShardId): Address | undefined {
     return this.#addresses.get(shard);
   }
 
-  /** The same by a map that is read now, for when there is no belief. */
+  /** The same from a map that is read now, for a shard without a believed owner. */
   async find(shard: ShardId): Promise<Address | undefined> {
     await this.#read();
-    // Shards are fixed when the cluster is made: one that is not in the map will never be (a mistyped id, mostly).
+    // The number of shards is fixed when the cluster is created: a shard that is not in the map never will be (usually
+    // a mistyped id).
     if (this.#shards > 0 && shard >= this.#shards)
       throw new Fault("not-found", "find owner", { shard, shards: this.#shards, why: "there is no such shard" });
     return this.#addresses.get(shard);
   }
 
-  /** Whether somebody else has the shard now, or nobody; by a map that is no older than `ageMsMax`. */
+  /** Whether another node, or none, owns the shard now, by a map that is at most `ageMsMax` old. */
   async hasMoved(shard: ShardId, from: Address, ageMsMax: number): Promise<boolean> {
     if (this.#clock.monotonicMs() - this.#readAtMs >= ageMsMax) await this.#read();
     return this.#addresses.get(shard) !== from;
   }
 
-  /** Whoever was asked is not the owner, or not there. A newer belief stays. */
+  /** The node that was asked is not the owner, or not reachable. A newer belief stays. */
   forget(shard: ShardId, wrong: Address): void {
     if (this.#addresses.get(shard) === wrong) this.#addresses.delete(shard);
   }
 
-  /** The one who was asked points elsewhere. True when that is news. */
+  /** The node that was asked points elsewhere. True if that is new information. */
   correct(shard: ShardId, wrong: Address, hint: Address | undefined): boolean {
     this.forget(shard, wrong);
     if (hint === undefined || hint === wrong || this.#addresses.has(shard)) return false;
@@ -56,7 +57,7 @@ export class OwnerMap {
     return true;
   }
 
-  /** Many callers, one reading. A map that cannot be read is no reason to fail while there is time. */
+  /** Many callers share one read. A map that cannot be read is no reason to fail while there is time. */
   #read(): Promise<void> {
     this.#reading ??= this.#readOnce().finally(() => {
       this.#reading = undefined;

@@ -23,7 +23,7 @@ const owned = (address: string | undefined, remainingMs = 1_000): Ownership => (
   remainingMs,
 });
 
-/** Nodes by name, each a list of what it says next; the map says who owns shard 0. */
+/** Nodes by name, each with a list of its next answers; the map says which node owns shard 0. */
 async function world(options: Partial<RouterOptions> = {}) {
   const clock = new ManualClock();
   const network = new MemoryNetwork();
@@ -83,7 +83,7 @@ describe("a request", () => {
     equal(map.reads, 1);
   });
 
-  test("R1: is sent again, unchanged, until someone answers for certain", async () => {
+  test("R1: is sent again, unchanged, until there is a definite answer", async () => {
     const { router, node, asked, map, clock } = await world();
     const reserve: ShardRequest = {
       kind: "command",
@@ -108,7 +108,7 @@ describe("a request", () => {
     equal(clock.monotonicMs() - began >= 500, true, "the overloaded owner was given its time");
   });
 
-  test("R1: its caller hears of every further try before it is made, and may call it off", async () => {
+  test("R1: its caller is notified before every further try, and may stop it", async () => {
     const { clock, router, node, asked } = await world();
     await node("a", new Fault("unknown-outcome", "ask", {}), new Fault("unavailable", "ask", {}), answered(1, 1));
     const heard: number[] = [];
@@ -125,7 +125,7 @@ describe("a request", () => {
     equal(other.asked.length, 1);
   });
 
-  test("R2: an answer older than what was seen is dropped, and asked for again", async () => {
+  test("R2: an answer older than what was seen is dropped, and the request is sent again", async () => {
     const { router, node, clock, asked } = await world();
     await node("a", answered(3, 10), answered(2, 99), answered(3, 9), answered(3, 11));
     await router.request(ask(0));
@@ -134,7 +134,7 @@ describe("a request", () => {
     deepEqual(router.seen(0), at(3, 11));
   });
 
-  test("R2: answers that overtake each other on the way are all good", async () => {
+  test("R2: answers that overtake each other are all accepted", async () => {
     const { router, node, clock } = await world();
     const slow = Promise.withResolvers<ShardResponse>();
     await node("a", () => slow.promise, answered(1, 7));
@@ -181,7 +181,7 @@ describe("a request", () => {
     equal(clock.pending, 0);
   });
 
-  test("an owner that sleeps is left as soon as the map names another", async () => {
+  test("an owner that hangs is left as soon as the map names another", async () => {
     const { router, node, map, clock, asked } = await world({ tryMs: 10_000, doubtMs: 500 });
     await node("a", () => new Promise(() => {}));
     await node("b", answered(2, 1));
@@ -193,7 +193,7 @@ describe("a request", () => {
     equal(map.reads <= 4, true, "and the map was not read without end");
   });
 
-  test("a caller without patience leaves a fresh map to the next", async () => {
+  test("a caller with a short deadline leaves a fresh map to the next one", async () => {
     const { router, node, map, clock, asked } = await world({ doubtMs: 500 });
     await node("a", () => new Promise(() => {}));
     await node("b", answered(2, 1));
@@ -218,7 +218,7 @@ describe("a request", () => {
     equal(asked.length < 15, true, `asked ${asked.length} times in a second`);
   });
 
-  test("what would only fail again is not tried again", async () => {
+  test("a permanent failure is not retried", async () => {
     const { router, node, asked } = await world();
     await node("a", new Fault("invalid", "read request"));
     await rejects(router.request(ask(0)), (e) => isFault(e, "invalid"));
@@ -231,7 +231,7 @@ describe("a request", () => {
     await rejects(router.request(ask(1)), (e) => isFault(e, "not-found"));
   });
 
-  test("to the node's own shards does not touch the network", async () => {
+  test("to the node's own shards does not use the network", async () => {
     const network = new MemoryNetwork();
     const router = createRouter({
       self: service({ request: async () => answered(1, 1) }),
@@ -244,7 +244,7 @@ describe("a request", () => {
     deepEqual(await router.request(ask(0)), answered(1, 1));
   });
 
-  test("ends at once when its caller no longer wants it", async () => {
+  test("ends at once when its caller aborts", async () => {
     const { router, clock, map } = await world();
     map.owner = undefined;
     const abort = new AbortController();
@@ -286,7 +286,7 @@ describe("a watch", () => {
     return { clock, map, got, abort, run: () => during(clock, run()) };
   }
 
-  test("goes on at the next owner from where the last one stopped, and tells nothing twice", async () => {
+  test("continues at the next owner where the last one stopped, without repeating anything", async () => {
     const asked: (string | undefined)[] = [];
     const note = (request: WatchRequest): void =>
       void asked.push(request.after && `${request.after.epoch}.${request.after.seq}`);
@@ -299,7 +299,7 @@ describe("a watch", () => {
       },
       async *b(request) {
         note(request);
-        yield events(2, 2); // the same batch, from another mouth
+        yield events(2, 2); // the same batch, from another owner
         yield events(2, 3);
         yield end(2, 3);
       },
@@ -319,7 +319,7 @@ describe("a watch", () => {
           throw new Fault("unknown-outcome", "call watch");
         }
         if (turn === 2) return;
-        if (turn === 3) yield events(4, 9); // deposed, and does not know it
+        if (turn === 3) yield events(4, 9); // has lost the shard, and does not know it
         if (turn === 4) yield end(5, 2);
       },
     });
@@ -327,7 +327,7 @@ describe("a watch", () => {
     deepEqual(got, ["events 5.1", "end 5.2"]);
   });
 
-  test("an owner that falls silent is left, even without a heartbeat to miss", async () => {
+  test("a silent owner is left, even without a heartbeat to miss", async () => {
     let turn = 0;
     const { run, got } = await watching(
       {
@@ -344,7 +344,7 @@ describe("a watch", () => {
     equal(turn, 2);
   });
 
-  test("leaves nothing behind when whoever watches has heard enough", async () => {
+  test("leaves nothing behind when the watcher stops early", async () => {
     let isLeft = false;
     const a = async function* () {
       try {

@@ -1,9 +1,9 @@
 /**
- * Finds the owner of a shard and asks it, through changes of owner, until the caller's deadline.
+ * Finds the owner of a shard and sends it requests, through changes of owner, until the caller's deadline.
  *
- * R1 A request is sent again, unchanged, as long as nobody has answered for certain: every command may be repeated.
- * R2 An answer from an older epoch than was seen, or older than what was seen when the request was sent, is not
- *    passed on (K8): the caller's view of a shard never runs backwards.
+ * R1 A request is sent again, unchanged, until there is a definite answer: every command may be repeated.
+ * R2 An answer from an older epoch than was seen, or older than what was seen when the request was sent, is not passed
+ * on (K8): the caller's view of a shard never runs backwards.
  * R3 Every wait ends with the caller's deadline; the Fault at the end says what was tried.
  */
 import { Deadline } from "#base/abort.ts";
@@ -25,10 +25,10 @@ import { watchThrough } from "./watch.ts";
 import type { Address, Transport } from "#shard/transport/transport.ts";
 
 export type RouterPorts = {
-  /** This node's own shards are asked without the network. */
+  /** Requests to this node's own shards do not use the network. */
   readonly self?: ShardService;
   readonly selfAddress?: Address;
-  /** Who owns what, from the only place that decides it (or from a node that can read it). */
+  /** The journal, which alone decides who owns what, or a node that can read it. */
   readonly ownerships: OwnerSource;
   readonly transport: Pick<Transport, "request" | "watch">;
   readonly clock: Clock;
@@ -37,15 +37,15 @@ export type RouterPorts = {
 };
 
 export type RouterOptions = BackoffOptions & {
-  /** When the caller gives none. */
+  /** Default for callers that give none. */
   readonly deadlineMs: number;
   /** For one try; the time that a `reserve` may be held is added. */
   readonly tryMs: number;
-  /** An owner that has not answered for so long may no longer be the owner: the map is looked at, again and again. */
+  /** After this long without an answer the node may no longer be the owner: the map is read, again and again. */
   readonly doubtMs: number;
-  /** The map is not read more often than this. */
+  /** The shortest time between two reads of the map. */
   readonly refreshMsMin: number;
-  /** A watch that hears nothing for so long, not even a heartbeat, is begun anew elsewhere. */
+  /** A watch without any message for this long, not even a heartbeat, starts again at the current owner. */
   readonly watchSilenceMs: number;
   /** How long a watch looks for an owner before it gives up. */
   readonly watchLostMsMax: number;
@@ -65,19 +65,22 @@ export const routerDefaults: RouterOptions = {
 export type AskOptions = {
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
-  /** Before it is sent again: what was asked for may have been done, and have ended. A throw is the caller's answer. */
+  /**
+   * Called before the request is sent again: it may have been done, and its job may have ended. An exception becomes
+   * the caller's answer.
+   */
   readonly again?: () => Promise<void>;
 };
 
-/** Somebody whose word counts has answered. */
+/** A definite answer from the owner. */
 export type Settled = Extract<ShardResponse, { kind: "reply" | "answer" | "rejected" | "said" }>;
 export type Watched = Exclude<WatchMessage, { kind: "moved" }>;
 
 export type Router = {
   request(request: ShardRequest, options?: AskOptions): Promise<Settled>;
-  /** Goes on through changes of owner until the job has ended; never says "moved". */
+  /** Continues through changes of owner until the job has ended; never yields "moved". */
   watch(request: WatchRequest, signal: AbortSignal): AsyncIterable<Watched>;
-  /** The newest stamp that was seen from the shard. */
+  /** The newest stamp seen from the shard. */
   seen(shard: ShardId): Stamp | undefined;
 };
 
@@ -111,7 +114,7 @@ class OwnerRouter implements Router {
       const tried = await this.#try(request, untilMs, signal);
       if (tried.settled) return tried.settled;
       tries.add(tried);
-      // A hint is followed at once, but only so often: two nodes may each believe the other to be the owner.
+      // A hint is followed at once, but only a few times: two nodes may each believe the other to be the owner.
       const waitMs = tried.hinted && tries.size <= 3 ? 0 : Math.max(backoff.next(), tried.waitMs ?? 0);
       if (clock.monotonicMs() + waitMs >= untilMs) throw tries.fault(request, clock.monotonicMs() - startedMs);
       if (waitMs > 0) await clock.sleep(waitMs, signal);
@@ -137,7 +140,7 @@ class OwnerRouter implements Router {
     });
   }
 
-  async #try(request: ShardRequest, untilMs: number, signal: AbortSignal | undefined): Promise<Tried> {
+  async #try(request: ShardRequest, untilMs: number, signal: AbortSignal | undefined): Promise<TryResult> {
     const { clock } = this.#ports;
     const { doubtMs } = this.#options;
     const { shard } = request;
@@ -159,12 +162,13 @@ class OwnerRouter implements Router {
       const asOf = this.#newest.get(shard);
       return this.#judge(shard, to, await this.#send(to, request, limited), asOf);
     } catch (error) {
-      // Callers with little patience must not all run into an owner that sleeps: the first leaves news to the next.
+      // Callers with short deadlines must not all run into an owner that hangs: the first one refreshes the map for the
+      // next.
       if (signal?.aborted && to !== undefined) this.#owners.hasMoved(shard, to, doubtMs).catch(() => {});
       signal?.throwIfAborted();
       if (!isFault(error) || !isWorthRetrying(error)) throw error;
       if (to !== undefined) this.#owners.forget(shard, to);
-      // Whoever was asked and did not answer in time may have done it.
+      // A node that was asked and did not answer in time may have done it.
       const unknown = error.code === "unknown-outcome" || (to !== undefined && limited.signal.aborted);
       return { to: to ?? "nobody", again: error.message, unknown };
     } finally {
@@ -172,19 +176,19 @@ class OwnerRouter implements Router {
     }
   }
 
-  /** One that hangs, or sleeps, says nothing at all; who owns the shard meanwhile can be read in the map. */
+  /** A node that hangs or sleeps sends nothing at all; the map says who owns the shard meanwhile. */
   async #doubt(shard: ShardId, to: Address, leave: () => void): Promise<void> {
     if (await this.#owners.hasMoved(shard, to, this.#options.doubtMs).catch(() => false)) leave();
   }
 
   #send(to: Address, request: ShardRequest, limited: Deadline): Promise<ShardResponse> {
     const { self, selfAddress, transport } = this.#ports;
-    // A node that is stuck must not hold its own callers either.
+    // A node that hangs must not block its own callers either.
     if (self && to === selfAddress) return limited.orOver(self.request(request, limited.signal));
     return transport.request(to, request, limited.signal);
   }
 
-  #judge(shard: ShardId, to: Address, response: ShardResponse, asOf: Stamp | undefined): Tried {
+  #judge(shard: ShardId, to: Address, response: ShardResponse, asOf: Stamp | undefined): TryResult {
     switch (response.kind) {
       case "not-owner":
         return { to, again: "not the owner", hinted: this.#owners.correct(shard, to, response.hint) };
@@ -197,7 +201,7 @@ class OwnerRouter implements Router {
         const epochSeen = this.#newest.get(shard)?.epoch ?? 0;
         if (response.stamp.epoch < epochSeen || (asOf && isOlder(response.stamp, asOf))) {
           this.#owners.forget(shard, to);
-          return { to, again: `an answer of epoch ${response.stamp.epoch}, which is past`, unknown: true };
+          return { to, again: `an answer of the outdated epoch ${response.stamp.epoch}`, unknown: true };
         }
         this.#see(shard, response.stamp);
         return { to, settled: response };
@@ -213,34 +217,34 @@ class OwnerRouter implements Router {
 
 export const isOlder = (a: Stamp, b: Stamp): boolean => a.epoch < b.epoch || (a.epoch === b.epoch && a.seq < b.seq);
 
-/** What another try may change. The rest (invalid, not-found, corrupt, internal) would only fail again. */
+/** Failures that another try may fix. The others (invalid, not-found, corrupt, internal) would only fail again. */
 export const isWorthRetrying = ({ code }: Fault): boolean =>
   code === "unavailable" || code === "unknown-outcome" || code === "exhausted" || code === "stale";
 
-type Tried = {
+type TryResult = {
   readonly to: Address;
   readonly settled?: Settled;
   /** Why it has to be tried again. */
   readonly again?: string;
-  /** It may have been done all the same. */
+  /** It may have been done. */
   readonly unknown?: boolean;
   readonly hinted?: boolean;
   readonly waitMs?: number;
 };
 
-/** For messages: what is asked of the shard. */
+/** For messages: what the request asks for. */
 export function nameOf(request: ShardRequest): string {
   if (request.kind === "command") return request.command.kind;
   return request.kind === "query" ? request.query.kind : request.kind;
 }
 
 class TryLog {
-  #last: Tried | undefined;
+  #last: TryResult | undefined;
   #asked = new Set<Address>();
   #unknown = false;
   size = 0;
 
-  add(tried: Tried): void {
+  add(tried: TryResult): void {
     this.size += 1;
     this.#last = tried;
     this.#unknown ||= tried.unknown ?? false;
@@ -258,7 +262,7 @@ class TryLog {
   }
 }
 
-/** Until the next multiple of it that is not just now: so that many who wait for long wake the node once, together. */
+/** The time until the next multiple of `everyMs`, so that many long waits wake the node once, together. */
 function nextOf(everyMs: number, nowMs: number): number {
   const leftMs = everyMs - (nowMs % everyMs);
   return leftMs < everyMs / 2 ? leftMs + everyMs : leftMs;

@@ -1,4 +1,4 @@
-/** One watch made of many: each owner's stream in turn, from where the last one stopped, nothing told twice. */
+/** One watch made of several: each owner's stream in turn, from where the last one stopped, nothing repeated. */
 import { Deadline, orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -14,7 +14,7 @@ export type WatchPorts = {
   find(): Promise<Address | undefined>;
   forget(to: Address): void;
   correct(to: Address, hint: Address | undefined): boolean;
-  /** From an owner that has been succeeded. */
+  /** From an owner that has a successor. */
   isPast(stamp: Stamp): boolean;
   see(stamp: Stamp): void;
   open(to: Address, from: WatchRequest, signal: AbortSignal): AsyncIterable<WatchMessage>;
@@ -61,7 +61,7 @@ async function* oneOwner(
   heard: (stamp: Stamp) => void,
 ): AsyncGenerator<Message, Ended> {
   const { clock, options } = ports;
-  const silence = (): Fault => new Fault("unavailable", "hear of job", { to, silentMs: options.watchSilenceMs });
+  const silence = (): Fault => new Fault("unavailable", "watch job", { to, silentMs: options.watchSilenceMs });
   const limited = new Deadline(clock, options.watchSilenceMs, signal, silence);
   let newest = from.after;
   try {
@@ -69,12 +69,12 @@ async function* oneOwner(
       if (message.kind === "moved") return { done: false, hinted: ports.correct(to, message.hint), why: "moved" };
       if (ports.isPast(message.stamp)) break;
       ports.see(message.stamp);
-      // Batches are numbered: one that was told before, by this owner or the last, is not news.
+      // Batches are numbered: skip one that was delivered before, by this owner or the last.
       const isNews = message.kind !== "events" || !newest || message.stamp.seq > newest.seq;
       if (isNews && !(newest && message.kind === "snapshot" && message.stamp.seq < newest.seq)) {
         newest = message.stamp;
         heard(message.stamp);
-        limited.extend(Number.POSITIVE_INFINITY); // a slow reader is not a silent owner
+        limited.extend(Number.POSITIVE_INFINITY); // a slow reader must not count as a silent owner
         yield message;
       }
       if (message.kind === "end" || message.kind === "rejected") return { done: true, hinted: false, why: "ended" };

@@ -1,4 +1,4 @@
-/** One shard in memory, for tests of those who talk to shards: the real kernel, without journal, lease or network. */
+/** Shards in memory, for tests of code that talks to shards: the real kernel, without journal, lease or network. */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
@@ -13,7 +13,7 @@ import type { Cluster, Ownership } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client/client.ts";
 import type { Directory } from "#shard/client/directory.ts";
 import type {
-  Said,
+  CommandOutcome,
   ShardRequest,
   ShardResponse,
   ShardService,
@@ -27,7 +27,7 @@ export class TestShard implements ShardService {
   readonly state: State;
   readonly asked: ShardRequest[] = [];
   readonly events: Event[] = [];
-  /** While it is down nobody is answered. */
+  /** While true, requests get no answer. */
   down = false;
   readonly #clock: Clock;
   #seq = 0;
@@ -78,7 +78,7 @@ export class TestShard implements ShardService {
     }
   }
 
-  /** After an outage, as a new owner does it: every claim that lived then gets a fresh lease. */
+  /** After an outage, as a new owner does: every live claim gets a full new lease. */
   comeBack(): void {
     this.down = false;
     this.#note(
@@ -99,8 +99,8 @@ export class TestShard implements ShardService {
     return { epoch: 1, seq: this.#seq };
   }
 
-  #do(command: Command): Said {
-    // The host vouches for blobs; here they are simply believed to be there.
+  #do(command: Command): CommandOutcome {
+    // A host vouches for blobs; here every blob is assumed to exist.
     const evident =
       command.kind === "commit"
         ? { ...command, evidence: { digests: command.result.digests, pinnedForMs: 3_600_000 } }
@@ -118,7 +118,7 @@ export class TestShard implements ShardService {
   }
 }
 
-/** A cluster of such shards, each on a node of its own, and a client of it. */
+/** A cluster of such shards, each on a node of its own, and a client for it. */
 export async function testCluster(clock: Clock, count = 1) {
   const network = new MemoryNetwork();
   const shards = Array.from({ length: count }, (_, shard) => new TestShard(shard, clock));

@@ -1,4 +1,4 @@
-/** What every transport must do, as tests: call `exerciseTransport` from the test file of an implementation. */
+/** The tests that every transport must pass: call `exerciseTransport` from the test file of an implementation. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Fault, isFault } from "#base/fault.ts";
@@ -8,7 +8,7 @@ import type { Transport } from "#shard/transport/transport.ts";
 export type TransportPair = {
   readonly server: Transport;
   readonly client: Transport;
-  /** Where nobody listens. */
+  /** An address without a listener. */
   readonly nowhere: string;
   readonly dispose?: () => Promise<void>;
 };
@@ -55,7 +55,7 @@ export function exerciseTransport(name: string, make: () => Promise<TransportPai
     });
 
     check("a watch brings every message in order, and then ends", async ({ server, client }) => {
-      const count = 500; // more than any window of messages on their way
+      const count = 500; // more than the credit for messages in flight
       const { address } = await server.listen(
         service({
           async *watch() {

@@ -1,4 +1,4 @@
-/** For the tests of this room: nodes on a clock that the test holds, over a journal that can be made to fail. */
+/** For the tests of this folder: nodes on a clock that the test controls, over a journal that can be made to fail. */
 import { must } from "#base/assert.ts";
 import { Fault, type FaultCode } from "#base/fault.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
@@ -15,8 +15,8 @@ import type { Transport } from "#shard/transport/transport.ts";
 
 type Op = keyof Omit<Journal, "history">;
 /**
- * What to do with the next calls of an operation. "lost": it is done, and the caller hears of an unknown outcome.
- * "late": it is done when `deliver` is called. "answered late": it is done at once, the answer comes with `deliver`.
+ * What happens to the next calls of an operation. "lost": it is done, and the caller gets an unknown outcome. "late":
+ * it is done when `deliver` is called. "answered late": it is done at once, the answer comes with `deliver`.
  */
 type Mishap = FaultCode | "lost" | "stuck" | "late" | "answered late";
 
@@ -25,7 +25,7 @@ export class Rig {
   readonly store: MemoryStore = memoryStore(() => this.clock.wallMs());
   readonly blobs: MemoryBlobs = createMemoryBlobs({ clock: this.clock, sizeBytesMax: 1 << 24 });
   readonly reports: string[] = [];
-  /** Served nodes by address: what a network would know. */
+  /** Served nodes by address, as a network would know them. */
   readonly network = new Map<string, ShardService>();
 
   async node(id = "a", options: Partial<NodeOptions> = {}): Promise<TestNode> {
@@ -93,7 +93,7 @@ export class TestNode {
     return this.node.request({ kind: "query", shard: 0, query });
   }
 
-  /** The reply to a command that is expected to be accepted. */
+  /** The reply to a command that must be accepted. */
   async reply<T>(command: Command): Promise<T> {
     return replyOf<T>(await this.ask(command));
   }
@@ -110,7 +110,7 @@ export function replyOf<T>(response: ShardResponse): T {
   return response.reply as T;
 }
 
-/** A journal whose next calls go wrong as told. */
+/** A journal whose next calls fail as the test says. */
 export class FlakyJournal {
   readonly asJournal: Journal;
   readonly calls = new Map<Op, number>();
@@ -147,7 +147,7 @@ export class FlakyJournal {
     this.#down.clear();
   }
 
-  /** Lets calls and answers that were held up go through now. */
+  /** Lets delayed calls and answers through now. */
   deliver(): void {
     for (const run of this.#late.splice(0)) run();
   }
@@ -196,7 +196,7 @@ const template: TaskTemplate = {
   graceMs: 1_000,
 };
 
-/** A job of one stage with so many tasks. */
+/** A job of one stage with this many tasks. */
 export function submit(
   given: Partial<Submit> & {
     readonly tasks?: number;

@@ -1,4 +1,4 @@
-/** Words of the work protocol at random: for `testing/work.ts`. */
+/** Random messages of the work protocol: for `testing/work.ts`. */
 import fc, { type Arbitrary } from "fast-check";
 import type * as model from "#kernel/model/model.ts";
 
@@ -18,7 +18,7 @@ export const record = <T>(fields: { [F in keyof T]: Arbitrary<T[F]> }): Arbitrar
 
 export const stamp = record({ epoch: id, seq: id });
 
-/** Fields that may not be left out, and fields that may. */
+/** Required fields, and optional ones. */
 export const shape = <T extends object, O extends object = object>(
   required: { [F in keyof T]: Arbitrary<T[F]> },
   optional: { [F in keyof O]: Arbitrary<O[F]> } = {} as { [F in keyof O]: Arbitrary<O[F]> },
@@ -123,4 +123,5 @@ export const grant: Arbitrary<model.Grant> = record({
   attemptMs: ms,
   effects,
   outOfMemory: fc.option(small, { nil: undefined }),
+  trace: fc.option(text, { nil: undefined }),
 });

@@ -1,11 +1,11 @@
-/** Everything that may be said over the work protocol, at random: for the tests of its translation. */
+/** Random requests and responses of the work protocol: for the tests of its translation. */
 import fc, { type Arbitrary } from "fast-check";
 import type { CommandOf } from "#kernel/model/command.ts";
 import type * as model from "#kernel/model/model.ts";
 import type { Answers, JobView, Query, TaskView, Why } from "#kernel/read/query.ts";
 import type { Rejection, RejectionKind } from "#kernel/model/rejection.ts";
 import type { Replies } from "#kernel/model/reply.ts";
-import type { Said, ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
 import type { ClientKind } from "#shard/work/commands.ts";
 import { rejectionTable } from "#shard/work/rejections.ts";
 import {
@@ -55,6 +55,7 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
       mergeKey: text,
       joinOnly: fc.constant(true),
       subscriber: text,
+      trace: text,
       leaveGraceMs: ms,
       lock,
       reuse: fc.array(record({ stage: text, key: text, spec: text, result }), { minLength: 1, maxLength: 3 }),
@@ -258,7 +259,7 @@ export const clientKinds = Object.keys(commandBodies) as ClientKind[];
 export const queryKinds = Object.keys(queryBodies) as QueryKind[];
 export const commandOf = (kind: ClientKind) =>
   (commandBodies[kind] as Arbitrary<object>).map((body) => ({ kind, ...body }) as CommandOf<ClientKind>);
-export const replyTo = (kind: ClientKind): Arbitrary<Said> =>
+export const replyTo = (kind: ClientKind): Arbitrary<CommandOutcome> =>
   fc.oneof(
     { arbitrary: record({ kind: fc.constant("reply" as const), stamp, reply: replies[kind] }), weight: 3 },
     rejected,

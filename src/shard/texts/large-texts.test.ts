@@ -31,7 +31,7 @@ const viewOf = (node: TestNode, job: number): Promise<JobView> => answerOf<JobVi
 const stateOf = ({ node }: TestNode) => node.host.shards.get(0)!.state;
 
 describe("long texts are kept in the store", () => {
-  test("memory holds a reference, everybody else gets the text", async () => {
+  test("memory holds a reference, callers get the text", async () => {
     const rig = new Rig();
     const node = await (await rig.node("a", short)).serving();
     const { job } = await node.reply<{ job: number }>(jobOf(long("job"), long("task")));
@@ -50,7 +50,7 @@ describe("long texts are kept in the store", () => {
     node.node.kill();
   });
 
-  test("not while an older program is a member: it may take the shard, and could not read references", async () => {
+  test("not while an older node is a member: it may take the shard, and could not read references", async () => {
     const rig = new Rig();
     const other = rig.store.connect();
     const old = { node: "old", address: "mem://old", features: 1, state: "up", facts: {} } as const;
@@ -59,7 +59,7 @@ describe("long texts are kept in the store", () => {
     const before = await node.reply<{ job: number }>(jobOf(long("job"), ""));
     equal(stateOf(node).job(before.job).spec, long("job"));
     equal((await other.cluster()).featureLevel, 1);
-    await rig.clock.advance(90_000); // the old one says no more: the level rises
+    await rig.clock.advance(90_000); // the old node is silent: the level rises
     const after = await node.reply<{ job: number }>(jobOf(long("job"), ""));
     ok(isReference(stateOf(node).job(after.job).spec));
     const taken = await other.acquire(0, "old", { leaseMs: 60_000, features: 1 });
@@ -80,7 +80,7 @@ describe("long texts are kept in the store", () => {
     ok(rig.blobs.evict(digest));
   });
 
-  test("a new owner reads them back, and one that never kept any gets the same from an old log", async () => {
+  test("a new owner reads them back, and an old log without references gives the same answers", async () => {
     for (const before of [short, { inlineLengthMax: 1_000_000 }]) {
       const rig = new Rig();
       const first = await (await rig.node("a", before)).serving();
@@ -110,7 +110,7 @@ describe("long texts are kept in the store", () => {
     second.node.kill();
   });
 
-  test("a caller's text that looks like a reference is only a text: it names nobody's blob", async () => {
+  test("a caller's text that looks like a reference stays a text: it names no blob", async () => {
     const rig = new Rig();
     const node = await (await rig.node("a", short)).serving();
     const { job } = await node.reply<{ job: number }>(jobOf(long("secret"), ""));
@@ -119,7 +119,7 @@ describe("long texts are kept in the store", () => {
     equal((await viewOf(node, other)).spec, stolen);
     const grants = [...(await node.grants(1)), ...(await node.grants(1))];
     ok(grants.some(({ spec }) => spec === stolen) && grants.every(({ spec }) => spec !== long("secret")));
-    // Nor does it help to say that the host has looked.
+    // A caller's claim that the host has checked it does not help.
     const claimed = { ...jobOf(stolen, ""), tenant: "thief", textsKept: true };
     const { job: third } = await node.reply<{ job: number }>(claimed);
     equal((await viewOf(node, third)).spec, stolen);
@@ -128,7 +128,7 @@ describe("long texts are kept in the store", () => {
     node.node.kill();
   });
 
-  test("nothing is written for work that is refused, or that is known already", async () => {
+  test("nothing is stored for work that is refused, or that is known already", async () => {
     const rig = new Rig();
     let writes = 0;
     const blobs = {
@@ -153,7 +153,7 @@ describe("long texts are kept in the store", () => {
     node.node.kill();
   });
 
-  test("a task whose spec is lost is not handed out: it is tried again, and nobody is blamed", async () => {
+  test("a task whose spec is lost is not granted: it is retried, and does not count against its executor", async () => {
     const rig = new Rig();
     let lost = true;
     const blobs: NodeOptions["blobs"] = {
@@ -177,7 +177,7 @@ describe("long texts are kept in the store", () => {
     node.node.kill();
   });
 
-  test("a planner gets the job's spec and the signals whole, and its long plans are kept", async () => {
+  test("a planner gets the job's spec and the signals in full, and its long plans are stored", async () => {
     const rig = new Rig();
     const node = await (await rig.node("a", short)).serving();
     const plan = { kind: "p", requires: [], leaseMs: 10_000, attemptsMax: 3, deadlineMs: 600_000 };
@@ -202,7 +202,7 @@ describe("long texts are kept in the store", () => {
     node.node.kill();
   });
 
-  test("many commands in one request get whole texts as well", async () => {
+  test("several commands in one request get whole texts as well", async () => {
     const rig = new Rig();
     const node = await (await rig.node("a", short)).serving();
     const commands = [jobOf(long("one"), long("task one")), reserve({ nonce: "many" })];
@@ -215,7 +215,7 @@ describe("long texts are kept in the store", () => {
   });
 });
 
-test("a reference is one only with a digest in it", () => {
+test("a text is a reference only with a digest in it", () => {
   const digest = `${"a".repeat(64)}/1`;
   equal(digestReferredTo(referenceTo(digest)), digest);
   equal(digestReferredTo("@blob:anything else"), undefined);

@@ -1,6 +1,6 @@
 /**
- * Keeps long texts in the store rather than in the memory of shards, and brings them back to whoever asks. They are
- * pinned for as long as their job can need them, before the command that brought them is decided (K7).
+ * Keeps long texts in the store rather than in the memory of shards, and reads them back for answers. They are pinned
+ * for as long as their job can need them, before the command that contains them is decided (K7).
  */
 import { createHash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
@@ -9,21 +9,24 @@ import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import type { Submit } from "#kernel/model/command.ts";
 import { digestReferredTo, isReference, referenceTo } from "#kernel/model/text-reference.ts";
-import { mapCommand, type MapText, type TextCommand } from "./text-places.ts";
+import { mapCommand, type MapText, type TextCommand } from "./text-fields.ts";
 
 export type LargeTextsPorts = {
   readonly blobs: BlobStore;
-  /** Longer ones are kept in the store. */
+  /** Longer texts are kept in the store. */
   readonly inlineLengthMax: number;
-  /** Whether every member of the cluster can read references; until then long texts stay where they are. */
+  /** Whether every member of the cluster can read references; until then long texts stay inline. */
   readonly isOn: () => boolean;
-  /** Still longer ones are left for the kernel to refuse. */
+  /** Even longer texts are left for the kernel to refuse. */
   readonly lengthMax: number;
 };
 
-/** After its deadline a job still ends, and its results are published: for so long, and for clocks that differ. */
+/**
+ * After its deadline a job still ends, and its results are published: keep its texts this much longer, which also
+ * covers differing clocks.
+ */
 const afterMs = 24 * 3_600_000;
-/** Of a job whose deadline is not known here: the longest that there is. */
+/** For a job whose deadline is not known here: the longest possible. */
 const longestMs = 35 * 24 * 3_600_000;
 const writesAtOnceMax = 8;
 
@@ -40,7 +43,10 @@ export class LargeTexts {
     this.#lengthMax = lengthMax;
   }
 
-  /** Whether there is anything to keep. A text that looks like a reference is kept too, however short: it is none. */
+  /**
+   * Whether there is a text to store. A caller's text that looks like a reference is stored too, however short: it is
+   * not a reference.
+   */
   hasLarge(command: TextCommand): boolean {
     if (!this.#isOn()) return false;
     let found = false;
@@ -50,12 +56,12 @@ export class LargeTexts {
         return text;
       });
     } catch {
-      return false; // not of the right shape: for the kernel to say
+      return false; // malformed: the kernel refuses it
     }
     return found;
   }
 
-  /** The same command with references, though nothing is kept yet: to see what would come of it. */
+  /** The same command with references, although nothing is stored yet: to see what it would lead to. */
   referring(submit: Submit): Submit {
     const toReference = this.#toReference(() => {});
     return { ...(mapCommand(submit, toReference) as Submit), textsKept: true };
@@ -71,7 +77,7 @@ export class LargeTexts {
     return { ...kept, textsKept: true };
   }
 
-  /** Whether what was read back has texts that an older program left in it. References in it are the node's own. */
+  /** Whether what was read back has long texts of an older version. References in it were made by a node. */
   hasLargeIn(each: (map: MapText) => void): boolean {
     if (!this.#isOn()) return false;
     let found = false;
@@ -82,7 +88,7 @@ export class LargeTexts {
     return found;
   }
 
-  /** Keeps those, and gives what to put in their places. */
+  /** Stores those texts, and returns the mapping to their references. */
   async keepAll(each: (map: MapText) => void): Promise<MapText> {
     const found = new Map<Digest, Uint8Array>();
     const kept = new Map<string, string>();
@@ -95,7 +101,7 @@ export class LargeTexts {
     return (text) => kept.get(text) ?? text;
   }
 
-  /** One text, whole. Throws a Fault where it cannot be had. */
+  /** One text in full. Throws a Fault if it cannot be read. */
   async read(text: string): Promise<string> {
     const digest = digestReferredTo(text);
     if (digest === undefined) return text;
@@ -103,7 +109,7 @@ export class LargeTexts {
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   }
 
-  /** Reads each text that `each` comes by, and gives what it is; those that cannot be had are in `lost`. */
+  /** Reads each text that `each` visits, and returns the mapping; texts that cannot be read are in `lost`. */
   async readAll(each: (map: MapText) => void): Promise<{ readonly map: MapText; readonly lost: Map<string, unknown> }> {
     const wanted = new Set<string>();
     each((text) => {
@@ -124,7 +130,7 @@ export class LargeTexts {
 
   #isLarge(text: unknown): boolean {
     if (typeof text !== "string" || text.length > this.#lengthMax) return false;
-    // The store holds bytes: what has no bytes of its own stays where it is.
+    // The store holds bytes: a text that has no UTF-8 form stays inline.
     return (text.length > this.#inlineLengthMax || isReference(text)) && text.isWellFormed();
   }
 

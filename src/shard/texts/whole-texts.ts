@@ -1,14 +1,14 @@
-/** Puts long texts back into what a shard answers: nobody outside its owner knows that they were kept elsewhere. */
+/** Puts long texts back into a shard's answers: only the shard's owner knows that they are stored separately. */
 import type { ShardId } from "#base/ids.ts";
 import type { Command } from "#kernel/model/command.ts";
 import type { Grant } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { digestReferredTo } from "#kernel/model/text-reference.ts";
 import type { LargeTexts } from "./large-texts.ts";
-import type { Said, ShardRequest, ShardResponse, WatchMessage } from "#shard/transport/protocol.ts";
-import { mapAnswer, mapGrants, mapMessage } from "./text-places.ts";
+import type { CommandOutcome, ShardRequest, ShardResponse, WatchMessage } from "#shard/transport/protocol.ts";
+import { mapAnswer, mapGrants, mapMessage } from "./text-fields.ts";
 
-/** A claim that was granted, and cannot be handed out. */
+/** A claim that was granted, but whose input cannot be read. */
 export type LostInput = {
   readonly executor: string;
   readonly task: number;
@@ -25,7 +25,7 @@ export class WholeTexts {
     this.#lost = lost;
   }
 
-  /** Whether its answer may hold texts: most do not, and are not looked at. */
+  /** Whether the answer may contain texts: most do not, and are not inspected. */
   mayHold(request: ShardRequest): boolean {
     if (request.kind === "query") return request.query?.kind === "job" || request.query?.kind === "plan-inputs";
     if (request.kind === "command") return isReserve(request.command);
@@ -41,7 +41,7 @@ export class WholeTexts {
     return this.#allSaid(shard, commands, response);
   }
 
-  /** Of a text that is gone the reference is shown. */
+  /** For a lost text the reference is shown. */
   async *messages(messages: AsyncIterable<WatchMessage>): AsyncGenerator<WatchMessage> {
     for await (const message of messages) {
       const { map } = await this.#texts.readAll((see) => void mapMessage(message, see));
@@ -55,7 +55,7 @@ export class WholeTexts {
   ): Promise<ShardResponse> {
     const { answer, stamp } = response;
     const { map, lost } = await this.#texts.readAll((see) => void mapAnswer(query, answer, see));
-    // People may look at what is left of a job; nobody may plan on it.
+    // People may look at what is left of a job, but a planner must not plan on it.
     const [gone] = lost.keys();
     if (gone !== undefined && query.kind === "plan-inputs")
       return { kind: "rejected", stamp, rejection: { kind: "evidence-missing", digest: digestReferredTo(gone) ?? "" } };
@@ -67,12 +67,12 @@ export class WholeTexts {
     commands: readonly Command[],
     response: Extract<ShardResponse, { kind: "said" }>,
   ): Promise<ShardResponse> {
-    const said: Said[] = [];
+    const said: CommandOutcome[] = [];
     for (const [i, one] of response.said.entries()) said.push(await this.#said(shard, commands[i] as Command, one));
     return { ...response, said };
   }
 
-  #said(shard: ShardId, command: Command, said: Said): Said | Promise<Said> {
+  #said(shard: ShardId, command: Command, said: CommandOutcome): CommandOutcome | Promise<CommandOutcome> {
     if (!isReserve(command) || said.kind !== "reply") return said;
     const { grants } = said.reply as Replies["reserve"];
     if (!grants.some(({ spec }) => digestReferredTo(spec) !== undefined)) return said;

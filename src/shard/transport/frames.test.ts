@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
 import { encodeFrame, FrameDecoder, type Frame } from "./frames.ts";
 
-test("frames come out as they went in, however the bytes are cut", () => {
+test("frames are read as they were written, however the bytes are split", () => {
   const body = fc.oneof(
     fc.constant(undefined),
     fc.json().map((text): unknown => JSON.parse(text)),
@@ -30,7 +30,7 @@ test("frames come out as they went in, however the bytes are cut", () => {
   }
 });
 
-test("what is not the protocol is refused at once, and ever after", () => {
+test("bytes of another protocol are refused at once, and from then on", () => {
   const decoder = new FrameDecoder();
   throws(
     () => [...decoder.push(Buffer.from("GET / HTTP/1.1\r\n"))],
@@ -42,7 +42,7 @@ test("what is not the protocol is refused at once, and ever after", () => {
   );
 });
 
-test("lengths and kinds that cannot be are refused before anything is kept", () => {
+test("impossible lengths and kinds are refused before anything is buffered", () => {
   for (const bad of ["00000004", "ffffffff", "000000056300000000", "000000050000000000"])
     throws(
       () => [...new FrameDecoder().push(Buffer.from(bad, "hex"))],

@@ -1,7 +1,7 @@
 /**
- * Frames on a byte stream: `length (4) kind (1) id (4) JSON`, big-endian; the length counts what follows it.
- * Pure: bytes in, frames out. A length or a kind that cannot be is a Fault "invalid", and the stream is lost: after
- * it nobody knows where the next frame begins.
+ * Frames on a byte stream: `length (4) kind (1) id (4) JSON`, big-endian; the length counts what follows it. Pure:
+ * bytes in, frames out. An impossible length or kind is a Fault "invalid", and the stream is lost: the start of the
+ * next frame is unknown.
  */
 import { Fault } from "#base/fault.ts";
 
@@ -12,10 +12,10 @@ const kinds = [
   "call", // id, method and body
   "answer", // the one answer to a call
   "fault", // the call failed
-  "cancel", // the caller no longer wants it
+  "cancel", // the caller no longer wants the answer
   "item", // one message of a stream
-  "credit", // so many more messages may be sent
-  "end", // of a stream
+  "credit", // this many more messages may be sent
+  "end", // end of a stream
   "ping",
   "pong",
   "goodbye", // why the connection is about to be closed
@@ -24,7 +24,7 @@ const kinds = [
 export type FrameKind = (typeof kinds)[number];
 export type Frame = { readonly kind: FrameKind; readonly id: number; readonly body: unknown };
 
-const headerBytes = 5; // behind the length: kind and id
+const headerBytes = 5; // after the length: kind and id
 export const frameBytesMaxDefault = 16 * 1024 * 1024;
 
 export function encodeFrame(kind: FrameKind, id: number, body: unknown, bytesMax = frameBytesMaxDefault): Buffer {
@@ -50,7 +50,7 @@ export class FrameDecoder {
     this.bytesMax = bytesMax;
   }
 
-  /** The frames that are whole now. Throws at the first one that cannot be, and ever after. */
+  /** The frames that are complete now. Throws at the first invalid one, and on every call after that. */
   *push(chunk: Uint8Array): Generator<Frame> {
     if (this.#broken) throw new Fault("invalid", "decode frame", { why: "the stream broke before" });
     this.#parts.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
@@ -81,7 +81,7 @@ export class FrameDecoder {
     return decode(this.#take(4 + length).subarray(4));
   }
 
-  /** Joins only as many parts as are asked for: a large frame in many parts is copied once. */
+  /** Joins only as many parts as needed: a large frame in many parts is copied once. */
   #peek(bytes: number): Buffer {
     const first = this.#parts[0];
     if (first && first.length >= bytes) return first;

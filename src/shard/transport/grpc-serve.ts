@@ -1,4 +1,4 @@
-/** The work protocol as gRPC services: each call is a request to a shard, or a watch. The words are in work-*.ts. */
+/** The work protocol as gRPC services: each call is a request to a shard, or a watch. The translation is in work/. */
 import { isFault } from "#base/fault.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
@@ -15,30 +15,30 @@ import { plainAnswer, responseMessage } from "#shard/work/plain/responses.ts";
 import { statusOfFault, type Status } from "#shard/work/rejections.ts";
 import { readWatch, writeWatched } from "#shard/work/watch.ts";
 
-/** A caller that routes for itself says so, and is answered by the shards of this node alone. */
+/** A caller that routes by itself sends this, and is answered only by the shards of this node. */
 export const directField = "millrace-direct";
 
 export type WorkServing<P> = {
   /** This node's own shards. */
   readonly service: ShardService;
-  /** Everybody's, through this node's router: for callers that know this node only. */
+  /** All shards, through this node's router: for callers that know only this node. */
   readonly routed: ShardService;
   readonly map: () => Promise<PartitionMap>;
-  /** What the caller may ask of it, perhaps less than it asks: one tenant's, not all. Throws for what it may not. */
+  /** Narrows the request to what the caller may ask, such as one tenant. Throws if the caller may not ask at all. */
   readonly narrow?: Narrow<P>;
 };
 
 export type Narrow<P> = {
   request(principal: P, request: ShardRequest): ShardRequest;
-  /** What has to be known of the work that the request names before the request is passed on. */
-  first(principal: P, request: ShardRequest): readonly First[];
+  /** Lookups that must be made before the request is passed on. */
+  first(principal: P, request: ShardRequest): readonly Lookup[];
   watch(principal: P, request: WatchRequest): WatchRequest;
-  /** Throws for whoever may not see which node owns which shard. */
+  /** Throws if the caller may not see which node owns which shard. */
   map(principal: P): void;
 };
 
-/** `check` throws for what the caller may not do to what was found. */
-export type First = { readonly request: ShardRequest; readonly check: (answer: Answer) => void };
+/** `check` throws if the caller may not do this to what was found. */
+export type Lookup = { readonly request: ShardRequest; readonly check: (answer: Answer) => void };
 
 export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): void {
   for (const call of workCalls) {
@@ -76,11 +76,11 @@ function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   };
 }
 
-const nothing: readonly First[] = [];
+const nothing: readonly Lookup[] = [];
 
-/** What is not found is refused by the request itself; when nobody could look, the request is not passed on. */
+/** If nothing is found, the request itself is refused later; if the lookup fails, the request is not passed on. */
 async function inTurn(
-  first: readonly First[],
+  first: readonly Lookup[],
   request: ShardRequest,
   service: ShardService,
   signal: AbortSignal,

@@ -37,7 +37,7 @@ const transports = (): { readonly server: GrpcTransport; readonly client: GrpcTr
 
 exerciseTransport("the transport over gRPC", async () => ({ ...transports(), nowhere: "grpc:127.0.0.1:1" }));
 
-test("who knows one node only is answered through its router, and gets the map", async () => {
+test("a caller that knows only one node is answered through its router, and gets the map", async () => {
   const opened = await listening({
     service: service({ request: async () => stats(1) }),
     routed: service({ request: async () => stats(2) }),
@@ -51,7 +51,7 @@ test("who knows one node only is answered through its router, and gets the map",
   await opened.close();
 });
 
-test("what a caller may not ask reaches no shard", async () => {
+test("a request that the caller may not make reaches no shard", async () => {
   let asked = 0;
   const opened = await listening({
     service: service({
@@ -83,12 +83,12 @@ test("what a caller may not ask reaches no shard", async () => {
   await opened.close();
 });
 
-test("what has to be looked up before a request is, and only what passes the check reaches the shard", async () => {
+test("lookups come before the request, and it reaches the shard only if they pass the check", async () => {
   const asked: string[] = [];
   const stamp = { epoch: 3, seq: 7 };
   const found: ShardResponse[] = [
-    { kind: "not-owner", shard: 0, hint: undefined }, // nobody could look
-    { kind: "rejected", stamp, rejection: { kind: "job-unknown", job: 9 } }, // for the request to be refused as well
+    { kind: "not-owner", shard: 0, hint: undefined }, // the lookup fails
+    { kind: "rejected", stamp, rejection: { kind: "job-unknown", job: 9 } }, // the request is refused as well
     { kind: "answer", stamp, answer: { door: "closed" } as JobView },
     { kind: "answer", stamp, answer: { door: "open" } as JobView },
   ];
@@ -123,7 +123,7 @@ test("what has to be looked up before a request is, and only what passes the che
   await opened.close();
 });
 
-test("refusals and what was not done arrive as they were said", async () => {
+test('rejections and "not done" answers arrive unchanged', async () => {
   const opened = await listening({
     service: service({
       request: async ({ shard }) =>

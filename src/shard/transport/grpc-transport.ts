@@ -1,6 +1,6 @@
 /**
  * The transport over gRPC: the second implementation of the port, for node to node and for workers in any language.
- * Addresses are those of the port that serves everything: `grpc:host:port`.
+ * Addresses are those of the port that serves all protocols: `grpc:host:port`.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -20,11 +20,11 @@ import { readWatched, writeWatch } from "#shard/work/watch.ts";
 
 export type GrpcTransportOptions = {
   readonly clock: Clock;
-  /** "owner": speak to the shard's owner. "router": speak to any node, which asks the owner. */
+  /** "owner": talk to the shard's owner. "router": talk to any node, which asks the owner. */
   readonly via?: "owner" | "router";
   /** Sent with every call, such as a bearer token. */
   readonly metadata?: Metadata;
-  /** Serves what `listen` is given; a client has none. */
+  /** Serves the service passed to `listen`; a client has none. */
   readonly listen?: (service: ShardService) => Promise<Listening>;
   readonly connectMs?: number;
 };
@@ -90,7 +90,7 @@ async function said<T>(to: Address, signal: AbortSignal, call: () => Promise<T>)
   }
 }
 
-/** A refusal is an answer; whatever else went wrong is a Fault. */
+/** A rejection is an answer; every other failure is a Fault. */
 function notSaid(to: Address, error: unknown): { readonly ok: false; readonly response: ShardResponse } {
   if (!(error instanceof GrpcError)) throw error;
   return { ok: false, response: responseOf(to, error) };
@@ -105,8 +105,8 @@ function responseOf(to: Address, error: GrpcError): ShardResponse {
 }
 
 /**
- * "unavailable" is said only when the request was surely not delivered (see transport.ts). A GrpcError that has an
- * answer in it goes on as it is.
+ * "unavailable" is used only if the request was surely not delivered (see transport.ts). A GrpcError that contains an
+ * answer is passed on unchanged.
  */
 function translated(to: Address, signal: AbortSignal, error: unknown): unknown {
   if (signal.aborted) return signal.reason;

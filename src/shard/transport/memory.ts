@@ -1,4 +1,4 @@
-/** A transport within one process: what crosses it is copied through JSON, so that nothing is shared by accident. */
+/** A transport within one process: messages are copied through JSON, so that nothing is shared by accident. */
 import { orAborted } from "#base/abort.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardService, WatchMessage } from "./protocol.ts";
@@ -12,7 +12,7 @@ export class MemoryNetwork {
     const services = this.#services;
     const serviceAt = (to: Address): ShardService => {
       const service = services.get(to);
-      if (!service) throw new Fault("unavailable", "connect", { to, why: "nobody listens there" });
+      if (!service) throw new Fault("unavailable", "connect", { to, why: "no node listens at this address" });
       return service;
     };
     return {
@@ -31,7 +31,7 @@ export class MemoryNetwork {
             yield copy(next.value);
           }
         } finally {
-          // Not awaited: a service that is stuck in its next message must not hold its reader.
+          // Not awaited: a service that hangs in its next message must not block its reader.
           void messages.return?.()?.catch(() => {});
         }
       },

@@ -1,6 +1,6 @@
 /**
- * What nodes, workers and tools say to a shard's owner, whatever carries it (simulated network, framed socket,
- * gRPC). All of it is plain data that survives JSON.
+ * The messages that nodes, workers and tools send to a shard's owner, over any transport (simulated network, framed
+ * socket, gRPC). All of it is plain data that survives JSON.
  */
 import type { ShardId } from "#base/ids.ts";
 import type { Command, CommandKind } from "#kernel/model/command.ts";
@@ -9,7 +9,7 @@ import type { Answer, JobView, Query } from "#kernel/read/query.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Reply } from "#kernel/model/reply.ts";
 
-/** How fresh an answer is. A router drops what is older than it has seen from the shard. */
+/** How fresh an answer is. A router drops answers older than what it has seen from the shard. */
 export type Stamp = { readonly epoch: number; readonly seq: number };
 
 /** Kinds that only a shard's own host may issue. */
@@ -31,38 +31,38 @@ export type ShardRequest =
       /** For `reserve`: how long to hold the request when there is nothing to grant. */
       readonly waitMs?: number;
     }
-  /** Each is decided and answered for itself, in this order. None of them is held. */
+  /** Each command is decided and answered separately, in this order. None of them is held. */
   | { readonly kind: "commands"; readonly shard: ShardId; readonly commands: readonly Command[] }
   | { readonly kind: "query"; readonly shard: ShardId; readonly query: Query }
   /**
    * From an owner to the node that it hands the shard to. "prepare": read its log ahead of time; "now": the lease was
-   * released in your favour, take it. Answered with a take-over's reply when done. A hint only: whose the shard is
-   * is decided in the journal.
+   * released for you, take it. Answered with a take-over's reply when done. Only a hint: the journal decides who owns
+   * the shard.
    */
   | { readonly kind: "take"; readonly shard: ShardId; readonly when: "prepare" | "now" };
 
-/** What one command has led to. */
-export type Said =
+/** The outcome of one command. */
+export type CommandOutcome =
   | { readonly kind: "reply"; readonly stamp: Stamp; readonly reply: Reply }
   | { readonly kind: "rejected"; readonly stamp: Stamp; readonly rejection: Rejection };
 
 export type ShardResponse =
-  | Said
+  | CommandOutcome
   | { readonly kind: "answer"; readonly stamp: Stamp; readonly answer: Answer }
-  /** To many commands, one for each; with the stamp of the oldest. */
-  | { readonly kind: "said"; readonly stamp: Stamp; readonly said: readonly Said[] }
-  /** Ask another: `hint` is where this node believes the owner to be. Nothing was done. */
+  /** The outcomes of several commands, one for each; with the oldest stamp of them. */
+  | { readonly kind: "said"; readonly stamp: Stamp; readonly said: readonly CommandOutcome[] }
+  /** Ask another node: `hint` is where this node believes the owner to be. Nothing was done. */
   | { readonly kind: "not-owner"; readonly shard: ShardId; readonly hint: string | undefined }
   /** Nothing was done; try again after the time. */
   | { readonly kind: "overloaded"; readonly retryAfterMs: number }
-  /** The owner lost its say before the answer was safe to give: the command may or may not have been done. */
+  /** The owner lost the shard before the answer could be sent: the command may or may not have been done. */
   | { readonly kind: "interrupted"; readonly why: string };
 
 export type WatchRequest = {
   readonly shard: ShardId;
   readonly job: number;
   readonly tenant?: string;
-  /** The newest stamp seen: the watch goes on from there where it can, else begins with a snapshot. */
+  /** The newest stamp seen: the watch continues from there if it can, else starts with a snapshot. */
   readonly after?: Stamp;
 };
 
@@ -70,13 +70,13 @@ export type WatchMessage =
   | { readonly kind: "snapshot"; readonly stamp: Stamp; readonly view: JobView }
   | { readonly kind: "events"; readonly stamp: Stamp; readonly events: readonly Event[] }
   | { readonly kind: "heartbeat"; readonly stamp: Stamp }
-  /** The job has ended and everything has been said. */
+  /** The job has ended and all events have been delivered. */
   | { readonly kind: "end"; readonly stamp: Stamp }
   /** Resume elsewhere or later, from the newest stamp. */
   | { readonly kind: "moved"; readonly hint: string | undefined }
   | { readonly kind: "rejected"; readonly stamp: Stamp; readonly rejection: Rejection };
 
-/** One node's side of the protocol: what a transport serves and what the node's own router calls directly. */
+/** One node's side of the protocol: transports serve it, and the node's own router calls it directly. */
 export type ShardService = {
   request(request: ShardRequest, signal?: AbortSignal): Promise<ShardResponse>;
   watch(request: WatchRequest, signal: AbortSignal): AsyncIterable<WatchMessage>;

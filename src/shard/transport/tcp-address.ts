@@ -1,4 +1,4 @@
-/** Where a node listens: `unix:/path/to/socket` or `tcp:host:port`; on this machine only, without authentication. */
+/** Where a node listens: `unix:/path/to/socket` or `tcp:host:port`; without authentication on this machine only. */
 import { Fault } from "#base/fault.ts";
 import type { Address } from "./transport.ts";
 
@@ -6,7 +6,7 @@ export type Endpoint =
   | { readonly kind: "unix"; readonly path: string }
   | { readonly kind: "tcp"; readonly host: string; readonly port: number };
 
-/** Longer paths are cut in silence by the system: 104 bytes on some, 108 on others. */
+/** The system silently cuts longer paths: at 104 bytes on some, 108 on others. */
 export const socketPathBytesMax = 103;
 
 export function parseAddress(address: Address): Endpoint {

@@ -1,6 +1,6 @@
 /**
- * The calling end: one connection an address, made when first needed and again after it was lost; many calls and
- * streams at once over it, told apart by their ids.
+ * The calling end: one connection per address, opened on first use and again after it was lost; many concurrent calls
+ * and streams over it, told apart by their ids.
  *
  * A call that was never handed to the socket is "unavailable"; once it was, losing the connection makes it
  * "unknown-outcome".
@@ -18,9 +18,9 @@ import { Inbox } from "./tcp-inbox.ts";
 import type { Address } from "./transport.ts";
 
 export type ClientLimits = ConnectionLimits & {
-  /** Calls and streams at once, each address. */
+  /** Concurrent calls and streams per address. */
   readonly inFlightMax: number;
-  /** Messages of a stream that may be on their way. */
+  /** Messages of a stream that may be in flight. */
   readonly streamCredit: number;
 };
 
@@ -77,7 +77,7 @@ export class TcpLink {
     for await (const message of inbox) {
       yield message;
       consumed += 1;
-      // The reader pays back half the credit at a time: one small frame for many messages.
+      // The reader returns half of the credit at a time: one small frame for many messages.
       if (consumed * 2 >= credit) {
         call.credit(consumed);
         consumed = 0;
@@ -89,7 +89,7 @@ export class TcpLink {
     this.#connection?.closePolitely(why);
   }
 
-  /** Sends the call. Disposing of it forgets it, and tells the peer when it was not over. */
+  /** Sends the call. Disposing of it forgets it, and cancels it at the peer if it is not over. */
   async #begin(pending: Pending, body: object, signal: AbortSignal, abandon: (reason: Error) => void) {
     signal.throwIfAborted();
     if (this.#pending.size >= this.#limits.inFlightMax)

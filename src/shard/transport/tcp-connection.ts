@@ -1,6 +1,6 @@
 /**
- * One connection, as both ends see it: frames in, frames out, and a heartbeat. Knows nothing of calls.
- * A peer that says nothing for two heartbeats is gone, whatever its socket believes (half-open).
+ * One connection, as both ends see it: frames in, frames out, and a heartbeat. Knows nothing of calls. A peer that is
+ * silent for two heartbeats is gone, whatever its socket says (half-open).
  */
 import type { Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
@@ -9,14 +9,14 @@ import { encodeFrame, FrameDecoder, protocolVersion, type Frame, type FrameKind 
 
 export type ConnectionLimits = {
   readonly frameBytesMax: number;
-  /** What may wait to be sent before the peer counts as stuck. */
+  /** Bytes that may wait to be sent before the peer counts as stuck. */
   readonly bufferedBytesMax: number;
   readonly pingMs: number;
   /** From the socket's opening until the peer's hello. */
   readonly connectMs: number;
 };
 
-/** Also of a goodbye that comes in its place. */
+/** Also the limit for a goodbye that comes instead. */
 const helloBytesMax = 4_096;
 
 export class Connection {
@@ -30,7 +30,7 @@ export class Connection {
   #open = true;
   #heardAtMs: number;
   #stopTimer: () => void = () => {};
-  /** Called for every frame behind the greeting, heartbeats excepted. */
+  /** Called for every frame after the hello, except heartbeats. */
   onFrame: (frame: Frame) => void = () => {};
 
   constructor(socket: Socket, clock: Clock, limits: ConnectionLimits) {
@@ -39,7 +39,7 @@ export class Connection {
     this.#clock = clock;
     this.#decoder = new FrameDecoder(helloBytesMax);
     this.#heardAtMs = clock.monotonicMs();
-    this.#ready.promise.catch(() => {}); // told again through `closed`
+    this.#ready.promise.catch(() => {}); // also reported through `closed`
     socket.setNoDelay(true);
     socket.on("data", (chunk: Buffer) => this.#read(chunk));
     socket.on("error", (error) =>
@@ -52,7 +52,7 @@ export class Connection {
     });
   }
 
-  /** When the peer has said hello; rejects when the connection is lost before. */
+  /** Resolves when the peer has sent its hello; rejects when the connection is lost before. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -66,7 +66,7 @@ export class Connection {
     return this.#open;
   }
 
-  /** Throws "unavailable" when there is nobody to send to, "exhausted" when the frame is too large. */
+  /** Throws "unavailable" when the connection is closed, "exhausted" when the frame is too large. */
   send(kind: FrameKind, id: number, body?: unknown): void {
     if (!this.#open) throw new Fault("unavailable", "send frame", { why: "the connection is closed" });
     this.#send(kind, id, body);
@@ -76,7 +76,7 @@ export class Connection {
       );
   }
 
-  /** Resolves when what was sent has left this process, or the connection is gone. */
+  /** Resolves when everything sent has left this process, or the connection is gone. */
   async drained(): Promise<void> {
     if (!this.#open || !this.#socket.writableNeedDrain) return;
     const drain = Promise.withResolvers<void>();
@@ -97,7 +97,7 @@ export class Connection {
     this.#socket.once("close", cancel);
   }
 
-  /** Tells the peer why before closing. */
+  /** Sends the reason to the peer before closing. */
   closePolitely(why: Fault): void {
     if (this.#open && this.#socket.writable) this.#send("goodbye", 0, { code: why.code, why: why.message });
     this.close(why);

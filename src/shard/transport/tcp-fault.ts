@@ -1,4 +1,4 @@
-/** Faults on the wire: code, doing and facts travel, causes and stacks stay at home. */
+/** Faults on the wire: code, doing and facts are sent; causes and stacks are not. */
 import { Fault, isFault, type FaultCode, type FaultFacts } from "#base/fault.ts";
 
 export type FaultBody = { readonly code: FaultCode; readonly doing: string; readonly facts: FaultFacts };

@@ -1,4 +1,4 @@
-/** Connections that say nothing must not keep other nodes and tools from a node. */
+/** Silent connections must not lock other nodes and tools out of a node. */
 import { deepEqual } from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect, type NetConnectOpts, type Socket } from "node:net";
@@ -45,7 +45,7 @@ async function asks(address: string, known?: string): Promise<void> {
   }
 }
 
-describe("connections that say nothing keep nobody from a node", () => {
+describe("silent connections lock no caller out of a node", () => {
   const cases = [
     { name: "over TCP", secret: undefined, says: undefined },
     { name: "over TCP, each after its hello", secret: undefined, says: hello },

@@ -1,6 +1,6 @@
 /**
- * What a stream's reader has yet to read. It needs no bound of its own: the sender stops when the credit that the
- * reader gave is used up.
+ * Received messages of a stream that are not read yet. It needs no limit of its own: the sender stops when the credit
+ * that the reader gave is used up.
  */
 export class Inbox<T> implements AsyncIterable<T> {
   #items: T[] = [];
@@ -13,13 +13,13 @@ export class Inbox<T> implements AsyncIterable<T> {
     this.#wake();
   }
 
-  /** What came before is still read. */
+  /** Messages received before are still read. */
   close(): void {
     this.#ended = true;
     this.#wake();
   }
 
-  /** What came before is still read; then the reader gets the failure. */
+  /** Messages received before are still read; then the reader gets the failure. */
   fail(failure: Error): void {
     this.#failure ??= failure;
     this.close();

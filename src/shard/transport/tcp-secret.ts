@@ -1,10 +1,10 @@
 /**
- * Connections between nodes of different machines: TLS whose key both ends already have (TLS-PSK, with a fresh key for
- * each connection agreed on under it). Who does not know the cluster's secret gets no further than the handshake, and
- * neither end needs a certificate.
+ * Connections between nodes on different machines: TLS with a pre-shared key (TLS-PSK, with an ephemeral key exchange
+ * for each connection). A peer that does not know the cluster's secret fails the handshake, and neither end needs a
+ * certificate.
  *
- * Node knows pre-shared keys in TLS 1.2 only. The one cipher that is offered keeps what was said secret even when the
- * cluster's secret becomes known later.
+ * Node supports pre-shared keys in TLS 1.2 only. The one cipher that is offered has forward secrecy: recorded traffic
+ * stays secret even if the cluster's secret leaks later.
  */
 import { createHash } from "node:crypto";
 import type { Server, Socket } from "node:net";
@@ -12,10 +12,10 @@ import { connect, createServer } from "node:tls";
 
 const offered = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305", minVersion: "TLSv1.2", maxVersion: "TLSv1.2" } as const;
 
-/** Names the key, which has no other name: there is one secret a cluster. */
+/** The key's identity: there is one secret per cluster. */
 const identity = "millrace";
 
-/** What both ends make of the secret. It is no password: nothing here slows down who guesses. */
+/** Derives the key from the secret. The secret is not a password: nothing here slows down guessing. */
 const keyOf = (secret: string): Buffer => createHash("sha256").update(`millrace node ${secret}`).digest();
 
 export function dialWith(secret: string, port: number, host: string): Socket {
@@ -25,7 +25,7 @@ export function dialWith(secret: string, port: number, host: string): Socket {
     host,
     ...offered,
     pskCallback: () => ({ psk, identity }),
-    checkServerIdentity: () => undefined, // who has the key is who is meant
+    checkServerIdentity: () => undefined, // the shared key authenticates the peer
   });
 }
 

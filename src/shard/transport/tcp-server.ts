@@ -1,4 +1,4 @@
-/** The serving end: calls come in, handlers answer, streams flow as fast as the reader gives credit. */
+/** The serving end: calls come in, handlers answer, and streams flow as fast as the reader gives credit. */
 import { chmodSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
@@ -11,25 +11,25 @@ import { serverWith } from "./tcp-secret.ts";
 import { writeFault } from "./tcp-fault.ts";
 import type { Listening } from "./transport.ts";
 
-/** What may be called: `call` has one answer, `stream` has many. */
+/** The methods that may be called: `call` has one answer, `stream` has many. */
 export type Handlers = {
   readonly call: Readonly<Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>>;
   readonly stream: Readonly<Record<string, (body: unknown, signal: AbortSignal) => AsyncIterable<unknown>>>;
 };
 
 export type ServerLimits = ConnectionLimits & {
-  /** Connections whose peer has said hello. Beyond them, one without a call is closed for a new one. */
+  /** Connections whose peer has sent its hello. Above this, one without a call is closed for a new one. */
   readonly connectionsMax: number;
-  /** Connections before that: beyond them, the one that has waited longest is closed. */
+  /** Connections before their hello. Above this, the one that has waited longest is closed. */
   readonly greetingMax: number;
-  /** Calls and streams at once, each connection. */
+  /** Concurrent calls and streams per connection. */
   readonly servedMax: number;
 };
 
 export type ListenOptions = {
   readonly clock: Clock;
   readonly limits: ServerLimits;
-  /** What callers over TCP must know; left out: only this machine is listened to. */
+  /** The secret that callers over TCP must know; left out: only connections from this machine are accepted. */
   readonly secret?: string | undefined;
 };
 
@@ -47,15 +47,15 @@ export async function listenOn(
   const greeted = new Map<Connection, RunningCalls>();
   const lobby = new Lobby<Socket>();
   const tooMany = new Fault("exhausted", "accept connection", { connectionsMax: limits.connectionsMax });
-  const isSecret = secret !== undefined && endpoint.kind === "tcp"; // a Unix socket is guarded by its file's mode
+  const isSecret = secret !== undefined && endpoint.kind === "tcp"; // file permissions protect a Unix socket
   const server = isSecret ? serverWith(secret, limits.connectMs, acceptSecure) : createServer(accept);
   server.prependListener("connection", meet);
   server.maxConnections = limits.connectionsMax + 2 * limits.greetingMax; // some are being closed
 
-  /** Every connection, before its handshake. */
+  /** Called for every connection, before its handshake. */
   function meet(socket: Socket): void {
     const { greetingMax: max } = limits;
-    // On this machine all come from one address.
+    // On this machine all connections come from one address.
     const perNetworkMax = isLoopback(endpoint) ? max : Math.ceil(max / 4);
     lobby.enter(socket, socket.remoteAddress ?? "", { max, perNetworkMax })?.guest.destroy();
     socket.on("error", () => {}); // "close" follows
@@ -70,7 +70,7 @@ export async function listenOn(
 
   function accept(socket: Socket): void {
     const connection = new Connection(socket, clock, limits);
-    // At once: a peer that has asked nothing yet may ask elsewhere.
+    // At once: a peer that has not asked anything yet may ask elsewhere.
     if (!hasRoom()) return connection.closePolitely(tooMany);
     connections.add(connection);
     const running = serve(connection, handlers, limits);
@@ -197,7 +197,7 @@ class Served {
     this.#say("end", undefined);
   }
 
-  /** Nobody listens to a cancelled call; an answer too large for a frame becomes a fault of its own. */
+  /** The caller of a cancelled call gets no answer; an answer too large for a frame becomes a fault. */
   #say(kind: "answer" | "item" | "end" | "fault", body: unknown): void {
     if (this.#connection.isOpen && !this.abort.signal.aborted) this.#connection.send(kind, this.#id, body);
   }
@@ -205,7 +205,7 @@ class Served {
 
 async function* none(): AsyncGenerator<never> {}
 
-/** Binds the socket. A socket file that nobody answers on was left by a crash and is taken away. */
+/** Binds the socket. A socket file without a listener was left by a crash and is removed. */
 async function open(server: Server, endpoint: Endpoint): Promise<void> {
   try {
     await bind(server, endpoint);
@@ -216,7 +216,7 @@ async function open(server: Server, endpoint: Endpoint): Promise<void> {
       throw new Fault(
         "unavailable",
         "listen",
-        { on: where, errno: code, why: code === "EADDRINUSE" ? "somebody listens there" : undefined },
+        { on: where, errno: code, why: code === "EADDRINUSE" ? "another process listens there" : undefined },
         cause,
       );
     unlinkSync(endpoint.path);
@@ -237,7 +237,7 @@ function bind(server: Server, endpoint: Endpoint): Promise<void> {
   return promise;
 }
 
-/** The socket is made at once, and from its first moment on it is its owner's alone. */
+/** Creates the socket so that it is private to its owner from the first moment. */
 function privately(listen: () => void): void {
   const before = process.umask(0o177);
   try {

@@ -45,7 +45,7 @@ exerciseTransport("the transport over a Unix socket", async () => {
   };
 });
 
-test("through a router's door the same words reach the routed service, and calls have names", async () => {
+test("the router's methods reach the routed service with the same messages, and other calls have names", async () => {
   await using pair = transports();
   const viaRouter = createTcpTransport({ clock: pair.clock, via: "router" });
   const { address } = await pair.server.listen(service({ request: async () => stats(1) }), {
@@ -93,13 +93,13 @@ test("a reader that does not read stops the writer, and loses nothing", async ()
   );
   const watching = pair.client.watch(address, { shard: 0, job: 1 }, never)[Symbol.asyncIterator]();
   deepEqual((await watching.next()).value, heartbeat(1));
-  await pair.client.request(address, ask(0), never).catch(() => {}); // a round trip: whatever was to come has come
+  await pair.client.request(address, ask(0), never).catch(() => {}); // a round trip: everything sent before has arrived
   ok(made <= 6, `made ${made} with a credit of 4`);
   const rest = await collect({ [Symbol.asyncIterator]: () => watching });
   equal(rest.length, 49);
 });
 
-test("a peer that falls silent is given up after two heartbeats", async () => {
+test("a silent peer is given up after two heartbeats", async () => {
   const clock = new ManualClock();
   const silent = createServer((socket: Socket) => void socket.write(encodeFrame("hello", 0, { protocol: 1 })));
   await new Promise<void>((done) => silent.listen(0, "127.0.0.1", done));
@@ -122,7 +122,7 @@ test("a peer that falls silent is given up after two heartbeats", async () => {
   silent.close();
 });
 
-test("a peer that never greets is given up after the time to connect", async () => {
+test("a peer without a hello is given up after the connect timeout", async () => {
   const clock = new ManualClock();
   const sockets: Socket[] = [];
   const mute = createServer();
@@ -144,7 +144,7 @@ test("a peer that never greets is given up after the time to connect", async () 
   mute.close();
 });
 
-describe("what does not speak the protocol is told so, and shown out", () => {
+describe("a peer that speaks another protocol gets a reason and is disconnected", () => {
   for (const [what, bytes] of [
     ["an HTTP request", Buffer.from("GET / HTTP/1.1\r\nHost: x\r\n\r\n")],
     ["a call before the greeting", encodeFrame("call", 1, { method: "request" })],
@@ -164,7 +164,7 @@ describe("what does not speak the protocol is told so, and shown out", () => {
     });
 });
 
-test("before its hello a peer can make nothing of any size be held", { timeout: 5_000 }, async () => {
+test("before its hello a peer cannot make the server buffer much", { timeout: 5_000 }, async () => {
   await using pair = transports();
   const { address } = await pair.server.listen(service({}));
   const claimed = Buffer.alloc(4);
@@ -173,7 +173,7 @@ test("before its hello a peer can make nothing of any size be held", { timeout: 
   match(JSON.stringify(got.at(-1)?.body), /decode frame: invalid \(length=1000000/);
 });
 
-test("connections, calls and frames beyond the limits are refused and harm nobody else", async () => {
+test("connections, calls and frames beyond the limits are refused without affecting others", async () => {
   await using pair = transports({ connectionsMax: 1, inFlightMax: 1, frameBytesMax: 2_000 });
   const arrived = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
@@ -199,24 +199,24 @@ test("connections, calls and frames beyond the limits are refused and harm nobod
   await another.close();
 });
 
-test("a socket file that a crash left behind is taken over; a living one is not", async () => {
+test("a socket file left by a crash is replaced; one in use is not", async () => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-tcp-"));
   const path = join(folder, "node.sock");
   const make = () => createTcpTransport({ clock: new ManualClock(), listenOn: [`unix:${path}`] });
   try {
-    // A plain file at the place answers nobody, just as a dead node's socket does.
+    // A plain file at the path has no listener, just like a dead node's socket.
     await writeFile(path, "");
     const living = make();
     await living.listen(service({}));
     equal((await stat(path)).mode & 0o777, 0o600);
-    await rejects(make().listen(service({})), /somebody listens there/);
+    await rejects(make().listen(service({})), /another process listens there/);
     await living.close();
   } finally {
     await rm(folder, { recursive: true });
   }
 });
 
-test("addresses are read strictly, and only this machine may be listened on", async () => {
+test("addresses are parsed strictly, and without a secret only this machine is listened on", async () => {
   for (const address of ["unix:/run/m.sock", "tcp:127.0.0.1:7433", "tcp:[::1]:7433", "tcp:localhost:1"]) {
     equal(formatAddress(parseAddress(address)), address);
     ok(isLoopback(parseAddress(address)));
@@ -254,7 +254,7 @@ exerciseTransport("the transport over TCP with a secret", async () => {
   };
 });
 
-test("who does not know the secret, or says nothing of it, is not heard", async () => {
+test("a peer without the secret, or with a wrong one, is not served", async () => {
   const clock = new ManualClock();
   const asked: unknown[] = [];
   const server = createTcpTransport({ clock, listenOn: [loopback], secret });
@@ -278,7 +278,7 @@ test("who does not know the secret, or says nothing of it, is not heard", async 
   }
 });
 
-test("with a secret it may listen for other machines, and says what it was told to say", async () => {
+test("with a secret it may listen for other machines, and advertises the configured address", async () => {
   const clock = new ManualClock();
   const advertise = "tcp:mill.example:7433";
   const server = createTcpTransport({ clock, listenOn: ["tcp:0.0.0.0:0"], secret, advertise });

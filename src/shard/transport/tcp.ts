@@ -1,6 +1,6 @@
 /**
- * The transport over TCP and Unix sockets. Beside the owner's protocol (`request`, `watch`) a node may serve the
- * same words through its router (`ask`, `follow`), for callers that know one node only, and calls of its own.
+ * The transport over TCP and Unix sockets. Besides the owner's protocol (`request`, `watch`) a node may serve the same
+ * messages through its router (`ask`, `follow`), for callers that know only one node, and calls of its own.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -28,12 +28,12 @@ export const tcpLimitsDefault: TcpLimits = {
 export type TcpOptions = {
   readonly clock: Clock;
   readonly listenOn?: readonly Address[];
-  /** "owner": speak to the shard's owner. "router": speak to any node, which asks the owner. */
+  /** "owner": talk to the shard's owner. "router": talk to any node, which asks the owner. */
   readonly via?: "owner" | "router";
   readonly limits?: Partial<TcpLimits>;
-  /** What all nodes know: without it TCP is spoken on this machine only, and in clear. */
+  /** The secret that all nodes share: without it TCP is used on this machine only, unencrypted. */
   readonly secret?: string | undefined;
-  /** What others are told instead of the first address that is listened on. */
+  /** The address given to others instead of the first one listened on. */
   readonly advertise?: Address | undefined;
 };
 
@@ -45,7 +45,7 @@ export type Extras = {
 
 export type TcpTransport = Transport & {
   listen(service: ShardService, extras?: Extras): Promise<Listening>;
-  /** One of the calls that a node offers by name. */
+  /** Calls a method that a node offers by name. */
   call(to: Address, method: string, body: unknown, signal: AbortSignal): Promise<unknown>;
 };
 

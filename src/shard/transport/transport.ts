@@ -1,6 +1,6 @@
 /**
- * How nodes reach each other. A transport moves requests and streams of messages; it retries nothing and knows no
- * shard. Failures are Faults: "unavailable" = surely not delivered, "unknown-outcome" = it may have been.
+ * How nodes reach each other. A transport carries requests and streams of messages; it retries nothing and knows no
+ * shards. Failures are Faults: "unavailable" = surely not delivered, "unknown-outcome" = it may have been.
  */
 import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./protocol.ts";
 
@@ -9,7 +9,7 @@ export type Address = string;
 export type Transport = {
   request(to: Address, request: ShardRequest, signal: AbortSignal): Promise<ShardResponse>;
   watch(to: Address, request: WatchRequest, signal: AbortSignal): AsyncIterable<WatchMessage>;
-  /** Serves until closed; answers with the address that others can reach. */
+  /** Serves until closed; returns the address that others can reach. */
   listen(service: ShardService): Promise<Listening>;
   close(): Promise<void>;
 };

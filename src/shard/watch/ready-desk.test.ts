@@ -1,7 +1,7 @@
 import { deepEqual } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock } from "#base/testing/manual-clock.ts";
-import { ReadyDesk, type ReadyShard, type Room } from "./ready-desk.ts";
+import { ReadyDesk, type ReadyShard, type FreeSlots } from "./ready-desk.ts";
 import { testCluster } from "#shard/testing/client.ts";
 import type { Order } from "#shard/client/client.ts";
 
@@ -51,7 +51,7 @@ async function scene() {
   const told: string[] = [];
   const never = new AbortController().signal;
   const wait = (executor: string, free: number, offers: readonly string[] = [], signal = never): void => {
-    const room: Room = { executor, offers, free };
+    const room: FreeSlots = { executor, offers, free };
     const note = (ready: readonly ReadyShard[]): void => void told.push(`${executor} ${ready.map(([s]) => s).join()}`);
     void desk.wait(room, 1_000, signal).then(note);
   };
@@ -62,8 +62,8 @@ async function scene() {
   return { clock, desk, wait, told, submit };
 }
 
-describe("workers with room", () => {
-  test("hear at once of work that is there, and only of what they can do", async () => {
+describe("workers with free slots", () => {
+  test("hear at once of waiting work, and only of work that they can do", async () => {
     const { clock, wait, told, submit } = await scene();
     const shard = await submit(["arch=x64"]);
     wait("able", 1, ["arch=x64", "os=linux"]);
@@ -74,7 +74,7 @@ describe("workers with room", () => {
     deepEqual(told, [`able ${shard}`, "unable "]);
   });
 
-  test("the emptiest is told of new work; the others when it does not claim it (RD1)", async () => {
+  test("the emptiest worker hears of new work; the others if it does not claim it (RD1)", async () => {
     const { clock, desk, wait, told, submit } = await scene();
     wait("full soon", 1);
     wait("empty", 4);
@@ -88,7 +88,7 @@ describe("workers with room", () => {
     deepEqual(told, [`empty ${shard}`, `full soon ${shard}`]);
   });
 
-  test("the one that is near it is told before all others, while it has room", async () => {
+  test("the worker that is near the work hears of it first, while it has free slots", async () => {
     const { clock, desk, wait, told } = await scene();
     wait("empty", 4);
     wait("near", 1);
@@ -101,7 +101,7 @@ describe("workers with room", () => {
     deepEqual(told, ["near 1", "empty 1"]);
   });
 
-  test("as many are told as there is work for", async () => {
+  test("as many workers hear of it as there is work for", async () => {
     const { clock, desk, wait, told } = await scene();
     for (const [i, free] of [1, 2, 3, 4].entries()) wait(`w${i}`, free);
     desk.unclaimed(2, { requires: [], ready: 6 });
@@ -109,7 +109,7 @@ describe("workers with room", () => {
     deepEqual(told, ["w3 2", "w2 2"]);
   });
 
-  test("one that goes away is told nothing", async () => {
+  test("a worker that has left hears nothing", async () => {
     const { clock, desk, wait, told } = await scene();
     const gone = new AbortController();
     wait("gone", 4, [], gone.signal);

@@ -1,18 +1,19 @@
 /**
- * Workers with room that wait for word of work, in whichever of this node's shards. With many shards nobody can wait
- * at each of them; here one question to a node is one for all of its shards. Whoever is told still has to claim.
+ * Workers with free slots that wait for work in any of this node's shards. With many shards no worker can wait at each
+ * of them; here one request to a node covers all of its shards. A worker that hears of work still has to claim it.
  *
- * RD1 Work that nobody claims is told to ever more of those who wait: one that was told may have no room any more.
+ * RD1 Work that is not claimed is announced to more and more waiting workers: one that was told may have no free slot
+ * any more.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { State } from "#kernel/model/state.ts";
 import type { UnclaimedWork } from "#shard/host/desk.ts";
 
-/** A worker, what it offers, and how many more attempts it has room for. */
-export type Room = { readonly executor: string; readonly offers: readonly string[]; readonly free: number };
+/** A worker, what it offers, and how many more attempts it can run. */
+export type FreeSlots = { readonly executor: string; readonly offers: readonly string[]; readonly free: number };
 
-/** A shard with work for the one who asked, and the weights of the tenants that have some. */
+/** A shard with work for the worker, and the weights of the tenants that have some. */
 export type ReadyShard = readonly [shard: ShardId, weight: number];
 
 export type ReadyPorts = {
@@ -22,10 +23,14 @@ export type ReadyPorts = {
 
 const waitersMax = 10_000;
 const waitMsMax = 60_000;
-/** How long those who were told have to claim, before others are told as well. */
+/** How long the workers that were told have to claim, before others are told as well. */
 const againMs = 30;
 
-type Waiter = { readonly room: Room; readonly offers: ReadonlySet<string>; tell(ready: readonly ReadyShard[]): void };
+type Waiter = {
+  readonly room: FreeSlots;
+  readonly offers: ReadonlySet<string>;
+  tell(ready: readonly ReadyShard[]): void;
+};
 
 export class ReadyDesk {
   readonly #ports: ReadyPorts;
@@ -36,8 +41,11 @@ export class ReadyDesk {
     this.#ports = ports;
   }
 
-  /** The shards with work for it: at once where there are some, else when there are, or none when the time is up. */
-  wait(room: Room, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]> {
+  /**
+   * The shards with work for the worker: at once if there are some, else as soon as there are, or none when the time is
+   * up.
+   */
+  wait(room: FreeSlots, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]> {
     const offers = room.offers.toSorted();
     const now = this.#readyFor(offers);
     if (now.length > 0 || waitMs <= 0 || signal.aborted || this.#waiters.size >= waitersMax)
@@ -58,8 +66,8 @@ export class ReadyDesk {
   }
 
   /**
-   * There is work that none of those who wait at the shard itself took: the worker that is near it is told first, then
-   * the emptiest.
+   * There is work that no executor waiting at the shard itself took: the worker near it is told first, then the
+   * emptiest.
    */
   unclaimed(shard: ShardId, { requires, ready, affinity }: UnclaimedWork): void {
     if (this.#waiters.size === 0) return;
@@ -92,7 +100,7 @@ export class ReadyDesk {
     const found: ReadyShard[] = [];
     for (const { shard, phase, state } of this.#ports.shards()) {
       if (phase !== "serving" || state.ready.size === 0) continue;
-      // Tenants that are out of quota stand in no heap: of their work there is nothing to claim now.
+      // Tenants that are out of quota are in no heap: none of their work can be claimed now.
       for (const { heap } of state.ready.signature(offers).matched)
         if (heap.top()) {
           found.push([shard, state.ready.readyWeight]);

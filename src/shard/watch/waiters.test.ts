@@ -13,8 +13,8 @@ async function isPending(promise: Promise<ShardResponse>): Promise<boolean> {
   return (await Promise.race([promise, Promise.resolve(undefined)])) === undefined;
 }
 
-describe("an executor that there is no work for", () => {
-  test("is held, and answered when there is", async () => {
+describe("an executor without matching work", () => {
+  test("is held, and answered when there is work", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const held = a.ask(reserve(), 10_000);
@@ -33,7 +33,7 @@ describe("an executor that there is no work for", () => {
     equal(granted(await held), 0);
   });
 
-  test("is granted nothing once it has hung up", async () => {
+  test("is granted nothing after it disconnected", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const gone = new AbortController();
@@ -61,7 +61,7 @@ describe("an executor that there is no work for", () => {
     equal(granted(await must(linux[1], "second")), 1);
   });
 
-  test("comes first when it is near the work, whoever waits longer", async () => {
+  test("goes first when it is near the work, even if another waits longer", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const held = Object.fromEntries(
@@ -78,7 +78,7 @@ describe("an executor that there is no work for", () => {
     equal((await Promise.all([isPending(near), isPending(must(held["e2"], "e2"))])).filter(Boolean).length, 1);
   });
 
-  test("asked twice, it is one request with one answer", async () => {
+  test("a repeated request is one request with one answer", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const twice = [a.ask(reserve({ nonce: "same" }), 10_000), a.ask(reserve({ nonce: "same" }), 10_000)];
@@ -89,14 +89,14 @@ describe("an executor that there is no work for", () => {
     equal(granted(must(one, "answer")), 1);
   });
 
-  test("there may not be too many of them", async () => {
+  test("their number is limited", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { host: { waitersMax: 1 } })).serving();
     void a.ask(reserve({ nonce: "n1" }), 10_000);
     equal((await a.ask(reserve({ nonce: "n2" }), 10_000)).kind, "overloaded");
   });
 
-  test("they do not use up the room for requests", async () => {
+  test("they do not count against the request limit", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { host: { requestsMax: 2 } })).serving();
     for (const nonce of ["n1", "n2", "n3"]) {
@@ -107,7 +107,7 @@ describe("an executor that there is no work for", () => {
     equal((await a.ask(submit())).kind, "reply");
   });
 
-  test("is sent elsewhere when the shard is given up", async () => {
+  test("is redirected when the shard is given up", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const held = a.ask(reserve(), 60_000);

@@ -1,19 +1,18 @@
 /**
- * Executors that asked for work when there was none, held until there is or their time is up.
- * Those that offer the same are one group; groups and the executors within them take turns. Whoever is near what there
- * is to do comes before its turn.
+ * Executors that asked for work when there was none, held until there is work or their time is up. Executors with equal
+ * labels form a group; groups, and the executors within them, take turns. An executor near the work goes first.
  */
 import type { CommandOf } from "#kernel/model/command.ts";
-import type { Asker } from "#shard/host/asking.ts";
+import type { Requester } from "#shard/host/pending-request.ts";
 import type { ShardResponse } from "#shard/transport/protocol.ts";
 
 type Reserve = CommandOf<"reserve">;
 
-/** One request, though it may have arrived more than once: all who sent it get the one answer. */
-export class Waiter implements Asker {
+/** One request, though it may have arrived more than once: all senders get the same answer. */
+export class Waiter implements Requester {
   readonly command: Reserve;
   readonly group: Group;
-  readonly askers: Asker[] = [];
+  readonly askers: Requester[] = [];
   untilMono = Number.NEGATIVE_INFINITY;
 
   constructor(command: Reserve, group: Group) {
@@ -28,7 +27,7 @@ export class Waiter implements Asker {
 
 type Group = { readonly key: string; readonly offers: ReadonlySet<string>; readonly waiters: Set<Waiter> };
 
-/** All of a group want the same: where so many of them found nothing, the others need not be asked. */
+/** A group's members can do the same work: if this many of them found nothing, the others are not tried. */
 const fruitlessMax = 2;
 
 const askersMax = 16;
@@ -49,7 +48,7 @@ export class Waiters {
   }
 
   /** False when there are too many. */
-  add(command: Reserve, asker: Asker, untilMono: number): boolean {
+  add(command: Reserve, asker: Requester, untilMono: number): boolean {
     let waiter = this.#byNonce.get(nonceOf(command));
     if (!waiter) {
       if (this.size >= this.#max) return false;
@@ -59,7 +58,7 @@ export class Waiters {
       const { executor } = command;
       this.#byExecutor.set(executor, (this.#byExecutor.get(executor) ?? new Set()).add(waiter));
     }
-    // The same request over and over is somebody who gave up on the answers before: a few may still wait for one.
+    // Many copies of one request come from a sender that gave up on earlier answers: a few may wait.
     if (waiter.askers.length >= askersMax) return false;
     waiter.askers.push(asker);
     waiter.untilMono = Math.max(waiter.untilMono, untilMono);
@@ -67,8 +66,8 @@ export class Waiters {
     return true;
   }
 
-  /** One who asked has gone; when nobody is left to hear the answer, the request is withdrawn. */
-  leave(command: Reserve, asker: Asker): boolean {
+  /** A sender has disconnected; when the last one has, the request is withdrawn. */
+  leave(command: Reserve, asker: Requester): boolean {
     const waiter = this.#byNonce.get(nonceOf(command));
     const at = waiter?.askers.indexOf(asker) ?? -1;
     if (!waiter || at === -1) return false;
@@ -88,12 +87,12 @@ export class Waiters {
     if (own?.size === 0) this.#byExecutor.delete(executor);
   }
 
-  /** Goes through those that offer all of `requires`, each at most once, each group at its turn. */
+  /** Iterates over the executors that offer all of `requires`, each at most once, groups in turn. */
   turn(requires: readonly string[]): { next(near?: string): Waiter | undefined; fruitless(): void } {
     const tried = new Set<Waiter>();
     const vain = new Map<Group, number>();
     let last: Group | undefined;
-    /** The first of them, when it has not been tried: those that were stand at the back, in one row. */
+    /** The first of them, if it has not been tried: tried ones are all at the back. */
     const untried = (waiters: ReadonlySet<Waiter> | undefined): Waiter | undefined => {
       const [waiter] = waiters ?? [];
       if (!waiter || tried.has(waiter) || (vain.get(waiter.group) ?? 0) >= fruitlessMax) return undefined;
@@ -124,7 +123,7 @@ export class Waiters {
     };
   }
 
-  /** Takes out those whose time is up. */
+  /** Removes and returns those whose time is up. */
   expired(mono: number): readonly Waiter[] {
     if (mono < this.#nextUntilMono) return [];
     const all = [...this.#byNonce.values()];

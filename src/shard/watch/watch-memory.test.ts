@@ -49,8 +49,8 @@ class Scene {
   }
 }
 
-describe("what watchers leave unread is bounded by bytes", () => {
-  test("of one of them: it falls behind, and its memory is free again", () => {
+describe("unread messages of watchers are limited in bytes", () => {
+  test("per watcher: it falls behind, and its memory is freed", () => {
     const scene = new Scene();
     const watcher = scene.watch(1);
     scene.publish(1, 1_000);
@@ -60,7 +60,7 @@ describe("what watchers leave unread is bounded by bytes", () => {
     deepEqual([watcher.behind, scene.memory.bytes, scene.watchers.size], [true, 0, 0]);
   });
 
-  test("one message is told however large it is", () => {
+  test("a single message is delivered however large it is", () => {
     const scene = new Scene(100);
     const watcher = scene.watch(1);
     scene.publish(1, 100_000);
@@ -69,7 +69,7 @@ describe("what watchers leave unread is bounded by bytes", () => {
     equal(scene.memory.bytes, 0);
   });
 
-  test("of all of a node together, whatever shard they watch", () => {
+  test("for all watchers of a node together, whatever shard they watch", () => {
     const scene = new Scene(3_000);
     const [first, second] = [scene.watch(1), scene.watch(2)];
     scene.publish(1, 1_000);
@@ -80,14 +80,14 @@ describe("what watchers leave unread is bounded by bytes", () => {
     equal(scene.memory.bytes, 0);
   });
 
-  test("every event that carries a text weighs as much", () => {
+  test("every event with a text counts its text", () => {
     ok(weighEvents([failed(50_000)]) >= 50_000);
     const result = { payload: "p".repeat(10_000), digests: [] };
     ok(weighEvents([{ kind: "committed", task: 1, token: 1, result, at: 1 }]) >= 10_000);
   });
 });
 
-test("a tenant may have as many watches as are left for all others", () => {
+test("a tenant may have at most as many watches as are left for all others", () => {
   const scene = new Scene();
   const request = (tenant: string): WatchRequest => ({ shard: 0, job: 1, tenant });
   const counts = ["a", "b", "c"].map((tenant) => {
@@ -99,14 +99,14 @@ test("a tenant may have as many watches as are left for all others", () => {
 });
 
 describe("executors that wait for work", () => {
-  test("are bounded by what they weigh, in all shards together", () => {
+  test("are limited by their size, in all shards together", () => {
     const load = new Load({ ...defaultHostSettings, heldBytesMax: 1_000 });
     deepEqual([load.hold(600), load.hold(600)], [false, true].toReversed());
     load.release(600);
     ok(load.hold(600));
   });
 
-  test("the same request is held a few times only", () => {
+  test("copies of the same request are held a few times only", () => {
     const waiters = new Waiters(10);
     const asked = reserve({ nonce: "same" });
     let held = 0;

@@ -1,4 +1,4 @@
-/** What watchers may leave unread, one by one and all watchers of a node together. */
+/** Limits on unread messages, per watcher and for all watchers of a node together. */
 import type { Event } from "#kernel/model/event.ts";
 import type { TaskSet } from "#kernel/model/model.ts";
 
@@ -18,7 +18,7 @@ export class WatchMemory {
 
 const eventBytes = 200;
 
-/** About what the events hold in memory when nobody else does any more. */
+/** Roughly the memory that the events hold once only the watcher refers to them. */
 export const weighEvents = (events: readonly Event[]): number => events.reduce((sum, event) => sum + weigh(event), 0);
 
 function weigh(event: Event): number {

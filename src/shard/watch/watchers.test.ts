@@ -5,7 +5,7 @@ import { settle } from "#base/testing/manual-clock.ts";
 import { commit, Rig, submit, type TestNode } from "#shard/testing/host.ts";
 import type { Stamp, WatchMessage } from "#shard/transport/protocol.ts";
 
-/** Reads a watch in the background and keeps what it said. */
+/** Reads a watch in the background and records its messages. */
 function listen(node: TestNode, job: number, after?: Stamp) {
   const heard: WatchMessage[] = [];
   const gone = new AbortController();
@@ -35,7 +35,7 @@ describe("watching a job", () => {
     equal(events.at(-1)?.kind, "job-ended");
   });
 
-  test("nothing is said before it is durable (K7)", async () => {
+  test("nothing is delivered before it is durable (K7)", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const { job } = await a.reply<{ job: number }>(submit());
@@ -54,7 +54,7 @@ describe("watching a job", () => {
     deepEqual(late.kinds(), ["snapshot"], "the events of its batch are in the snapshot already");
   });
 
-  test("goes on where it stopped, also at another owner", async () => {
+  test("continues where it stopped, also at another owner", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const { job } = await a.reply<{ job: number }>(submit({ tasks: 2 }));
@@ -74,7 +74,7 @@ describe("watching a job", () => {
     deepEqual(second.kinds(), ["events", "events", "events", "end"]);
   });
 
-  test("begins with a snapshot where the ring does not reach back", async () => {
+  test("begins with a snapshot if the ring does not reach back far enough", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { host: { ringBatchesMax: 2 } })).serving();
     const { job } = await a.reply<{ job: number }>(submit());
@@ -99,7 +99,7 @@ describe("watching a job", () => {
     deepEqual(again.kinds(), ["end"]);
   });
 
-  test("of one that is unknown is refused under a confirmed epoch", async () => {
+  test("of an unknown job is refused under a confirmed epoch", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const watch = listen(a, 77);
@@ -109,7 +109,7 @@ describe("watching a job", () => {
     equal(a.journal.count("confirm"), 1);
   });
 
-  test("one that reads too slowly gets a new snapshot instead of an ever longer queue", async () => {
+  test("a slow reader gets a new snapshot instead of an ever longer queue", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { host: { unreadMax: 2 } })).serving();
     const { job } = await a.reply<{ job: number }>(submit({ tasks: 10 }));
@@ -124,7 +124,7 @@ describe("watching a job", () => {
     equal((await read()).kind, "events");
   });
 
-  test("hears that the owner lives, and that the shard has moved", async () => {
+  test("learns that the owner is alive, and that the shard has moved", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const { job } = await a.reply<{ job: number }>(submit());

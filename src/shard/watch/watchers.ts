@@ -1,7 +1,7 @@
 /**
- * The owner's side of watching jobs. A watcher hears of events only when they are durable, gets everything that it
- * missed from a ring of recent events where that reaches back far enough, and a fresh snapshot where it does not or
- * where the watcher is too slow for its bounded buffer.
+ * The owner's side of watching jobs. A watcher gets events only when they are durable. It gets the events that it
+ * missed from a ring of recent events if that reaches back far enough, and otherwise, or if it is too slow for its
+ * bounded buffer, a new snapshot.
  */
 import type { Event } from "#kernel/model/event.ts";
 import type { JobView } from "#kernel/read/query.ts";
@@ -12,12 +12,12 @@ import { weighEvents, WatchMemory } from "./watch-memory.ts";
 
 export type WatcherLimits = {
   readonly watchersMax: number;
-  /** Of recent durable events, per shard. */
+  /** Recent durable events, per shard. */
   readonly ringBatchesMax: number;
   readonly ringBytesMax: number;
-  /** Messages that a watcher may leave unread before it is given a new snapshot instead. */
+  /** Unread messages of a watcher, before it gets a new snapshot instead. */
   readonly unreadMax: number;
-  /** And what they may weigh: of one watcher, and of all of the node together. */
+  /** Their size: for one watcher, and for all of the node together. */
   readonly unreadBytesMax: number;
   readonly nodeUnreadBytesMax: number;
 };
@@ -38,7 +38,7 @@ export class Watcher {
   #bytes = 0;
   #wake: (() => void) | undefined;
   closed = false;
-  /** Too slow: what it had not read was thrown away, and a snapshot has to make up for it. */
+  /** Too slow: its unread messages were dropped, and a snapshot has to replace them. */
   behind = false;
 
   constructor(request: WatchRequest, limits: Pick<WatcherLimits, "unreadMax" | "unreadBytesMax">, memory: WatchMemory) {
@@ -51,7 +51,10 @@ export class Watcher {
     return this.#unread.length === 0;
   }
 
-  /** False when the watcher has fallen behind. One message is taken however large it is, or nobody could be told. */
+  /**
+   * False when the watcher has fallen behind. A single message is accepted however large it is; otherwise it could
+   * never be delivered.
+   */
   push(message: WatchMessage, bytes = 0): boolean {
     if (this.closed) return true;
     const { unreadMax, unreadBytesMax } = this.#limits;
@@ -68,7 +71,7 @@ export class Watcher {
     return !this.behind;
   }
 
-  /** Nobody will read any more. */
+  /** The watcher has stopped reading. */
   leave(): void {
     this.close();
     this.#forget();
@@ -85,7 +88,7 @@ export class Watcher {
     this.#memory.bytes += bytes;
   }
 
-  /** What was pushed before is still read. */
+  /** Messages pushed before are still read. */
   close(): void {
     this.closed = true;
     this.#wake?.();
@@ -108,11 +111,11 @@ export class Watchers {
   readonly #memory: WatchMemory;
   readonly #byTenant = new Map<string, number>();
   readonly #byJob = new Map<number, Set<Watcher>>();
-  /** What is before `#ringFrom` has been let go of: taking it out one by one would move all the others each time. */
+  /** Entries before `#ringFrom` are released: removing them one by one would move all the others each time. */
   #ring: (DurableEvents | undefined)[] = [];
   #ringFrom = 0;
   #ringBytes = 0;
-  /** The ring holds every batch after this one. */
+  /** The ring has every batch after this one. */
   #ringAfter: Seq | undefined;
   #size = 0;
 
@@ -125,7 +128,7 @@ export class Watchers {
     return this.#size;
   }
 
-  /** A tenant may have as many as are left for all others, so that there is always room for the next tenant. */
+  /** A tenant may have at most as many watches as are left for all others, so that the next tenant can always watch. */
   hasRoomFor({ tenant = "" }: WatchRequest): boolean {
     return (this.#byTenant.get(tenant) ?? 0) < this.#limits.watchersMax - this.#size;
   }
@@ -139,7 +142,7 @@ export class Watchers {
     this.#ringAfter = seq;
   }
 
-  /** Keeps a batch for those who come back; `publish` does so by itself. */
+  /** Keeps a batch for watchers that come back; `publish` does so by itself. */
   remember(durable: DurableEvents): void {
     this.#ringAfter ??= durable.stamp.seq - 1;
     this.#ring.push(durable);
@@ -182,7 +185,7 @@ export class Watchers {
     return this.#ringAfter !== undefined && after.seq >= this.#ringAfter && after.seq <= newest;
   }
 
-  /** From here on the watcher gets what is published; first what it missed since `after`. */
+  /** From now on the watcher gets what is published; first what it missed since `after`. */
   resume(watcher: Watcher, after: Stamp, now: { readonly stamp: Stamp; readonly ended: boolean }): void {
     this.#add(watcher);
     for (const durable of this.#ring) {

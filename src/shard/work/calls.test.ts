@@ -31,7 +31,7 @@ import {
 import { id, list, maybe, ms, record, shape, shard, stamp, text, yes } from "#shard/testing/work-messages.ts";
 import { readWatch, readWatched, writeWatch, writeWatched } from "./watch.ts";
 
-/** There and back, over bytes. */
+/** Encoded to bytes and decoded again. */
 const carried = <T>(type: Message<T>, message: T): T => decode(type, encode(type, message));
 
 function checkExchange({ request, response }: Exchange): void {
@@ -44,11 +44,11 @@ function checkExchange({ request, response }: Exchange): void {
 
 describe("the work protocol", () => {
   for (const [what, exchange] of Object.entries({ commandExchange, batchExchange, queryExchange, takeExchange }))
-    test(`carries whatever may be said, there and back: ${what}`, () => {
+    test(`carries every message unchanged: ${what}`, () => {
       fc.assert(fc.property(exchange, checkExchange), { numRuns: 400 });
     });
 
-  test("carries watches, there and back", () => {
+  test("carries watches unchanged", () => {
     const request = shape<{ shard: number; job: number }, { tenant: string; after: { epoch: number; seq: number } }>(
       { shard, job: id },
       { tenant: text, after: stamp },
@@ -75,7 +75,7 @@ describe("the work protocol", () => {
     );
   });
 
-  test("carries the partition map, there and back", () => {
+  test("carries the partition map unchanged", () => {
     const map: Arbitrary<PartitionMap> = record({
       cluster: record({ clusterId: text, shards: shard }),
       ownerships: list(
@@ -94,13 +94,13 @@ describe("the work protocol", () => {
     fc.assert(fc.property(map, (one) => deepEqual(readMap(carried(GetPartitionMapResponse, writeMap(one))), one)));
   });
 
-  test("has a method for everything that may be asked of a shard, and each only once", () => {
+  test("has exactly one method for each request to a shard", () => {
     const paths = workCalls.map(({ method }) => method.path);
     equal(new Set(paths).size, paths.length);
     equal(paths.length, clientKinds.length + queryKinds.length + 2);
   });
 
-  test("carries nothing that only a shard's own host may say", () => {
+  test("carries no command that only a shard's own host may send", () => {
     for (const kind of internalKinds) {
       const command = { kind } as unknown as CommandOf<"tick">;
       throws(() => callOf({ kind: "command", shard: 0, command }), isInvalidAt("command.kind"));
@@ -109,7 +109,7 @@ describe("the work protocol", () => {
     }
   });
 
-  test("carries nobody's own word for pins and keys (K1, K3)", () => {
+  test("carries no caller's own evidence for pins and keys (K1, K3)", () => {
     const evidence = { digests: ["x"], pinnedForMs: 9 };
     const commit = {
       kind: "commit",
@@ -132,7 +132,7 @@ const isInvalidAt = (path: string) => (error: unknown) => {
   return true;
 };
 
-describe("a message that makes no sense is refused with the path of the field", () => {
+describe("an invalid message is refused with the path of the field", () => {
   const callBy = (name: string) => {
     const call = workCalls.find(({ method }) => method.name === name);
     if (!call) throw new Error(`no method ${name}`);
@@ -202,7 +202,7 @@ describe("a message that makes no sense is refused with the path of the field", 
       throws(() => call.readRequest(decode(call.method.request, bytes)), isInvalidAt(path));
     });
 
-  test("and the status says so to clients that know only Google's words", () => {
+  test("and the status says so to clients that know only Google's error details", () => {
     const status = statusOfFault(
       new Fault("invalid", "read message", { path: "stages[0].after", why: "must be there" }),
     );
@@ -214,7 +214,7 @@ describe("a message that makes no sense is refused with the path of the field", 
   });
 });
 
-describe("a refusal as a status", () => {
+describe("a rejection as a status", () => {
   const stampOne = { epoch: 3, seq: 4 };
 
   test("has its kind as the reason and its facts as metadata", () => {
@@ -225,7 +225,7 @@ describe("a refusal as a status", () => {
     deepEqual(Object.fromEntries(metadata ?? []), { epoch: "3", seq: "4", task: "5", offered: "1", current: "2" });
   });
 
-  test("says when to try again, and which blob is missing, in Google's words too", () => {
+  test("says when to try again, and which blob is missing, in Google's error details too", () => {
     const full = statusOfRejection(1, { kind: "shard-full", what: "jobs", retryAfterMs: 1_250 }, stampOne);
     deepEqual(detail(full, RetryInfo)?.retryDelay, { seconds: 1, nanos: 250_000_000 });
     const missing = statusOfRejection(1, { kind: "evidence-missing", digest: "aa/1" }, stampOne);
@@ -234,7 +234,7 @@ describe("a refusal as a status", () => {
     ]);
   });
 
-  test("a status of anybody else's becomes a Fault by its number", () => {
+  test("a foreign status becomes a Fault by its code", () => {
     throws(
       () => responseOfStatus({ code: 8, message: "no", details: [] }),
       (error) => isFault(error, "exhausted"),
@@ -245,7 +245,7 @@ describe("a refusal as a status", () => {
     );
   });
 
-  test("a Fault stays the Fault that it was", () => {
+  test("a Fault stays the same Fault", () => {
     const fault = new Fault("unavailable", "reach shard", { shard: 7, why: "down" });
     throws(
       () => responseOfStatus(carried(Status, statusOfFault(fault))),
@@ -253,7 +253,7 @@ describe("a refusal as a status", () => {
     );
   });
 
-  test("fits into a header however long its words are", () => {
+  test("fits into a header however long its texts are", () => {
     const status = statusOfRejection(
       0,
       { kind: "executor-drained", executor: "e", reason: "x".repeat(60_000) },

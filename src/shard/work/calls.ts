@@ -1,7 +1,7 @@
 /**
  * Requests and responses of `protocol.ts` as calls of the work protocol (`proto/millrace/work/v1`), and back. Pure: a
- * server reads the request, asks the shard, writes the answer; a client writes the call and reads the answer. Bytes
- * that make no sense are a Fault "invalid" with the path of the field.
+ * server reads the request, asks the shard, writes the answer; a client writes the call and reads the answer. Invalid
+ * messages are a Fault "invalid" with the path of the field.
  */
 import { unreachable } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
@@ -12,19 +12,25 @@ import type { Method } from "#wire/message.ts";
 import type * as commands from "#wire/generated/millrace/work/v1/commands.ts";
 import type { TakeRequest, TakeResponse } from "#wire/generated/millrace/work/v1/queries.ts";
 import { Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
-import { isInternal, type Said, type ShardRequest, type ShardResponse, type Stamp } from "#shard/transport/protocol.ts";
+import {
+  isInternal,
+  type CommandOutcome,
+  type ShardRequest,
+  type ShardResponse,
+  type Stamp,
+} from "#shard/transport/protocol.ts";
 import { commandTable, type ClientKind, type FieldOf } from "./commands.ts";
 import { queryTable, type QueryKind } from "./queries.ts";
 import { responseOfStatus, statusOfNotDone, statusOfRejection, type Status } from "./rejections.ts";
 import { readStamp, replyTable } from "./replies.ts";
-import { each, refuse, within } from "./words.ts";
+import { each, refuse, within } from "./enums.ts";
 
-/** One method of the protocol that is about a shard, for servers and clients alike. */
+/** One method of the protocol that concerns a shard, for servers and clients alike. */
 export type WorkCall = {
   readonly method: Method<unknown, unknown>;
   writeRequest(request: ShardRequest): unknown;
   readRequest(message: unknown): ShardRequest;
-  /** `request` is what the response answers: most say too little to stand alone. */
+  /** `request` is needed to understand the response: most responses do not repeat it. */
   writeResponse(request: ShardRequest, response: ShardResponse): Answered;
   readResponse(request: ShardRequest, message: unknown): ShardResponse;
 };
@@ -34,7 +40,7 @@ export type Answered =
   | { readonly ok: true; readonly message: unknown }
   | { readonly ok: false; readonly status: Status };
 
-/** Which call carries the request. Throws a Fault "invalid" for what only a shard's own host may say. */
+/** The call that carries the request. Throws a Fault "invalid" for commands that only a shard's own host may send. */
 export function callOf(request: ShardRequest): WorkCall {
   switch (request.kind) {
     case "command":
@@ -52,7 +58,7 @@ export function callOf(request: ShardRequest): WorkCall {
 
 function clientKind({ kind }: Command): ClientKind {
   if (isInternal(kind) || !Object.hasOwn(commandTable, kind))
-    throw new Fault("invalid", "write message", { path: "command.kind", why: `nobody may say ${kind}` });
+    throw new Fault("invalid", "write message", { path: "command.kind", why: `${kind} cannot be sent by a client` });
   return kind as ClientKind;
 }
 
@@ -64,7 +70,7 @@ type AnyEntry = {
   readonly read: (message: unknown) => object;
 };
 
-// The tables are typed entry by entry; which of them is looked up is only known while running.
+// The tables are typed entry by entry; which entry is looked up is known only at run time.
 const entryOf = (kind: ClientKind): AnyEntry => commandTable[kind] as unknown as AnyEntry;
 const repliesOf = (kind: ClientKind): Pick<AnyEntry, "write" | "read"> =>
   replyTable[kind] as unknown as Pick<AnyEntry, "write" | "read">;
@@ -97,12 +103,12 @@ function commandCall(kind: ClientKind): WorkCall {
   };
 }
 
-const writeReply = (kind: ClientKind, { stamp, reply }: Extract<Said, { kind: "reply" }>): Unknown => ({
+const writeReply = (kind: ClientKind, { stamp, reply }: Extract<CommandOutcome, { kind: "reply" }>): Unknown => ({
   ...repliesOf(kind).write(reply),
   stamp,
 });
 
-const readReply = (kind: ClientKind, message: unknown): Said => ({
+const readReply = (kind: ClientKind, message: unknown): CommandOutcome => ({
   kind: "reply",
   stamp: stampOf(message),
   reply: repliesOf(kind).read(message) as Replies[ClientKind],
@@ -119,7 +125,7 @@ function notSaid({ shard }: ShardRequest, response: ShardResponse): Answered {
     case "interrupted":
       return { ok: false, status: statusOfNotDone(response) };
     default:
-      throw new Fault("internal", "answer call", { why: `a ${response.kind} is no answer to it` });
+      throw new Fault("internal", "answer call", { why: `a ${response.kind} does not answer this request` });
   }
 }
 
@@ -175,7 +181,7 @@ export function readCommand(shard: number, { command }: commands.Command): Comma
   return { kind, ...within(command.kind, () => entryOf(kind).read(command.value)) } as Command;
 }
 
-function readOutcome(asked: Command, { outcome }: commands.Outcome): Said {
+function readOutcome(asked: Command, { outcome }: commands.Outcome): CommandOutcome {
   const kind = clientKind(asked);
   if (outcome?.kind === "refused") {
     const response = responseOfStatus(outcome.value);
@@ -234,7 +240,7 @@ const takeCall: WorkCall = {
   },
 };
 
-/** All of them, for a server that serves whatever comes. `Watch` and `GetPartitionMap` are not about one answer. */
+/** All of them, for servers. `Watch` and `GetPartitionMap` are missing: they do not have one shard's answer. */
 export const workCalls: readonly WorkCall[] = [
   ...Object.values(commandCalls),
   batchCall,

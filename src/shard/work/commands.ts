@@ -1,6 +1,6 @@
 /**
- * The kernel's commands as requests of the work protocol, and back. What only a host may say (its own commands, pins,
- * what the journal knows of a key) has no place in the messages, so nobody can claim it.
+ * The kernel's commands as requests of the work protocol, and back. What only a host may send (its own commands, pins,
+ * the journal's entry for a key) has no field in the messages, so no caller can claim it.
  */
 import type { CommandKind, CommandOf } from "#kernel/model/command.ts";
 import type { Method } from "#wire/message.ts";
@@ -9,9 +9,9 @@ import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { internalKinds } from "#shard/transport/protocol.ts";
 import { startOf } from "./plain/claims.ts";
 import { readPlan, readResult, readReuse, readStages, readSteps, writePlan, writeStage, writeSteps } from "./model.ts";
-import { each, failReasons, must, noSuch, readPart } from "./words.ts";
+import { each, failReasons, must, noSuch, readPart } from "./enums.ts";
 
-/** What may come from outside. */
+/** Commands that may come from outside. */
 export type ClientKind = Exclude<CommandKind, (typeof internalKinds)[number]>;
 
 type Messages = {
@@ -42,7 +42,7 @@ export type FieldOf = NonNullable<wire.Command["command"]>["kind"];
 type Entry<K extends ClientKind> = {
   readonly method: Method<RequestOf<K>, ResponseOf<K>>;
   readonly field: FieldOf;
-  /** The shard is added by whoever sends it. */
+  /** The sender adds the shard. */
   readonly write: (command: CommandOf<K>) => Omit<RequestOf<K>, "shard">;
   readonly read: (request: RequestOf<K>) => Omit<CommandOf<K>, "kind">;
 };
@@ -182,12 +182,12 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
   },
 };
 
-/** The host's own word, which it puts in the place of this (K3). */
+/** The host replaces this with its own evidence (K3). */
 const noEvidence = { digests: [], pinnedForMs: 0 } as const;
 
 function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kind"> {
   const { tenant, door, name, payloadHash, priority, spec, deadlineMs } = request;
-  const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly } = request;
+  const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly, trace } = request;
   return {
     tenant,
     door,
@@ -203,11 +203,12 @@ function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kin
     ...given({ subscriber }),
     ...given({ leaveGraceMs }),
     ...given({ lock }),
+    ...given({ trace }),
     ...(reuse.length === 0 ? {} : { reuse: each("reuse", reuse, readReuse) }),
   };
 }
 
-/** Without the fields that were not given: absent is not the same as undefined in the kernel's types. */
+/** Without the fields that were not given: in the kernel's types absent differs from undefined. */
 export function given<T extends object>(fields: T): { [F in keyof T]?: Exclude<T[F], undefined> } {
   const kept: { [F in keyof T]?: Exclude<T[F], undefined> } = {};
   for (const key in fields) {

@@ -2,7 +2,7 @@
 import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
 import type { GetPartitionMapResponse } from "#wire/generated/millrace/work/v1/queries.ts";
 
-/** What a client needs of the cluster, whoever told it. */
+/** What a client needs to know of the cluster, from any source. */
 export type PartitionMap = {
   readonly cluster: Pick<Cluster, "clusterId" | "shards">;
   readonly ownerships: readonly Ownership[];

@@ -1,7 +1,7 @@
 /** Stages, tasks, plans and results of the kernel as messages of the work protocol, and back. */
 import type * as kernel from "#kernel/model/model.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/model.ts";
-import { afters, each, effects, noSuch, readPart, refuse, retryOns, stepStatuses, within } from "./words.ts";
+import { afters, each, effects, noSuch, readPart, refuse, retryOns, stepStatuses, within } from "./enums.ts";
 
 export const writeTemplate = (template: kernel.TaskTemplate): wire.TaskTemplate => ({
   ...template,
@@ -58,7 +58,7 @@ export function writePlan(plan: kernel.Plan): wire.Plan {
     case "wait":
       return { plan: { kind: "wait", value: plan } };
     default:
-      return {}; // whoever reads it says that it is missing
+      return {}; // the receiver reports that it is missing
   }
 }
 

@@ -5,7 +5,7 @@ import type * as wire from "#wire/generated/millrace/work/v1/queries.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { given } from "./commands.ts";
 import * as views from "./views.ts";
-import { each, readPart } from "./words.ts";
+import { each, readPart } from "./enums.ts";
 
 export type QueryKind = Query["kind"];
 type QueryOf<K extends QueryKind> = Extract<Query, { kind: K }>;
@@ -25,10 +25,10 @@ export type QueryResponseOf<K extends QueryKind> = Messages[K][1];
 
 type Entry<K extends QueryKind> = {
   readonly method: Method<QueryRequestOf<K>, QueryResponseOf<K>>;
-  /** The shard is added by whoever sends it. */
+  /** The sender adds the shard. */
   readonly write: (query: QueryOf<K>) => Omit<QueryRequestOf<K>, "shard">;
   readonly read: (request: QueryRequestOf<K>) => Omit<QueryOf<K>, "kind">;
-  /** The stamp is added by whoever sends it. */
+  /** The sender adds the stamp. */
   readonly writeAnswer: (answer: Answers[K]) => Omit<QueryResponseOf<K>, "stamp">;
   readonly readAnswer: (response: QueryResponseOf<K>) => Answers[K];
 };

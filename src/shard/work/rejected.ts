@@ -1,6 +1,6 @@
 /**
- * What a caller of the work client gets when a command is refused: an error that carries the rejection, worded for
- * people. (Inside, a refusal is a value; at this surface nearly every caller would turn it into an error at once.)
+ * What a caller of the work client gets when a command is rejected: an error that carries the rejection, with a message
+ * for people. (Inside, a rejection is a value; here nearly every caller would turn it into an error at once.)
  */
 import { formatJob, formatTask, type ShardId } from "#base/ids.ts";
 import { formatDuration } from "#base/units.ts";
@@ -27,7 +27,7 @@ export const sayRejection = (shard: ShardId, rejection: Rejection): string => {
 };
 
 type Entry<K extends RejectionKind> = {
-  /** For the reference. */
+  /** For the reference documentation. */
   readonly about: string;
   readonly remedy: string;
   readonly say: (rejection: Extract<Rejection, { kind: K }>, shard: ShardId) => string;
@@ -66,12 +66,12 @@ export const rejections: { readonly [K in RejectionKind]: Entry<K> } = {
   },
   "job-ended": {
     about: "The job has ended: nothing about it can change any more.",
-    remedy: "Submit it anew if it is to run again.",
+    remedy: "Submit it again if it is to run again.",
     say: ({ job, phase }, shard) => `job ${formatJob(shard, job)} has already ended: ${phase}`,
   },
   "token-stale": {
     about: "The executor's claim has ended: it was lost, given to another, or cancelled.",
-    remedy: "Nothing to do: what the executor did no longer counts, and the task is someone else's or over.",
+    remedy: "Nothing to do: the executor's work no longer counts; the task is claimed by another executor, or over.",
     say: ({ task, offered, current }, shard) =>
       `the claim ${offered} on task ${formatTask(shard, task)} no longer counts; the newest is ${current}`,
   },
@@ -84,12 +84,12 @@ export const rejections: { readonly [K in RejectionKind]: Entry<K> } = {
     about: "The request key was used before, for a different request.",
     remedy: "Use a new key for a new request; repeat the old request unchanged to get its job.",
     say: ({ key, job }, shard) =>
-      `the key ${JSON.stringify(key)} already belongs to job ${formatJob(shard, job)}, whose request was another`,
+      `the key ${JSON.stringify(key)} already belongs to job ${formatJob(shard, job)}, which was a different request`,
   },
   "nothing-to-join": {
-    about: "It was asked only to join a job, and none with this merge key is under way: it has ended, or never began.",
-    remedy: "Ask for the job's result, or submit the work itself.",
-    say: ({ mergeKey }) => `no job with the merge key ${JSON.stringify(mergeKey)} is under way`,
+    about: "The request was only to join a job, and no live job has this merge key: it has ended, or never began.",
+    remedy: "Ask for the job's result, or submit the work.",
+    say: ({ mergeKey }) => `no job with the merge key ${JSON.stringify(mergeKey)} is live`,
   },
   "evidence-missing": {
     about: "A result names a blob that is not in the store.",
@@ -97,8 +97,8 @@ export const rejections: { readonly [K in RejectionKind]: Entry<K> } = {
     say: ({ digest }) => `the blob ${digest} is not in the store`,
   },
   "evidence-expired": {
-    about: "The pin on a result's blobs ran out before the result was recorded.",
-    remedy: "Commit again; it is tried anew by itself.",
+    about: "The pin on a result's blobs expired before the result was recorded.",
+    remedy: "Commit again; executors do so by themselves.",
     say: ({ pinnedForMs }) => `the result's blobs were pinned for ${formatDuration(Math.max(0, pinnedForMs))} only`,
   },
   "generation-stale": {
@@ -108,8 +108,8 @@ export const rejections: { readonly [K in RejectionKind]: Entry<K> } = {
       `task ${formatTask(shard, task)} is in generation ${current}, and this was about ${offered}`,
   },
   "executor-drained": {
-    about: "The executor gets no work: it was drained by hand, or failed too often.",
-    remedy: "Find out why it fails; it is let in again after a while.",
+    about: "The executor gets no work: an operator drained it, or it failed too often.",
+    remedy: "Find out why it fails; after a while it gets work again.",
     say: ({ executor, reason }) => `executor ${executor} is drained: ${reason}`,
   },
   "queue-full": {
@@ -119,7 +119,7 @@ export const rejections: { readonly [K in RejectionKind]: Entry<K> } = {
       `tenant ${tenant} may have ${queuedMax} tasks waiting; try again in ${formatDuration(retryAfterMs)}`,
   },
   "shard-full": {
-    about: "The shard has no room for more work for the moment.",
+    about: "The shard cannot accept more work at the moment.",
     remedy: "Submit again after the time.",
     say: ({ what, retryAfterMs }) => `${what} is full; try again in ${formatDuration(retryAfterMs)}`,
   },

@@ -1,6 +1,6 @@
 /**
- * Refusals and failures as google.rpc.Status, and back without loss. A refusal's ErrorInfo has the domain "millrace",
- * its kind as the reason and its facts as metadata; a Fault's has the domain "fault.millrace".
+ * Rejections and failures as google.rpc.Status, and back without loss. A rejection's ErrorInfo has the domain
+ * "millrace", its kind as the reason and its facts as metadata; a Fault's has the domain "fault.millrace".
  */
 import { Fault, type FaultCode } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -17,7 +17,7 @@ import { sayRejection } from "./rejected.ts";
 
 export type { Status };
 
-/** A status travels in a header field, and there is seldom room for more than 8 KiB of them. */
+/** A status is sent in a header field, and headers are often limited to 8 KiB in total. */
 const textLengthMax = 1_000;
 const short = (text: string): string => text.slice(0, textLengthMax).toWellFormed();
 
@@ -33,7 +33,7 @@ type Entry<K extends RejectionKind> = {
   readonly facts: { readonly [F in FactsOf<K>]: "text" | "number" | "list" };
 };
 
-/** The one table of what each refusal is in gRPC. */
+/** The one table that maps each rejection to gRPC. */
 export const rejectionTable: { readonly [K in RejectionKind]: Entry<K> } = {
   invalid: { code: Code.INVALID_ARGUMENT, facts: { path: "text", why: "text" } },
   limit: { code: Code.INVALID_ARGUMENT, facts: { what: "text", limit: "number", got: "number" } },
@@ -77,7 +77,7 @@ export function statusOfRejection(shard: ShardId, rejection: Rejection, stamp: S
   };
 }
 
-/** For clients that know Google's words and not ours. */
+/** For clients that know Google's error details and not ours. */
 function moreAbout(rejection: Rejection): readonly Any[] {
   switch (rejection.kind) {
     case "invalid":
@@ -99,7 +99,7 @@ function moreAbout(rejection: Rejection): readonly Any[] {
 
 type NotDone = Extract<ShardResponse, { kind: "not-owner" | "overloaded" | "interrupted" }>;
 
-/** What a node says when it has not asked the kernel, or cannot vouch for what it said. */
+/** Answers of a node that did not ask the kernel, or lost the shard before its answer was safe. */
 export function statusOfNotDone(response: NotDone): Status {
   const info = (facts: readonly (readonly [string, string | undefined])[]): Any =>
     pack(ErrorInfo, {
@@ -121,7 +121,7 @@ export function statusOfNotDone(response: NotDone): Status {
     case "overloaded": {
       const retryAfterMs = Math.ceil(response.retryAfterMs);
       const details = [info([["retryAfterMs", String(retryAfterMs)]]), retryInfo(retryAfterMs)];
-      return { code: Code.UNAVAILABLE, message: "this node has too much to do", details };
+      return { code: Code.UNAVAILABLE, message: "this node is overloaded", details };
     }
     case "interrupted": {
       const message = `it may or may not have been done: ${response.why}`;
@@ -132,7 +132,7 @@ export function statusOfNotDone(response: NotDone): Status {
   }
 }
 
-/** The world failing. Causes and stacks stay at home. */
+/** A failure of the system. Causes and stacks are not sent. */
 export function statusOfFault({ code, doing, facts, message }: Fault): Status {
   const metadata = new Map([["doing", doing]]);
   for (const [name, value] of Object.entries(facts))
@@ -149,8 +149,8 @@ export function statusOfFault({ code, doing, facts, message }: Fault): Status {
 }
 
 /**
- * What the other side meant. Throws a Fault for what is no answer of a shard's: its own Fault if it told one, else one
- * by the number alone.
+ * Decodes the other side's status. Throws a Fault if it is not a shard's answer: the sent Fault if there is one, else
+ * one derived from the code.
  */
 export function responseOfStatus(status: Status): ShardResponse {
   const info = errorInfoOf(status);
@@ -166,7 +166,7 @@ export function responseOfStatus(status: Status): ShardResponse {
   throw new Fault(faultOfCode(status.code), "call", { status: status.code, message: status.message });
 }
 
-/** Facts are for people: a text that looks like a number may come back as one. */
+/** Facts are for people: a text that looks like a number may come back as a number. */
 const isNumber = (text: string): boolean => /^-?(0|[1-9]\d{0,14})(\.\d+)?$/.test(text);
 
 export function errorInfoOf({ details }: Status): ErrorInfo | undefined {
@@ -209,7 +209,7 @@ function listOf(json: string): readonly string[] {
   }
 }
 
-/** By the number alone: was it surely not done, or does nobody know? */
+/** By the code alone: was it surely not done, or is the outcome unknown? */
 function faultOfCode(code: number): FaultCode {
   switch (code) {
     case Code.NOT_FOUND:

@@ -1,12 +1,12 @@
-/** What the kernel answers to commands as responses of the work protocol, and back. */
+/** Replies to commands as responses of the work protocol, and back. */
 import type { Replies } from "#kernel/model/reply.ts";
 import type { Stamp } from "#shard/transport/protocol.ts";
 import type { ClientKind, ResponseOf } from "./commands.ts";
 import { readGrant, writeGrant } from "./model.ts";
-import { jobPhases, noSuch, planKinds } from "./words.ts";
+import { jobPhases, noSuch, planKinds } from "./enums.ts";
 
 type Entry<K extends ClientKind> = {
-  /** The stamp is added by whoever sends it. */
+  /** The sender adds the stamp. */
   readonly write: (reply: Replies[K]) => Omit<ResponseOf<K>, "stamp">;
   readonly read: (response: ResponseOf<K>) => Replies[K];
 };
@@ -40,5 +40,5 @@ export const replyTable: { readonly [K in ClientKind]: Entry<K> } = {
   "lend-quota": { write: (reply) => reply, read: ({ slots, forMs, slice }) => ({ slots, forMs, slice }) },
 };
 
-/** A message that carries no stamp is older than any that does. */
+/** A message without a stamp counts as older than any with one. */
 export const readStamp = (stamp: Stamp | undefined): Stamp => stamp ?? { epoch: 0, seq: 0 };

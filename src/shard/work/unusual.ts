@@ -1,9 +1,9 @@
 import { Fault } from "#base/fault.ts";
 
 /**
- * For readers of requests as nearly all are: this one is not. What it means, or what is wrong with it, is for the
- * readers of generated messages to say, which read it once more.
+ * Called by the fast decoders for a request that is not of the usual form. The generated decoder then reads it again
+ * and says what it means, or what is wrong with it.
  */
 export function unusual(): never {
-  throw new Fault("invalid", "read request", { why: "it is not as most are" });
+  throw new Fault("invalid", "read request", { why: "not a fast-path request; use the generated decoder" });
 }

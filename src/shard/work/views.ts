@@ -1,8 +1,8 @@
-/** What can be seen of a shard as messages of the work protocol, and back. */
+/** Views of a shard as messages of the work protocol, and back. */
 import type * as kernel from "#kernel/read/query.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/view.ts";
 import { readResult, readSteps, writeSteps } from "./model.ts";
-import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases } from "./words.ts";
+import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases } from "./enums.ts";
 
 export const writeTask = (task: kernel.TaskView): wire.TaskView => ({
   ...task,

@@ -1,4 +1,4 @@
-/** Watches as messages of the work protocol, and back. Events travel as the log keeps them: see ADR 0004. */
+/** Watches as messages of the work protocol, and back. Events are sent as the log keeps them: see ADR 0004. */
 import { isFault } from "#base/fault.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/queries.ts";
@@ -9,7 +9,7 @@ import { given } from "./commands.ts";
 import { statusOfRejection, type Status } from "./rejections.ts";
 import { readStamp } from "./replies.ts";
 import { readJob, writeJob } from "./views.ts";
-import { each, readPart, refuse } from "./words.ts";
+import { each, readPart, refuse } from "./enums.ts";
 
 export const writeWatch = (request: WatchRequest): wire.WatchRequest => request;
 
@@ -46,7 +46,7 @@ export function writeWatched({ shard }: WatchRequest, message: WatchMessage): Wa
 
 const said = (message: wire.WatchResponse["message"]): Watched => ({ ok: true, message: { message } });
 
-/** A refusal ends the stream with a status: see `responseOfStatus`. */
+/** A rejection ends the stream with a status: see `responseOfStatus`. */
 export function readWatched({ message }: wire.WatchResponse): WatchMessage {
   switch (message?.kind) {
     case "snapshot": {

@@ -1,4 +1,6 @@
-/** Commands that must be refused, each wrong in its own way, and some that are only odd: hostile input, as a table. */
+/**
+ * Hostile input, as a table: commands that must be refused, each wrong in its own way, and some that are only unusual.
+ */
 import type { Random } from "#base/random.ts";
 import type { Command, Submit } from "#kernel/model/command.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model/model.ts";
@@ -7,7 +9,7 @@ import { joining } from "./workloads.ts";
 export type BadContext = { readonly random: Random; readonly job: number; readonly submit: Submit };
 type Bad = (context: BadContext) => Command;
 
-/** For what no type allows. */
+/** For values that no type allows. */
 const twisted = (value: object): Command => value as Command;
 const evidence = { digests: [], pinnedForMs: 0 };
 const long = (length: number): string => "x".repeat(length);
@@ -170,7 +172,7 @@ export const badCommands: readonly Bad[] = [
   () => ({ kind: "tick" }),
   () => twisted({ kind: "no-such-command" }),
   () => twisted({}),
-  // Taken in, as long as there is room for one more tenant.
+  // Accepted, as long as the tenant limit is not reached.
   ({ submit }) => unkeyed({ ...submit, tenant: "stranger" }),
   () => ({ kind: "set-tenant", tenant: "guest", weight: 1, runningMax: 0, queuedMax: 0, home: 0 }),
   () => reserve({ executor: "" }),

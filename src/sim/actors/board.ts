@@ -1,4 +1,4 @@
-/** Where results are made known outside the cluster: slow, failing and forgetful at times. */
+/** The system outside the cluster to which results are published: sometimes slow, failing and forgetful. */
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { Publication, Publisher } from "#shard/outbox/outbox.ts";
@@ -7,7 +7,7 @@ import { refusedMsOf } from "./script.ts";
 import type { World } from "#sim/world/world.ts";
 
 export type BoardConditions = {
-  /** Nothing is done: half of the time it says so, half of the time it throws. */
+  /** Nothing is done: half of the time it answers so, half of the time it throws. */
   refuseChance: number;
   /** It is done, and the answer is lost. */
   loseChance: number;
@@ -35,7 +35,7 @@ export class Board {
     return this.#known.has(`${shard}/${task}/${generation}`);
   }
 
-  /** One node's way to it, with the time that takes. */
+  /** One node's connection to it, with its latency. */
   connect(life: Life, latencyMs: number): Publisher {
     const { conditions } = this;
     const random = this.#random.fork(life.name);
@@ -57,7 +57,7 @@ export class Board {
     };
   }
 
-  /** Some things nobody wants to know for a while, however calm it is. */
+  /** Some publications are refused for a while, even when there are no faults. */
   #isTooEarly({ publish }: Publication): boolean {
     const refusedMs = refusedMsOf(publish);
     if (refusedMs === 0) return false;

@@ -1,6 +1,6 @@
 /**
- * One who comes back to a job: joins it, begins nothing, and leaves again or not. Most of all it comes while the job
- * ends, as those do who lost their connection and look for what they waited for.
+ * A client that comes back to a job: joins it, starts none, and leaves again or not. Mostly it comes while the job
+ * ends, like clients that lost their connection and look for the job they waited for.
  */
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
@@ -17,7 +17,7 @@ export type JoinPorts = {
   readonly ask: (command: Command) => Promise<Settled | undefined>;
 };
 
-/** `name` tells it from all others. */
+/** `name` distinguishes it from all others. */
 export type ComingBack = {
   readonly name: string;
   readonly shard: number;

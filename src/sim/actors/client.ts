@@ -1,6 +1,6 @@
 /**
- * Someone who has work done: submits jobs over the real router, sends the signals they wait for, asks how they are,
- * changes its mind, repeats itself, reports lost results, and now and then says something impossible.
+ * A client: submits jobs over the real router, sends the signals they wait for, queries them, cancels, repeats itself,
+ * reports lost results, and now and then sends something invalid.
  */
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
@@ -14,16 +14,16 @@ import { comesBack, type JoinPorts } from "./client-joins.ts";
 import type { Life } from "#sim/world/machine.ts";
 import { greedy, poisoned, poisons, type Poison } from "#sim/faults/poison.ts";
 import { queriesOf } from "./queries.ts";
-import { shapes, type Drawn, type ShapeName } from "./workloads.ts";
+import { shapes, type DrawnJob, type ShapeName } from "./workloads.ts";
 
 export type ClientPorts = {
   readonly life: Life;
   readonly router: Router;
-  /** Another way in, with beliefs of its own about who owns what: often older ones. */
+  /** Another router, with its own, often older, beliefs about who owns what. */
   readonly otherRouter: Router;
   readonly random: Random;
   readonly injected: (kind: string) => void;
-  /** No more mischief: everything has been healed. */
+  /** No more faults: everything has been healed. */
   readonly healed: () => boolean;
 };
 
@@ -37,11 +37,11 @@ export type ClientHabits = {
   readonly leaseMs: number;
   readonly labels: readonly string[];
   readonly executors: readonly string[];
-  /** Chance per job of each of the things that clients do to their jobs. */
-  readonly whims: ReadonlyMap<Whim, number>;
+  /** The probability per job of each thing that clients do to their jobs. */
+  readonly clientActions: ReadonlyMap<ClientAction, number>;
 };
 
-export const whimKinds = [
+export const clientActionKinds = [
   "asks",
   "cancels",
   "leaves",
@@ -55,14 +55,14 @@ export const whimKinds = [
   "watches",
   "joins",
 ] as const;
-export type Whim = (typeof whimKinds)[number];
+export type ClientAction = (typeof clientActionKinds)[number];
 
-type Submitted = { readonly shard: number; readonly job: number; readonly drawn: Drawn };
+type Submitted = { readonly shard: number; readonly job: number; readonly drawn: DrawnJob };
 
 export class Client {
   readonly #ports: ClientPorts;
   readonly #habits: ClientHabits;
-  /** Submissions that nobody has answered for yet, and signals not yet acknowledged. */
+  /** Submissions without an answer yet, and signals not yet acknowledged. */
   open = 0;
   #serial = 0;
 
@@ -102,15 +102,15 @@ export class Client {
     const [job] = await Promise.all([keyed, ...(drawn.also ?? [])].map((submit) => this.#submit(shard, submit)));
     if (job === undefined) return;
     const submitted = { shard, job, drawn: { ...drawn, submit: keyed } };
-    for (const whim of whimKinds) if (this.#feels(whim)) void this.#follow(whim, submitted);
+    for (const whim of clientActionKinds) if (this.#feels(whim)) void this.#follow(whim, submitted);
     for (const { stage, name: signal } of drawn.signals) await this.#signal(submitted, stage, signal);
   }
 
-  #feels(whim: Whim): boolean {
-    return this.#ports.random.chance(this.#habits.whims.get(whim) ?? 0);
+  #feels(whim: ClientAction): boolean {
+    return this.#ports.random.chance(this.#habits.clientActions.get(whim) ?? 0);
   }
 
-  /** Until it is in, or refused for good. With a key it may be repeated safely; without one, not. */
+  /** Until it is accepted, or refused for good. With a request key it may be repeated safely; without one, not. */
   async #submit(shard: number, submit: Submit): Promise<number | undefined> {
     for (let tries = 0; tries < 200; tries += 1) {
       const got = await this.ask(shard, submit, 15_000);
@@ -126,21 +126,21 @@ export class Client {
     const { life, random } = this.#ports;
     await life.clock.sleep(random.below(4_000));
     const signal = { id: `${name}-${this.#habits.name}-${job}`, name, payload: "" };
-    // Some are impatient and say it again.
+    // Some clients are impatient and send it again.
     if (random.chance(0.2)) void this.ask(shard, { kind: "signal", job, stage, signal }, 5_000);
     for (let tries = 0; tries < 200; tries += 1) {
       const got = await this.ask(shard, { kind: "signal", job, stage, signal }, 15_000);
       if (got !== undefined) break;
       await life.clock.sleep(1_000);
     }
-    // What nobody waits for is recorded too, up to a limit.
+    // Signals that no planner waits for are recorded too, up to a limit.
     for (let i = 0; i < 4 && random.chance(0.3); i += 1)
       await this.ask(shard, { kind: "signal", job, stage, signal: { ...signal, id: `noise-${i}`, name: "noise" } });
   }
 
-  async #follow(whim: Whim, submitted: Submitted): Promise<void> {
+  async #follow(whim: ClientAction, submitted: Submitted): Promise<void> {
     const { life, random, healed, injected } = this.#ports;
-    // Many a job is over in a second.
+    // Many jobs are over in a second.
     await life.clock.sleep(random.below(random.pick([1_000, 8_000])));
     if (healed()) return;
     injected(`client-${whim}`);
@@ -190,7 +190,7 @@ export class Client {
     }
   }
 
-  /** Once, and sometimes again; and whoever else joined may leave as well. */
+  /** Once, and sometimes again; and other subscribers may leave as well. */
   async #leaves({ shard, job, drawn: { submit, also = [] } }: Submitted): Promise<void> {
     const { random } = this.#ports;
     const all = [submit, ...also].map(({ subscriber = "nobody" }) => subscriber);
@@ -217,7 +217,7 @@ export class Client {
     cancel();
   }
 
-  /** The bytes of a result are gone: says so, once or twice, sometimes of the wrong generation. */
+  /** The bytes of a result are lost: reports that, once or twice, sometimes for the wrong generation. */
   async #invalidates({ shard, job }: Submitted): Promise<void> {
     const { random } = this.#ports;
     let done = await this.#doneIn(shard, job);
@@ -229,7 +229,7 @@ export class Client {
     const { task, generation } = random.pick(done);
     const invalidate = { kind: "invalidate" as const, task, generation, reason: "lost" };
     await this.ask(shard, invalidate);
-    // And again when it has been made anew.
+    // And again when it has been made again.
     if (random.chance(0.3)) {
       await this.#ports.life.clock.sleep(2_000);
       await this.ask(shard, { ...invalidate, generation: generation + 1 });
@@ -238,7 +238,7 @@ export class Client {
     if (random.chance(0.2)) await this.ask(shard, { ...invalidate, generation: generation + random.between(-2, 3) });
   }
 
-  /** Tasks with a result: those first that others are at work on, for there it matters most. */
+  /** Tasks with a result: first those whose consumers are running, where it matters most. */
   async #doneIn(shard: number, job: number): Promise<readonly TaskView[]> {
     const view = await this.#view(shard, job);
     if (!view) return [];
@@ -249,7 +249,7 @@ export class Client {
     return inUse.length > 0 && this.#ports.random.chance(0.7) ? inUse : done;
   }
 
-  /** Once more, with what is already done taken over. */
+  /** Submits the job again, reusing what is already done. */
   async #reruns({ shard, job, drawn }: Submitted): Promise<void> {
     const view = await this.#view(shard, job);
     if (!view) return;
@@ -278,7 +278,7 @@ export class Client {
   async #poisons({ shard, job, drawn }: Submitted): Promise<void> {
     const { random } = this.#ports;
     const { path } = random.pick(poisons);
-    // What lies deeper goes into events as it is, and would poison what follows deciding as well.
+    // A deeper property is copied into events as it is, and would poison the steps after deciding as well.
     const poison: Poison = { path, reads: path.length === 1 ? random.below(12) : 0, bare: random.chance(0.3) };
     const submit = { ...drawn.submit, name: "poisoned", requestKey: `poison-${this.#habits.name}-${job}` };
     await this.ask(shard, poisoned(submit, poison), 3_000);
@@ -291,7 +291,7 @@ export class Client {
     const offers = [...this.#habits.labels, "os=plan9", "plan=sim-1"];
     const reserve: Command = { ...greedy, offers };
     await this.ask(shard, poisoned(reserve, { path: ["offers", "0"], reads: 0 }), 3_000);
-    // As many mistakes as a shard remembers, and more.
+    // As many failures as a shard remembers, and more.
     for (let i = random.chance(0.1) ? 120 : 1; i > 0; i -= 1)
       await this.ask(shard, poisoned(reserve, { path: ["prefer", "0"], reads: 0 }), 3_000);
   }

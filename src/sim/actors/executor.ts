@@ -1,6 +1,6 @@
 /**
- * A simulated executor: reserves over the real router, runs what the scripts say, keeps to its lease, plans, and
- * commits. Some are rogues now and then: they stall, lie, repeat and vanish, and the cluster must not mind.
+ * A simulated executor: reserves over the real router, runs what the scripts say, respects its lease, plans, and
+ * commits. Some misbehave now and then: they stall, lie, repeat and vanish, and the cluster must tolerate that.
  */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
@@ -21,12 +21,12 @@ import { publishOf, readTask } from "./script.ts";
 export type ExecutorPorts = {
   readonly life: Life;
   readonly router: Router;
-  /** Another way in, with beliefs of its own about who owns what. */
+  /** Another router, with its own beliefs about who owns what. */
   readonly otherRouter: Router;
   readonly blobs: BlobStore;
   readonly random: Random;
   readonly runs: Runs;
-  /** Gates that have been waited for, shared by all planners. */
+  /** Gates that were waited for, shared by all planners. */
   readonly waited: Set<string>;
   readonly injected: (kind: string) => void;
 };
@@ -37,16 +37,16 @@ export type ExecutorHabits = {
   readonly slots: number;
   readonly shards: number;
   readonly waitMs: number;
-  /** Chance per grant of each way of misbehaving. Faults change it; healing empties it. */
+  /** The probability per grant of each kind of misbehaviour. Faults change it; healing empties it. */
   readonly misbehaviour: ReadonlyMap<Misbehaviour, number>;
 };
 
 export type Held = {
   readonly shard: number;
   readonly grant: Grant;
-  /** On the executor's own clock, counted from before the request that gave or renewed it was sent. */
+  /** On the executor's own clock, counted from before the request that granted or renewed it was sent. */
   untilMono: number;
-  /** It was told to stop, or that the claim is lost. */
+  /** It was asked to stop, or the claim is lost. */
   readonly stop: AbortController;
   renewed: boolean;
 };
@@ -70,12 +70,12 @@ export class Executor {
     void this.#renewLoop();
   }
 
-  /** Asks once more and more until somebody answers for certain, or the deadline passes. */
+  /** Repeats the request until there is a definite answer, or the deadline passes. */
   async ask(shard: number, command: Command, deadlineMs = 20_000, waitMs?: number): Promise<Settled | undefined> {
     try {
       const { random, router, otherRouter } = this.ports;
       const way = random.chance(0.3) ? otherRouter : router;
-      // Now and then with other words in one message: here the same once more.
+      // Now and then as several commands in one request: here the same one twice.
       if (waitMs === undefined && random.chance(0.1)) {
         const got = await way.request({ kind: "commands", shard, commands: [command, command] }, { deadlineMs });
         return got.kind === "said" ? got.said[0] : got;
@@ -149,7 +149,7 @@ export class Executor {
 
   async #handle(shard: number, grant: Grant, started: boolean, sentMono: number): Promise<void> {
     const name = nameOf(shard, grant.task, grant.token);
-    // A grant that is told again is not run again.
+    // A repeated grant is not run again.
     if (this.held.has(name)) return;
     const untilMono = sentMono + grant.leaseMs;
     const held: Held = { shard, grant, untilMono, stop: new AbortController(), renewed: true };
@@ -173,7 +173,7 @@ export class Executor {
       if (got?.kind !== "reply") return;
       const { leaseMs } = got.reply as Replies["start"];
       held.untilMono = Math.max(held.untilMono, sentMono + leaseMs);
-      // The request may have been held for longer than the lease is: then its shard is asked whether it still stands.
+      // The request may have been held for longer than the lease: then ask the shard whether the claim is still live.
     } else if (this.#clock.monotonicMs() >= held.untilMono) await this.#renew(shard);
     if (grant.planning) {
       const plan = await planFor(this, held);
@@ -195,12 +195,12 @@ export class Executor {
     await this.commit(held, script.outputs);
   }
 
-  /** Works for so long, as long as it may. */
+  /** Runs for this long, as long as the lease allows. */
   async run(held: Held, runMs: number, rogue = false): Promise<"done" | "cancelled" | "lost" | "expired"> {
     const { shard, grant } = held;
     const { life, runs } = this.ports;
     const graceMs = grant.effects === "outside" ? -marginMsOf(grant.leaseMs) : grant.graceMs;
-    // The grant may have been too long on its way.
+    // The grant may have been delayed for too long.
     if (!rogue && this.#clock.monotonicMs() >= held.untilMono + graceMs) return "expired";
     const isStopped = () => held.stop.signal.aborted;
     const over = runs.begin({ shard, grant, life, sinceMs: life.machine.world.nowMs, rogue, isStopped });

@@ -1,4 +1,4 @@
-/** Nothing acknowledged is lost (K7), also when it has left memory and log: history and archive must have it. */
+/** Nothing acknowledged is lost (K7), even after it left memory and log: history and archive must have it. */
 import { decodeLines } from "#shard/codec/segment.ts";
 import type { Cluster } from "#sim/world/cluster.ts";
 import { isOver } from "#sim/model/model.ts";

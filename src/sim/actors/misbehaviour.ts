@@ -1,4 +1,4 @@
-/** The ways in which an executor may wrong the cluster, as a table. Each is tried on one grant. */
+/** The ways in which an executor may misbehave, as a table. Each is tried on one grant. */
 import type { Executor, Held } from "./executor.ts";
 import { digestOf } from "./outputs.ts";
 import { planFor } from "./planner.ts";
@@ -6,7 +6,7 @@ import { readTask } from "./script.ts";
 
 export type Misbehaviour = keyof typeof ways;
 
-/** True when the grant has been dealt with, one way or another. */
+/** True when the grant has been handled in some way. */
 export async function misbehave(executor: Executor, held: Held): Promise<boolean> {
   const { random, injected } = executor.ports;
   for (const [kind, chance] of executor.habits.misbehaviour) {
@@ -17,22 +17,22 @@ export async function misbehave(executor: Executor, held: Held): Promise<boolean
   return false;
 }
 
-type Way = (executor: Executor, held: Held) => Promise<boolean>;
+type MisbehaviourStep = (executor: Executor, held: Held) => Promise<boolean>;
 
 const ways = {
-  /** Says nothing for far too long, then commits with its old token. */
+  /** Is silent for far too long, then commits with its old token. */
   async stalls(executor, held) {
     held.renewed = false;
     await executor.run(held, held.grant.leaseMs * (1 + executor.ports.random.below(4)), true);
     if (!held.grant.planning) await executor.commit(held, readTask(held.grant.spec).outputs);
     return true;
   },
-  /** Takes the work and is never heard of again, though its machine lives. */
+  /** Takes the work and is never heard of again, though its machine is alive. */
   async vanishes(_executor, held) {
     held.renewed = false;
     return true;
   },
-  /** Every word twice, and once more later. */
+  /** Sends every command twice, and once more later. */
   async repeats(executor, held) {
     if (held.grant.planning) return repeatsPlan(executor, held);
     const { outputs, runMs } = readTask(held.grant.spec);
@@ -48,7 +48,7 @@ const ways = {
     await executor.ask(shard, { ...late, reason: "user-failure" });
     return true;
   },
-  /** Takes planning for work and work for planning. */
+  /** Answers planning with a result and work with a plan. */
   async confuses(executor, held) {
     const { shard, grant } = held;
     const { task, token, planning } = grant;
@@ -59,7 +59,7 @@ const ways = {
     else await executor.ask(shard, { kind: "record-plan", ...claim, plan: { kind: "skip", reason: "" } }, 3_000);
     return false;
   },
-  /** Out of memory, whatever it is given. */
+  /** Runs out of memory, whatever it is given. */
   async sickens(executor, held) {
     const { task, token } = held.grant;
     const sick = { kind: "fail" as const, executor: executor.habits.name, task, token, message: "too small" };
@@ -86,7 +86,7 @@ const ways = {
     );
     return false;
   },
-  /** Commits bytes that nobody has, and says that they are pinned. */
+  /** Commits digests of blobs that do not exist, and claims that they are pinned. */
   async invents(executor, held) {
     const { shard, grant } = held;
     if (grant.planning) return false;
@@ -97,7 +97,7 @@ const ways = {
     await executor.ask(shard, { kind: "commit", executor: executor.habits.name, task, token, result, evidence }, 3_000);
     return false;
   },
-  /** Gives it back. */
+  /** Releases the claim. */
   async releases(executor, held) {
     const { task, token } = held.grant;
     const release = { kind: "release" as const, executor: executor.habits.name, task, token };
@@ -118,12 +118,12 @@ const ways = {
       reason,
       message: "of its own making",
     });
-    // And then gives back what it no longer has.
+    // And then releases a claim that it no longer has.
     if (executor.ports.random.chance(0.5))
       await executor.ask(held.shard, { kind: "release", executor: executor.habits.name, task, token });
     return true;
   },
-} satisfies Record<string, Way>;
+} satisfies Record<string, MisbehaviourStep>;
 
 /** Plans twice at once, and once more when the plan has long been carried out. */
 async function repeatsPlan(executor: Executor, held: Held): Promise<boolean> {
@@ -132,7 +132,7 @@ async function repeatsPlan(executor: Executor, held: Held): Promise<boolean> {
   if (!plan) return true;
   const { task, token } = grant;
   const record = { kind: "record-plan" as const, executor: executor.habits.name, task, token, plan };
-  // Long enough, at times, for the job to be cancelled meanwhile: it goes on all the same.
+  // Sometimes long enough for the job to be cancelled in between: it goes on regardless.
   const longMs = executor.ports.random.pick([0, 3_000, 15_000]);
   await executor.ports.life.clock.sleep(executor.ports.random.fraction() * longMs);
   await Promise.all([executor.ask(shard, record), executor.ask(shard, record)]);

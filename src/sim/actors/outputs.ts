@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
 
-/** The bytes that a piece of simulated work leaves behind: always the same for the same work. */
+/** The bytes that a piece of simulated work produces: always the same for the same work. */
 export async function makeOutputs(blobs: BlobStore, seed: string, count: number): Promise<readonly Digest[]> {
   const digests: Digest[] = [];
   for (let i = 0; i < count; i += 1) {

@@ -4,7 +4,7 @@ import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Executor, Held } from "./executor.ts";
 import { readJob, writeScript, type PlanScript } from "./script.ts";
 
-/** Reads the inputs page by page, as any planner must, and answers what the job's script says. */
+/** Reads the inputs page by page, as any planner must, and returns what the job's script says. */
 export async function planFor(executor: Executor, held: Held): Promise<Plan | undefined> {
   const inputs = await readInputs(executor, held);
   return inputs && answerFor(inputs, held.grant, held.shard, executor.ports.waited);

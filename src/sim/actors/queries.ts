@@ -1,4 +1,4 @@
-/** What clients ask, of jobs that are there and of some that are not. */
+/** The queries of clients, about jobs that exist and some that do not. */
 import type { Query } from "#kernel/read/query.ts";
 
 export const queriesOf = (job: number): readonly Query[] => [

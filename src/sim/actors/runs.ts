@@ -1,4 +1,4 @@
-/** What executors really do, and when: who runs which task under which token at this instant. */
+/** What executors really do: which executor runs which task under which token at this instant. */
 import type { Grant } from "#kernel/model/model.ts";
 import type { Life } from "#sim/world/machine.ts";
 
@@ -7,9 +7,9 @@ export type Run = {
   readonly grant: Grant;
   readonly life: Life;
   readonly sinceMs: number;
-  /** It does not keep to its lease, so nobody can answer for it. */
+  /** It does not respect its lease, so it may do anything. */
   readonly rogue: boolean;
-  /** It has been told to stop, and does. */
+  /** It has been asked to stop, and does. */
   readonly isStopped: () => boolean;
 };
 
@@ -31,8 +31,8 @@ export class Runs {
   }
 
   /**
-   * Those that are really at it: a stopped machine does nothing. Not those on a machine that has just woken: it takes
-   * the executor a moment to notice that it slept, and nobody can shorten that to nothing (ADR 0037).
+   * The runs that are really active: a stopped machine does nothing. Not those on a machine that has just woken: the
+   * executor needs a moment to notice that it slept, and that cannot be avoided (ADR 0037).
    */
   running(): readonly Run[] {
     return [...this.#running].filter(

@@ -1,6 +1,6 @@
 /**
- * What simulated work does, written into the specs that the kernel carries without looking: how long a task runs and
- * how it ends, what a planner answers. So behaviour is drawn once, with the job, and every attempt follows it.
+ * What simulated work does, written into the specs, which are opaque to the kernel: how long a task runs and how it
+ * ends, what a planner answers. So behaviour is drawn once, with the job, and every attempt follows it.
  */
 import type { FailReason, Grant, TaskTemplate } from "#kernel/model/model.ts";
 
@@ -11,14 +11,14 @@ export type TaskScript = {
   readonly reason: FailReason;
   readonly outputs: number;
   readonly steps: number;
-  /** Whether its result is to be known outside. */
+  /** Whether its result is to be published. */
   readonly publish: boolean;
-  /** For how long nobody outside takes it. */
+  /** For how long the outside system refuses it. */
   readonly refusedMs?: number;
 };
 
 export type PlanScript = {
-  /** Wait for this signal first. */
+  /** The signal to wait for first. */
   readonly signal?: string;
   readonly waitMs: number;
   readonly answer:
@@ -30,7 +30,7 @@ export type PlanScript = {
 /** Planning scripts by stage name. */
 export type JobScript = { readonly plans: Readonly<Record<string, PlanScript>> };
 
-/** What an attempt wants to be known: its token tells whose word it is. */
+/** What an attempt asks to publish: it includes the token, so that the publication shows which attempt made it. */
 export function publishOf(shard: number, { task, generation, token, spec }: Grant): string {
   const said = `${shard}/${task}/${generation} as ${token}`;
   const { refusedMs } = readTask(spec);

@@ -27,7 +27,7 @@ export function startWorker(ports: ExecutorPorts, habits: ExecutorHabits): void 
     options: { slots: habits.slots, pollMs: Math.max(habits.waitMs, 500) },
     log: (line) => life.machine.world.say(`${life.name} logs: ${line}`),
   });
-  // It never stops by itself: its machine crashes.
+  // It never stops by itself: only its machine crashes.
   void worker.run(new AbortController().signal);
 }
 

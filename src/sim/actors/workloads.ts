@@ -1,15 +1,15 @@
-/** What is asked of the cluster, as data: shapes of jobs, each drawn from the seed. */
+/** The jobs that are submitted to the cluster, as data: shapes of jobs, each drawn from the seed. */
 import type { Random } from "#base/random.ts";
 import type { Submit } from "#kernel/model/command.ts";
 import type { FailReason, LockSpec, PlanSpec, StageSpec, TaskTemplate } from "#kernel/model/model.ts";
 import { type JobScript, type PlanScript, type TaskScript, writeScript } from "./script.ts";
 
 export type ShapeName = keyof typeof shapes;
-export type Drawn = {
+export type DrawnJob = {
   readonly submit: Submit;
-  /** Signals that someone should send for the job to go on, by stage index. */
+  /** Signals that must be sent for the job to continue, by stage index. */
   readonly signals: readonly { readonly stage: number; readonly name: string }[];
-  /** What others ask for at the same time. */
+  /** What other clients submit at the same time. */
   readonly also?: readonly Submit[];
 };
 
@@ -39,7 +39,7 @@ export const shapes = {
       }),
     ]),
 
-  /** Stages in a random order of needs, some to be run after a failure too. */
+  /** Stages with random needs, some of which run after a failure too. */
   dag(c: DrawContext) {
     const count = c.random.between(2, 5);
     const stages = Array.from({ length: count }, (_, i) => ({
@@ -59,7 +59,7 @@ export const shapes = {
     return job(c, [...firsts, second], { second: planScript(c) });
   },
 
-  /** A gate: the planner waits for an approval, then says what is to be done. */
+  /** A gate: the planner waits for an approval, then answers with the tasks. */
   gated(c: DrawContext) {
     const script: PlanScript = { ...planScript(c), signal: "approve" };
     const before = c.random.chance(0.4) ? [stage(c, "before", { tasks: 1 })] : [];
@@ -72,12 +72,12 @@ export const shapes = {
     return { ...job(c, stages, { gate: script }), signals: [{ stage: gate, name: "approve" }] };
   },
 
-  /** A wait that no signal ends: the planner is asked again after a time. */
+  /** A wait that no signal ends: the planner is called again after a time. */
   timed(c: DrawContext) {
     return job(c, [planned(c, "timed")], { timed: { ...planScript(c), waitMs: c.random.between(200, 4_000) } });
   },
 
-  /** Several callers want the same, and some lose interest. */
+  /** Several callers want the same, and some leave. */
   merged(c: DrawContext) {
     const drawn = c.random.chance(0.7)
       ? job(c, [stage(c, "shared", { tasks: c.random.between(1, 2) })])
@@ -100,7 +100,7 @@ export const shapes = {
     return { ...drawn, submit: { ...drawn.submit, lock: lock(c, "job") } };
   },
 
-  /** One stage holds the lock, or two; and something may be left to do when they have given it back. */
+  /** One stage holds the lock, or two; and something may be left to do after they released it. */
   lockedStage(c: DrawContext) {
     const held = lock(c, "stage");
     const critical = (name: string): StageSpec => ({
@@ -127,19 +127,19 @@ export const shapes = {
     };
   },
 
-  /** Nobody says what is to be done, until it is too late. */
+  /** The planner gives no plan until it is too late. */
   unplanned(c: DrawContext) {
     const plan = { ...planned(c, "late"), plan: { ...planSpec(c), deadlineMs: c.random.between(500, 6_000) } };
     return job(c, [plan], { late: { ...planScript(c), waitMs: 20_000 } });
   },
 
-  /** One tenant asks for very much at once. */
+  /** One tenant submits very much at once. */
   flood(c: DrawContext) {
     const stages = [stage(c, "flood", { tasks: c.random.between(20, 60) })];
     return job(c, c.random.chance(0.3) ? [...stages, stage(c, "more", { tasks: 2 })] : stages);
   },
 
-  /** Many tasks of which one is slow: work for speculation. */
+  /** Many tasks of which one is slow: for speculation. */
   straggler(c: DrawContext) {
     const template = { ...templateOf(c, false), speculate: true, leaseMs: c.leaseMs * 2 };
     const scripts = Array.from({ length: c.random.between(4, 8) }, (_, i) => ({
@@ -149,30 +149,30 @@ export const shapes = {
     }));
     const wide = { ...stage(c, "wide", { tasks: 1 }), tasks: taskSet(template, scripts) };
     if (c.random.chance(0.5)) return job(c, [wide]);
-    // What it was made from may get lost while it runs.
+    // Its inputs may get lost while it runs.
     return job(c, [stage(c, "prepare", { tasks: 1 }), { ...wide, needs: [0] }]);
   },
 
-  /** Ends by its deadline unless it is quick. */
+  /** Ends by its deadline unless it is fast. */
   hurried(c: DrawContext) {
     const drawn = job(c, [stage(c, "soon", { tasks: c.random.between(1, 4) })]);
     return { ...drawn, submit: { ...drawn.submit, deadlineMs: c.random.between(500, 20_000) } };
   },
 
-  /** Nobody can run it: it ends by its queue deadline. */
+  /** No executor can run it: it ends by its queue deadline. */
   impossible(c: DrawContext) {
     const template = { ...templateOf(c, false), requires: ["os=plan9"], queueMs: c.random.between(1_000, 30_000) };
     return job(c, [{ ...stage(c, "never", { tasks: 1 }), tasks: taskSet(template, [taskScript(c)]) }]);
   },
 
-  /** Something that is due in a minute or more: such things are filed coarsely, and looked at too early at first. */
+  /** Due in a minute or more: such things are filed in coarse buckets, and looked at too early at first. */
   far(c: DrawContext) {
     const farMs = c.random.between(62_000, 85_000);
     const never = (queueMs: number) => {
       const template = { ...templateOf(c, false), requires: ["os=plan9"], queueMs };
       return job(c, [{ ...stage(c, "never", { tasks: 1 }), tasks: taskSet(template, [taskScript(c)]) }]);
     };
-    const ways: readonly (() => Drawn)[] = [
+    const ways: readonly (() => DrawnJob)[] = [
       () => job(c, [planned(c, "timed")], { timed: { ...planScript(c), waitMs: farMs } }),
       () => never(farMs),
       () => withSubmit(never(5 * hour), { deadlineMs: farMs }),
@@ -183,7 +183,7 @@ export const shapes = {
         return job(c, [{ ...stage(c, "patient", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
       },
       () => {
-        // It fails long before anyone takes its first result.
+        // It fails long before its first result is used.
         const template: TaskTemplate = { ...templateOf(c, false), retryOn: "infrastructure" };
         const shy: TaskScript = { ...taskScript(c), failures: 0, publish: true, refusedMs: farMs + 20_000 };
         const doomed: TaskScript = { ...taskScript(c), failures: 1, reason: "user-failure" };
@@ -204,7 +204,7 @@ export const shapes = {
   },
 };
 
-/** One who wants to wait for what others asked for, and asks for nothing itself. */
+/** A client that waits for a job that others submitted, and submits nothing itself. */
 export const joining = ({ tenant, door, payloadHash }: Submit, mergeKey: string): Submit => ({
   kind: "submit",
   tenant,
@@ -219,12 +219,12 @@ export const joining = ({ tenant, door, payloadHash }: Submit, mergeKey: string)
   deadlineMs: 0,
 });
 
-const withSubmit = (drawn: Drawn, change: Partial<Submit>): Drawn => ({
+const withSubmit = (drawn: DrawnJob, change: Partial<Submit>): DrawnJob => ({
   ...drawn,
   submit: { ...drawn.submit, ...change },
 });
 
-function job(c: DrawContext, stages: readonly StageSpec[], plans: JobScript["plans"] = {}): Drawn {
+function job(c: DrawContext, stages: readonly StageSpec[], plans: JobScript["plans"] = {}): DrawnJob {
   const spec = writeScript({ plans });
   const submit: Submit = {
     kind: "submit",
@@ -318,7 +318,7 @@ function taskScript(c: DrawContext): TaskScript {
 }
 
 function lock(c: DrawContext, scope: string): LockSpec {
-  // The limit goes with the name, so that all who ask for a lock agree on it.
+  // The limit depends on the name, so that all requests for a lock agree on it.
   const which = c.random.below(2);
   return {
     name: `${scope}-${which}`,

@@ -1,6 +1,6 @@
 /**
- * Where everything observed comes together: the durable log as it was appended, every answer as it left a machine,
- * and what executors really did. The checkers judge each of these as it happens.
+ * Collects everything observed: the durable log as it was appended, every response as it left a machine, and what
+ * executors really did. The checkers judge each of these as it happens.
  */
 import type { Acquired, AppendResult, Batch } from "#journal/journal.ts";
 import type { Command } from "#kernel/model/command.ts";
@@ -17,8 +17,8 @@ import type { Pins } from "#sim/world/pins.ts";
 import type { Run, Runs } from "#sim/actors/runs.ts";
 import type { World } from "#sim/world/world.ts";
 
-/** Where in the log an event stands. */
-export type Place = {
+/** The position of an event in the log. */
+export type LogPosition = {
   readonly model: ShardModel;
   readonly by: Life;
   readonly epoch: number;
@@ -28,20 +28,20 @@ export type Place = {
   readonly decidedBeforeMs: number;
 };
 
-/** What was known when a request arrived: an answer may not fall behind it. */
+/** What was known when a request arrived: the answer must not be older. */
 export type Arrival = {
   readonly atMs: number;
   readonly seq: number;
   readonly jobKnown: boolean;
   readonly tokenLive: boolean;
-  /** Of a renewal: which of its claims were live. */
+  /** For a renewal: which of its claims were live. */
   readonly claimsLive: ReadonlySet<number>;
   readonly generation: number | undefined;
-  /** Of a submission that only joins: the job that it means. */
+  /** For a submission that only joins: the job that it means. */
   readonly joinable: number | undefined;
 };
 
-export type Said = {
+export type ObservedResponse = {
   readonly model: ShardModel;
   readonly by: Life;
   readonly to: Life;
@@ -55,15 +55,15 @@ export type Said = {
 export type Checker = {
   readonly invariant: string;
   readonly promise: string;
-  /** Before the model takes the event in. A text is a complaint. */
-  event?(court: Court, place: Place, event: Event): string | undefined;
+  /** Before the model applies the event. A string is a complaint. */
+  event?(court: Court, place: LogPosition, event: Event): string | undefined;
   /** When a response leaves a machine. */
-  said?(court: Court, said: Said): string | undefined;
-  /** When an executor begins to work on something. */
+  said?(court: Court, said: ObservedResponse): string | undefined;
+  /** When an executor starts to run something. */
   ran?(court: Court, run: Run): string | undefined;
-  /** When something is made known outside, before it is. */
+  /** When something is published, right before it is. */
   published?(court: Court, publication: Publication, by: Life): string | undefined;
-  /** When everything has healed and had its time. */
+  /** When everything has healed and had time to finish. */
   end?(court: Court): string | undefined;
 };
 
@@ -92,26 +92,26 @@ export class Court {
   readonly pins: Pins;
   readonly runs: Runs;
   readonly tally: Tally;
-  /** The newest epoch that the store has given out, by shard, and when. */
+  /** The newest epoch that the store has assigned, by shard, and when. */
   readonly epochs: { epoch: number; atMs: number }[];
-  /** Renewals and starts under way: when they reached the machine. */
+  /** Renewals and starts in progress: when they reached the machine. */
   readonly renewals = new Map<ShardRequest, { readonly at: Life; readonly reachedMs: number }>();
   /** When each claim was last known to be fresh, `shard/task/token`. */
   readonly fresh = new Map<string, number>();
   /** When each claim began at the earliest, by the same name. */
   readonly begun = new Map<string, number>();
-  /** What each executor said it can do, and how often each tenant was passed over, by shard. */
+  /** The labels that each executor offers, and how often each tenant was overtaken, by shard. */
   readonly offers = new Map<string, readonly string[]>();
   readonly overtaken = new Map<string, number>();
   /** Claims that count against a tenant's quota. */
   readonly quotaClaims = new Map<string, Set<ModelClaim>>();
   readonly #afterEvent: (() => void)[] = [];
   storeJumpedAtMs = Number.NEGATIVE_INFINITY;
-  /** Nothing was done to the cluster that could excuse an interrupted answer. */
+  /** No fault was active that could excuse an interrupted answer. */
   calm = false;
   /** Nodes, network and database work; only executors, blobs and wall clocks may fail. */
   connected = false;
-  /** Whether the result is known outside. */
+  /** Whether the result was published. */
   isKnown: (shard: number, task: number, generation: number) => boolean = () => false;
   readonly #checkers: readonly Checker[];
   readonly #arrivals = new Map<ShardRequest, Arrival>();
@@ -134,12 +134,12 @@ export class Court {
     };
   }
 
-  /** Runs when the model has taken in the event that is being judged. */
+  /** Runs after the model has applied the event that is being judged. */
   afterEvent(run: () => void): void {
     this.#afterEvent.push(run);
   }
 
-  /** Everything that was promised for the end. */
+  /** Checks everything that must hold at the end. */
   close(): void {
     for (const checker of this.#checkers) this.#judge(checker, checker.end?.(this));
   }
@@ -183,12 +183,12 @@ export class Court {
   }
 
   /**
-   * What is decided while the journal is being asked waits for its answer, also through pauses between two tries. So
-   * a batch was decided when the node last was idle, or when it was sent.
+   * Commands decided during a journal request wait for its answer, also through pauses between two tries. So a batch
+   * was decided when the node was last idle, or when it was sent.
    */
   #busy(by: Life): void {
     const appends = this.#appendsOf(by);
-    // While it is stopped nothing is idle: what waited then waits still.
+    // A stopped node is never idle: what waited then still waits.
     if (appends.busy === 0 && by.ranMs - appends.lastRanMs > retryMsMax) appends.sinceMs = this.world.nowMs;
     appends.lastRanMs = by.ranMs;
   }
@@ -228,7 +228,7 @@ export class Court {
         afterMs: 0,
         beforeMs: this.world.nowMs,
       };
-      const place: Place = { model, by, epoch, seq, decidedAfterMs, decidedBeforeMs };
+      const place: LogPosition = { model, by, epoch, seq, decidedAfterMs, decidedBeforeMs };
       for (const event of decodeEvents(batch.payload)) {
         count(this.tally.events, event.kind);
         this.world.say(`log ${shard}/${epoch}/${seq} ${JSON.stringify(event)}`);
@@ -275,7 +275,7 @@ export class Court {
     this.#arrivals.delete(request);
     const model = this.models[request.shard];
     if (!arrival || !model || request.kind === "take") return;
-    const said: Said = { model, by, to, request, response, arrival, threw };
+    const said: ObservedResponse = { model, by, to, request, response, arrival, threw };
     for (const checker of this.#checkers) this.#judge(checker, checker.said?.(this, said));
     this.renewals.delete(request);
   }
@@ -287,7 +287,7 @@ export class Court {
 
 const none: ReadonlySet<number> = new Set();
 
-/** Many commands in one request are judged one by one; the same request is always taken apart into the same. */
+/** Several commands in one request are judged one by one; the same request is always split into the same objects. */
 const taken = new WeakMap<ShardRequest, readonly ShardRequest[]>();
 
 function oneByOne(request: ShardRequest): readonly ShardRequest[] {
@@ -309,10 +309,10 @@ function liveTokens(model: ShardModel, command: Command): ReadonlySet<number> {
   return new Set(live.map(({ token }) => token));
 }
 
-type Appends = { busy: number; sinceMs: number; lastRanMs: number; readonly decided: Map<string, Between> };
-type Between = { readonly afterMs: number; readonly beforeMs: number };
+type Appends = { busy: number; sinceMs: number; lastRanMs: number; readonly decided: Map<string, DecisionTime> };
+type DecisionTime = { readonly afterMs: number; readonly beforeMs: number };
 
-/** The longest pause of the host's between two tries of an append, and a little more. */
+/** The longest pause of a host between two tries of an append, and a little more. */
 const retryMsMax = 260;
 
 export const claimName = (shard: number, task: number, token: number): string => `${shard}/${task}/${token}`;

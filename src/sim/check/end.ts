@@ -1,4 +1,4 @@
-/** What must have happened when everything has healed and had its time: K9 and K10. */
+/** What must have happened when everything has healed and had time to finish: K9 and K10. */
 import type { Checker } from "./court.ts";
 import { isOver, liveClaims, type ModelClaim, type ModelJob, type ShardModel } from "#sim/model/model.ts";
 
@@ -22,8 +22,8 @@ const standing = (job: ModelJob): string =>
     .join("; ");
 
 /**
- * A tenant that others overtake this often while it has ready work, room and willing executors, and holds nothing, is
- * starved. One that holds something may rightly see others go first who hold less.
+ * A tenant that is overtaken this often while it has ready work, quota and suitable executors, and holds no claim, is
+ * starved. A tenant that holds claims may be overtaken by others that hold fewer.
  */
 const overtakenMax = 150;
 
@@ -54,7 +54,7 @@ function readyTenants(model: ShardModel, offers: readonly string[]): ReadonlySet
   for (const { job, standing: where, template } of model.tasks.values()) {
     if (where !== "ready" || tenants.has(job.tenant) || holding.has(job.tenant)) continue;
     if (!template.requires.every((label) => offers.includes(label))) continue;
-    // With a quota, what is free here depends on what the home shard lends.
+    // With a quota, the free slots here depend on what the home shard lends.
     if ((model.tenants.get(job.tenant)?.runningMax ?? 0) === 0) tenants.add(job.tenant);
   }
   return tenants;
@@ -67,8 +67,8 @@ export const quotaKept: Checker = {
     if (event.kind !== "claimed") return undefined;
     const tenant = model.tasks.get(event.task)?.job.tenant ?? "";
     const runningMax = model.tenants.get(tenant)?.runningMax ?? 0;
-    // Shards that have not heard of the quota yet cannot keep it; and a shard that is cut off keeps the claims that it
-    // has when its slice has long been lent to another.
+    // Shards that have not received the quota yet cannot enforce it; and a shard that is cut off keeps its claims after
+    // its slice was lent to another.
     if (!court.connected || runningMax === 0 || court.models.some(({ tenants }) => !tenants.has(tenant)))
       return undefined;
     const counted = court.quotaClaims.get(tenant) ?? new Set<ModelClaim>();

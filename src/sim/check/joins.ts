@@ -1,4 +1,4 @@
-/** Merging: who joins gets a job that is under way and counts for it, and who only joins begins nothing. */
+/** Merging: a submission that joins gets a live job and counts for it, and one that only joins starts no job. */
 import type { CommandOf } from "#kernel/model/command.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { where } from "./log.ts";
@@ -7,7 +7,8 @@ import { isUnderWay, type ShardModel } from "#sim/model/model.ts";
 
 export const joinsWhatIsUnderWay: Checker = {
   invariant: "merging",
-  promise: "a job is joined only while it is under way, never at a lower priority, and who only joins begins nothing",
+  promise:
+    "a job is joined only while it is live, never at a lower priority, and a submission that only joins starts no job",
   event(_court, { model }, event) {
     if (event.kind === "job-submitted" && event.stages.length === 0)
       return `${String(where(model, event))}: it has nothing to do`;

@@ -1,7 +1,7 @@
-/** What the log itself must keep to, event by event: K1 to K6 and K11, and locks. */
+/** What must hold for the log itself, event by event: K1 to K6 and K11, and locks. */
 import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { Replies } from "#kernel/model/reply.ts";
-import { claimName, type Checker, type Court, type Place } from "./court.ts";
+import { claimName, type Checker, type Court, type LogPosition } from "./court.ts";
 import {
   isOver,
   liveClaims,
@@ -40,7 +40,7 @@ export const claimsForReady: Checker = {
   },
 };
 
-function parallel(task: ModelTask, at: Where): string | undefined {
+function parallel(task: ModelTask, at: EventLocation): string | undefined {
   const { stage } = task;
   if (stage.cancelled) return `${String(at)}: stage ${stage.index} is being cancelled`;
   const wanted = task.planning ? "READY" : "RUNNING";
@@ -52,7 +52,7 @@ function parallel(task: ModelTask, at: Where): string | undefined {
   return undefined;
 }
 
-/** A result that was lost is made again at once, whatever else runs. */
+/** A lost result is made again at once, whatever else runs. */
 const isRedone = (stage: ModelStage): boolean =>
   stage.tasks.some(({ generation }) => generation > stage.generation || generation > 1);
 
@@ -89,13 +89,13 @@ export const requeuesOnce: Checker = {
   },
 };
 
-function requeue(model: ShardModel, event: EventOf<"requeued">, at: Where): string | undefined {
+function requeue(model: ShardModel, event: EventOf<"requeued">, at: EventLocation): string | undefined {
   const task = model.tasks.get(event.task);
   if (task?.standing !== "retry") return `${String(at)}: task ${event.task} is ${task?.standing ?? "unknown"}`;
   return event.at < task.retryAtMs ? `${String(at)}: ${task.retryAtMs - event.at}ms before its time` : undefined;
 }
 
-function retry(task: ModelTask, event: EventOf<"attempt-ended">, at: Where): string | undefined {
+function retry(task: ModelTask, event: EventOf<"attempt-ended">, at: EventLocation): string | undefined {
   if (event.next.do !== "ready" && event.next.do !== "retry") return undefined;
   if (task.standing === "cancelling") return `${String(at)}: task ${task.no} is being cancelled`;
   if (liveClaims(task).length > 1) return `${String(at)}: another attempt of task ${task.no} goes on`;
@@ -128,7 +128,7 @@ export const stagesInOrder: Checker = {
   },
 };
 
-function ready(stage: ModelStage | undefined, at: Where): string | undefined {
+function ready(stage: ModelStage | undefined, at: EventLocation): string | undefined {
   if (!stage) return `${String(at)}: no such stage`;
   if (stage.phase !== "BLOCKED") return `${String(at)}: the stage is ${stage.phase}`;
   for (const index of stage.spec.needs) {
@@ -146,7 +146,7 @@ function ready(stage: ModelStage | undefined, at: Where): string | undefined {
 function planned(
   model: ShardModel,
   event: EventOf<"stage-planned"> | EventOf<"plan-closed">,
-  at: Where,
+  at: EventLocation,
 ): string | undefined {
   const stage =
     event.kind === "stage-planned" ? model.stage(event.job, event.stage) : model.tasks.get(event.task)?.stage;
@@ -158,7 +158,7 @@ function planned(
   return claim?.live ? undefined : `${String(at)}: the planner's token ${event.token} is not live`;
 }
 
-function complete(stage: ModelStage | undefined, at: Where): string | undefined {
+function complete(stage: ModelStage | undefined, at: EventLocation): string | undefined {
   if (!stage) return `${String(at)}: no such stage`;
   if (isOver(stage.phase)) return `${String(at)}: it had ended ${stage.phase}`;
   const open = stage.tasks.find((task) => !task.results.has(task.generation));
@@ -166,7 +166,7 @@ function complete(stage: ModelStage | undefined, at: Where): string | undefined 
   return stage.spec.plan && !stage.plannedIn.has(stage.generation) ? `${String(at)}: it was never planned` : undefined;
 }
 
-function jobEnd(model: ShardModel, event: EventOf<"job-ended">, at: Where): string | undefined {
+function jobEnd(model: ShardModel, event: EventOf<"job-ended">, at: EventLocation): string | undefined {
   const job = model.jobs.get(event.job);
   if (!job) return `${String(at)}: no such job`;
   if (isOver(job.phase)) return `${String(at)}: it had ended ${job.phase}`;
@@ -235,7 +235,7 @@ export const timeIsFair: Checker = {
 
 function cutShort(
   court: Court,
-  { model, decidedBeforeMs }: Place,
+  { model, decidedBeforeMs }: LogPosition,
   event: EventOf<"attempt-ended">,
 ): string | undefined {
   const attemptMs = model.tasks.get(event.task)?.template.attemptMs ?? 0;
@@ -249,14 +249,19 @@ function freshen(court: Court, name: string, atMs: number): void {
   court.fresh.set(name, Math.max(court.fresh.get(name) ?? Number.NEGATIVE_INFINITY, atMs));
 }
 
-function refreshAll(court: Court, { model }: Place): undefined {
+function refreshAll(court: Court, { model }: LogPosition): undefined {
   const atMs = court.epochs[model.shard]?.atMs ?? 0;
   for (const task of model.tasks.values())
     for (const { token, gone } of task.claims.values())
       if (!gone) freshen(court, claimName(model.shard, task.no, token), atMs);
 }
 
-function tooSoon(court: Court, place: Place, event: Event & { at: number }, claim: ModelClaim): string | undefined {
+function tooSoon(
+  court: Court,
+  place: LogPosition,
+  event: Event & { at: number },
+  claim: ModelClaim,
+): string | undefined {
   const { model, by, decidedAfterMs, decidedBeforeMs } = place;
   const { task, token } = event as { task: number; token: number };
   const name = claimName(model.shard, task, token);
@@ -309,7 +314,7 @@ function holders(model: ShardModel, tenant: string, name: string): number {
 }
 
 /** Where in the log, for a complaint; written out only when there is one. */
-export type Where = { toString(): string };
-export const where = (model: ShardModel, event: Event): Where => ({
+export type EventLocation = { toString(): string };
+export const where = (model: ShardModel, event: Event): EventLocation => ({
   toString: () => `shard ${model.shard} ${JSON.stringify(event)}`,
 });

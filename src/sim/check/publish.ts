@@ -1,4 +1,4 @@
-/** Results that are to be known outside are, before their job has succeeded; and nothing else is (ADR 0020). */
+/** Results that are to be published are, before their job has succeeded; and nothing else is (ADR 0020). */
 import type { Publication } from "#shard/outbox/outbox.ts";
 import type { EventOf } from "#kernel/model/event.ts";
 import { where } from "./log.ts";

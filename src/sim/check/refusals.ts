@@ -1,6 +1,6 @@
 /**
- * What only a shard's own host may say is refused as well when it makes no sense (K12). No caller gets that far, so it
- * is said to a copy of the shard, as it was at the end of the run: it must refuse, and be the same as before.
+ * Commands that only a shard's own host may send are refused too when they are invalid (K12). No caller can send them,
+ * so they are given to a copy of the shard, as it was at the end of the run: it must refuse them, and be unchanged.
  */
 import type { Command } from "#kernel/model/command.ts";
 import type { State } from "#kernel/model/state.ts";
@@ -20,7 +20,7 @@ const nonsense = (state: State): readonly Command[] => [
   { kind: "published", task: 1, generation: Number.NaN },
 ];
 
-/** What it did with nonsense from its host; undefined when it refused all of it. */
+/** What it did with invalid host commands; undefined if it refused all of them. */
 export function nonsenseTaken(copy: State, canonical: (state: State) => string): string | undefined {
   const before = canonical(copy);
   for (const command of nonsense(copy)) {
@@ -28,7 +28,7 @@ export function nonsenseTaken(copy: State, canonical: (state: State) => string):
     if (ok || events.length > 0) return `shard ${copy.shard} took ${JSON.stringify(command)}`;
   }
   if (canonical(copy) !== before) return `shard ${copy.shard} is not the same after nonsense from its host`;
-  // And what makes sense it still takes.
+  // And it still accepts a valid one.
   const { ok, events } = step(copy, { kind: "take-over", epoch: copy.epoch + 1, node: "heir" }, copy.nowMs);
   return ok && events.length > 0 ? undefined : `shard ${copy.shard} refused an heir`;
 }

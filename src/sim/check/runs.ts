@@ -1,4 +1,4 @@
-/** What executors that keep to their leases really did at the same time: outside effects and locks. */
+/** What executors that respect their leases really did at the same time: outside effects and locks. */
 import type { Checker, Court } from "./court.ts";
 import type { ModelJob, ModelStage } from "#sim/model/model.ts";
 import type { Run } from "#sim/actors/runs.ts";

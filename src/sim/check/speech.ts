@@ -1,9 +1,9 @@
-/** What was told to anybody must be true of the durable log: K1, K7, K8, K12. */
+/** Every answer must agree with the durable log: K1, K7, K8, K12. */
 import type { Command } from "#kernel/model/command.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Replies } from "#kernel/model/reply.ts";
-import type { Checker, Court, Said } from "./court.ts";
+import type { Checker, Court, ObservedResponse } from "./court.ts";
 import { isOver, type ShardModel } from "#sim/model/model.ts";
 
 export const sameKeySameJob: Checker = {
@@ -14,7 +14,7 @@ export const sameKeySameJob: Checker = {
     const { tenant, door, requestKey, payloadHash } = request.command;
     if (requestKey === undefined) return undefined;
     const { job } = response.reply as Replies["submit"];
-    // That the log binds a key to one job at a time is judged there.
+    // Another checker makes sure that the log binds a key to one job at a time.
     const bound = model.bindings.get([tenant, door, requestKey].join("\u0000"))?.get(job);
     const name = `${requestKey} of ${tenant} at ${door} in shard ${model.shard}`;
     if (bound === undefined) return `${name} was never bound to job ${job}`;
@@ -38,7 +38,7 @@ export const saidIsDurable: Checker = {
   },
 };
 
-/** Why the log does not bear the reply out; undefined when it does. */
+/** Why the log contradicts the reply; undefined if it does not. */
 function unfounded(model: ShardModel, command: Command, reply: never): string | undefined {
   const check = facts[command.kind] as ((m: ShardModel, c: Command, r: never) => string | undefined) | undefined;
   return check?.(model, command, reply);
@@ -101,7 +101,7 @@ const facts: Facts = {
   },
 };
 
-/** How long an owner may go on answering reads when the store's clock has leapt and given its shard away. */
+/** How long an owner may go on answering reads after the store's clock jumped and its shard was given away. */
 const ownerLeaseMsMax = 60_000;
 
 export const oneOwnerSpeaks: Checker = {
@@ -115,11 +115,11 @@ export const oneOwnerSpeaks: Checker = {
       const wrong = falselyAbsent(said, response.rejection);
       if (wrong) return `${what()}: ${wrong}`;
     }
-    // A command that broke the shard is refused at once, whatever is under way: it says nothing of the shard.
+    // A command that broke the shard is refused at once, whatever else is in progress: it says nothing of the shard.
     if (response.kind === "rejected" && response.rejection.kind === "broken") return undefined;
     if (response.stamp.seq >= arrival.seq) return undefined;
-    // Reads and most refusals lean on the owner's lease, and the lease on the store's clock running on evenly. Only in
-    // the lease after a leap may one be old; that something is not there is never said on a lease alone.
+    // Reads and most refusals rely on the owner's lease, and the lease relies on an even store clock. Only within a
+    // lease after a clock jump may one be old; "does not exist" is never answered on a lease alone.
     const leapt = court.world.nowMs - court.storeJumpedAtMs < ownerLeaseMsMax;
     if (leapt && !(response.kind === "rejected" && tellsAbsence.has(response.rejection.kind))) return undefined;
     return `${what()}: the log had reached ${arrival.seq} when it arrived`;
@@ -135,7 +135,7 @@ const tellsAbsence = new Set([
   "nothing-to-join",
 ]);
 
-function falselyAbsent({ model, request, arrival }: Said, rejection: Rejection): string | undefined {
+function falselyAbsent({ model, request, arrival }: ObservedResponse, rejection: Rejection): string | undefined {
   const asker = request.kind === "command" && "tenant" in request.command ? request.command.tenant : undefined;
   switch (rejection.kind) {
     case "job-unknown": {
@@ -191,7 +191,7 @@ export const brokenAlone: Checker = {
   invariant: "K12",
   promise: "a command that makes decide throw is refused alone",
   said(court: Court, { request, response, threw, by }) {
-    // A reserve is given what was found before it threw: what it names is checked like any other grant.
+    // A reserve returns what was found before it threw: its claims are checked like any other grant.
     const isReserve = request.kind === "command" && request.command.kind === "reserve";
     if (threw && response.kind === "reply" && !isReserve) return `${JSON.stringify(request)} was accepted`;
     if (threw && response.kind !== "rejected") court.calm = false;

@@ -1,4 +1,4 @@
-/** A promise that was broken in a run, named by its invariant (K1 to K12, S1...). */
+/** A broken promise in a run, named by its invariant (K1 to K12, S1...). */
 export class Violation extends Error {
   readonly invariant: string;
   readonly atMs: number;

@@ -1,6 +1,6 @@
 /**
- * A disk that lies: whatever is planted in the store must be noticed, and then the shard is not served at all, for a
- * wrong answer is worse than none; the others go on.
+ * A disk that returns wrong bytes: every corruption must be detected, and then the shard is not served at all, because
+ * a wrong answer is worse than none; the others go on.
  */
 import { equal, ok } from "node:assert/strict";
 import { test } from "node:test";
@@ -28,11 +28,11 @@ const calm = (seed: number): Profile => ({
   tenants: [{ name: "tenant-0", weight: 1, runningMax: 0, queuedMax: 0 }],
   shapes: ["single", "matrix"],
   faults: new Map(),
-  whims: new Map(),
+  clientActions: new Map(),
   misbehaviour: new Map(),
   limits: {},
   endedKeepMs: 3_000,
-  // Everything stays in the log: no snapshot lets a damaged record be passed over.
+  // Everything stays in the log: with a snapshot a damaged record would be skipped.
   snapshotBytes: 1e12,
 });
 
@@ -45,7 +45,7 @@ for (const [name, harm] of Object.entries(harms))
       cluster.start();
       await world.run(8_000);
       for (const { machine } of cluster.nodes) machine.crash();
-      // What was on its way to the store arrives.
+      // Appends on their way to the store arrive.
       await world.run(9_000);
       const before = cluster.court.models.map(({ seq }) => seq);
       harm(cluster, new Random(`harm ${seed}`));

@@ -1,7 +1,7 @@
 /**
  * Eviction racing commits, on the real disk store: executors write outputs, have them pinned and commit a result that
- * names them, while a janitor that promises nothing lets go of all it may, all the time. No committed result ever
- * names a blob that is missing (K3, B2, B3). The seed chooses what everybody does; the disk, who is first.
+ * names them, while a janitor without any retention evicts everything it may, all the time. No committed result ever
+ * names a missing blob (K3, B2, B3). The seed chooses the actions; the disk's timing decides the race.
  */
 import { deepEqual, ok } from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -23,7 +23,7 @@ type Committed = { readonly outputs: readonly Digest[]; readonly untilMs: number
 class Race {
   readonly #random: Random;
   readonly #clock = new ManualClock(10_000_000);
-  /** A disk that is waited for has more under way while things are let go. */
+  /** Waiting for the disk leaves more operations in progress during evictions. */
   readonly #sync: "written" | "synced";
   readonly committed: Committed[] = [];
   store: DiskStore | undefined;
@@ -41,7 +41,7 @@ class Race {
     return (this.store = await openDiskStore(root, { clock: this.#clock, sync: this.#sync, ...limits }));
   }
 
-  /** Outputs are few and come again, so that one executor's are being evicted while another brings them anew. */
+  /** Outputs are few and repeat, so that one executor's outputs are evicted while another writes them again. */
   async execute(store: DiskStore, times: number): Promise<void> {
     const { blobs } = store.forTenant("mill");
     for (let i = 0; i < times; i += 1) {
@@ -62,19 +62,19 @@ class Race {
 
   async evict(store: DiskStore): Promise<void> {
     while (!this.isOver) {
-      await this.#clock.advance(1_000 + this.#random.below(3_000)); // what was written a moment ago may go now
+      await this.#clock.advance(1_000 + this.#random.below(3_000)); // what was written a moment ago may be evicted now
       await store.upkeep.evict(0);
       await new Promise(setImmediate);
     }
   }
 
-  /** Every result that still counts has all its outputs, with the right bytes. */
+  /** Every result that is still pinned has all its outputs, with the right bytes. */
   async check(store: DiskStore): Promise<void> {
     const blobs = store.all;
     const living = this.committed.filter(({ untilMs }) => untilMs > this.#clock.monotonicMs());
     for (const { outputs, untilMs } of living.slice(-20)) {
       const missing = await blobs.missing(outputs);
-      if (untilMs <= this.#clock.monotonicMs()) continue; // ran out while it was looked at
+      if (untilMs <= this.#clock.monotonicMs()) continue; // expired during the check
       deepEqual(missing, [], "a committed result names a blob that is missing");
       for (const digest of outputs) this.checked += await this.#checkBytes(store, digest, untilMs);
     }

@@ -1,4 +1,4 @@
-/** Every kind of harm that the world can do by itself; what each does is in faults.ts. */
+/** Every kind of fault that the world can inject; faults.ts defines what each does. */
 export const faultKinds = [
   "node-crash",
   "node-stop",

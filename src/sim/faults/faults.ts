@@ -1,40 +1,40 @@
-/** What goes wrong, as a table: how often each fault strikes, and what it does until it passes. */
+/** The faults, as a table: how often each one happens, and what it does until it ends. */
 import type { Random } from "#base/random.ts";
 import type { Cluster } from "#sim/world/cluster.ts";
 import type { FaultKind } from "./fault-kinds.ts";
 import type { Machine } from "#sim/world/machine.ts";
 
-type Strike = (cluster: Cluster, random: Random, force: number) => Passing | undefined;
-/** How long it lasts and how it ends; undefined for what needs no end. */
-type Passing = { readonly forMs: number; readonly end: () => void };
+type InjectFault = (cluster: Cluster, random: Random, force: number) => ActiveFault | undefined;
+/** How long it lasts and how it ends; undefined for a fault that needs no end. */
+type ActiveFault = { readonly forMs: number; readonly end: () => void };
 type FaultSpec = {
-  /** The mean time between two strikes at full force. */
+  /** The mean time between two occurrences at full intensity. */
   readonly everyMs: number;
-  readonly strike: Strike;
+  readonly strike: InjectFault;
 };
 
 const seconds = (random: Random, low: number, high: number): number => (low + random.fraction() * (high - low)) * 1_000;
 
-const crash = (machine: Machine | undefined, random: Random, boot: () => void): Passing | undefined => {
+const crash = (machine: Machine | undefined, random: Random, boot: () => void): ActiveFault | undefined => {
   if (!machine?.up) return undefined;
   machine.crash();
   return { forMs: seconds(random, 0.05, 15), end: boot };
 };
 
-const stop = (machine: Machine | undefined, random: Random): Passing | undefined => {
+const stop = (machine: Machine | undefined, random: Random): ActiveFault | undefined => {
   if (machine?.life?.state !== "up") return undefined;
   machine.stop();
   return { forMs: seconds(random, 0.1, random.chance(0.3) ? 40 : 8), end: () => machine.resume() };
 };
 
-const sleep = (machine: Machine | undefined, random: Random): Passing | undefined => {
+const sleep = (machine: Machine | undefined, random: Random): ActiveFault | undefined => {
   if (machine?.life?.state !== "up") return undefined;
   machine.sleep();
   return { forMs: seconds(random, 0.5, random.chance(0.3) ? 40 : 10), end: () => machine.resume() };
 };
 
-/** Raises one of the chances for a while. */
-const raise = <C extends object, K extends keyof C>(conditions: C, name: K, to: C[K], forMs: number): Passing => {
+/** Raises one of the probabilities for a while. */
+const raise = <C extends object, K extends keyof C>(conditions: C, name: K, to: C[K], forMs: number): ActiveFault => {
   const before = conditions[name];
   conditions[name] = to;
   return { forMs, end: () => (conditions[name] = before) };
@@ -197,7 +197,7 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
   },
 };
 
-/** Lets the faults of the profile strike until the storm is over; then every one of them ends. */
+/** Injects the profile's faults until the storm is over; then ends every one of them. */
 export function unleash(cluster: Cluster, kinds: ReadonlyMap<FaultKind, number>, untilMs: number): () => void {
   const { world, injected } = cluster;
   const ends = new Set<() => void>();

@@ -1,13 +1,13 @@
 /**
- * A command that makes deciding throw (K12). Poison cannot cross the wire, being a getter, so it travels as a mark
- * and is planted where the command arrives.
+ * A command that makes deciding throw (K12). Poison is a getter and cannot be sent over the network, so a mark is sent
+ * instead, and the getter is planted where the command arrives.
  */
 import type { Command } from "#kernel/model/command.ts";
 import type { ShardRequest } from "#shard/transport/protocol.ts";
 
 /**
- * The property to poison, by its path into the command, how many reads it survives first, and whether what is then
- * thrown is an error or just anything.
+ * The property to poison, by its path into the command, how many reads it survives first, and whether it then throws an
+ * error or another value.
  */
 export type Poison = { readonly path: readonly string[]; readonly reads: number; readonly bare?: boolean };
 type Poisoned = { poison?: Poison };
@@ -16,10 +16,10 @@ export const poisoned = <C extends Command>(command: C, poison: Poison): C => ({
 
 export const isPoisoned = (request: ShardRequest): boolean => request.kind === "command" && "poison" in request.command;
 
-/** Whether a poison has taken effect: one that was read too seldom leaves a sound command. */
-export type Dose = { fired: boolean };
+/** Whether a poison has taken effect: one that was read too seldom leaves a valid command. */
+export type PoisonState = { fired: boolean };
 
-export function plantPoison(request: ShardRequest, dose: Dose): ShardRequest {
+export function plantPoison(request: ShardRequest, dose: PoisonState): ShardRequest {
   if (request.kind !== "command") return request;
   const { poison } = request.command as Poisoned;
   if (poison === undefined) return request;
@@ -47,10 +47,10 @@ export function plantPoison(request: ShardRequest, dose: Dose): ShardRequest {
   return request;
 }
 
-/** How everything begins that a poison makes the code complain of. */
+/** The start of every error message that a poison causes. */
 export const poisonWord = "poisoned";
 
-/** Where a submission may be poisoned: each is read at another point of deciding. */
+/** Where a submission may be poisoned: each property is read at another point of deciding. */
 export const poisons: readonly { readonly path: readonly string[] }[] = [
   { path: ["name"] },
   { path: ["spec"] },
@@ -64,7 +64,7 @@ export const poisons: readonly { readonly path: readonly string[] }[] = [
   { path: ["payloadHash"] },
 ];
 
-/** Wants whatever there is. */
+/** Accepts any work. */
 export const greedy = {
   kind: "reserve",
   executor: "poisoner",

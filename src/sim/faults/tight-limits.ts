@@ -1,4 +1,6 @@
-/** Limits so low that a small world meets them, each drawn for itself: the first one met would hide the others. */
+/**
+ * Limits so low that a small world reaches them, each drawn separately: the first limit reached would hide the others.
+ */
 import type { Random } from "#base/random.ts";
 import type { Limits } from "#kernel/model/limits.ts";
 
@@ -18,7 +20,7 @@ export function drawTightLimits(random: Random, world: { executors: number; tena
     settleStepsMax: random.pick([1, 2, 5]),
     digestsMax: 2,
     unpublishedMax: random.pick([1, 3]),
-    // Shorter than some clients go on asking: the key is then bound once more, to another job.
+    // Shorter than some clients retry: the key is then bound again, to another job.
     keyRetentionMs: random.between(1_000, 6_000),
   };
   return Object.fromEntries(Object.entries(tight).filter(() => random.chance(0.5)));

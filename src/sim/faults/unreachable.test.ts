@@ -5,7 +5,7 @@ import { describeVerdict, judge } from "./unreachable.ts";
 const excuse = { file: "step.ts", code: "return undefined;", why: "for the test" };
 const excused = { file: "step.ts", line: 7, code: "return undefined;" };
 
-test("what no seed reached is told by where it is, but for assertions and what has an excuse", () => {
+test("branches that no seed reached are listed by location, except assertions and excused ones", () => {
   const decide = { file: "decide-due.ts", line: 3, code: "return nothing;" };
   const rest = { file: "apply.ts", line: 4, code: "return;" };
   const assertion = { file: "apply.ts", line: 5, code: "default: return unreachable(event);" };
@@ -14,11 +14,11 @@ test("what no seed reached is told by where it is, but for assertions and what h
   equal(describeVerdict(verdict)[0], "branches of decide that no seed hit: 1");
 });
 
-test("with nothing left it says so", () => {
+test("with none left it says so", () => {
   equal(describeVerdict(judge([excused], [excuse]))[0], "every branch of decide was hit");
 });
 
-test("an excuse for what was reached, or is gone, is wrong", () => {
+test("an excuse for a reached or removed branch is an error", () => {
   deepEqual(judge([], [excuse]).wrongExcuses, [excuse]);
   deepEqual(judge([{ ...excused, code: "return none;" }], [excuse]).wrongExcuses, [excuse]);
 });

@@ -1,6 +1,6 @@
 /**
- * What no seed may be expected to reach, and why. The list is held against every hunt: what stands here and was
- * reached after all, or is no longer there, is a mistake in the list, and the hunt fails.
+ * Branches that no seed can be expected to reach, and why. Every hunt checks the list: an entry that was reached after
+ * all, or no longer exists, is an error in the list, and the hunt fails.
  */
 import type { Block } from "#sim/coverage.ts";
 
@@ -24,16 +24,16 @@ export const unreachable: readonly Excuse[] = [
   },
 ];
 
-/** Branches that end in an assertion: to reach one is a failure, and told as such. */
+/** Branches that end in an assertion: reaching one is a failure, and reported as such. */
 const asserts = /^(default: return |: |return )(unreachable|missing)\(/;
 
-/** Where `decide` itself is: what looks at a command or at the state and says what comes of it. */
+/** The files of `decide` itself: they read a command or the state and say what it leads to. */
 const decides = /^(decide[^/]*|step|settle[^/]*|validate)\.ts$/;
 
 export type Verdict = {
-  /** Branches of `decide` that nothing excuses. */
+  /** Branches of `decide` without an excuse. */
   readonly decide: readonly Block[];
-  /** Of what applies and answers. */
+  /** Branches that apply and answer. */
   readonly rest: readonly Block[];
   readonly assertions: number;
   readonly excused: readonly Excuse[];
@@ -55,7 +55,7 @@ export function judge(blocks: readonly Block[], excuses = unreachable): Verdict 
   };
 }
 
-/** Plainly: what was hit and what was not. */
+/** What was reached and what was not, as text. */
 export function describeVerdict({ decide, rest, assertions, excused, wrongExcuses }: Verdict): readonly string[] {
   const show = ({ file, line, code }: Block): string => `  ${file}:${line}  ${code.slice(0, 100)}`;
   return [

@@ -1,4 +1,4 @@
-/** Reads an event of a shard's log into its model. */
+/** Applies an event of a shard's log to its model. */
 import type { Event } from "#kernel/model/event.ts";
 import { jobFolds } from "./jobs.ts";
 import { stageFolds } from "./stages.ts";

@@ -1,4 +1,4 @@
-/** What events about jobs change in the model: who wants them, their keys, their locks and how they end. */
+/** What events about jobs change in the model: subscribers, keys, locks and how jobs end. */
 import type { JobPhase } from "#kernel/model/model.ts";
 import { cancelStage } from "./stages.ts";
 import { newStage, type Folds, type ModelJob, type ShardModel } from "./model.ts";

@@ -1,7 +1,7 @@
 /**
- * What a shard's durable log says, read event by event (model/apply.ts) and independently of the kernel: small, plain,
- * without any of its indices. The checkers compare everything that anybody was told, and everything that the log goes
- * on to say, with this.
+ * A shard's state according to its durable log, read event by event (model/apply.ts) and independently of the kernel:
+ * small, plain, without any of its indices. The checkers compare every answer, and every further event of the log, with
+ * this.
  */
 import type { Submit } from "#kernel/model/command.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
@@ -12,9 +12,9 @@ export type ModelClaim = {
   readonly executor: string;
   readonly leaseMs: number;
   started: boolean;
-  /** Its word counts. */
+  /** Its token is valid. */
   live: boolean;
-  /** Known to have stopped, or its lease ran out. */
+  /** Known to have stopped, or its lease expired. */
   gone: boolean;
 };
 
@@ -65,14 +65,14 @@ export type ModelJob = {
   readonly left: Set<string>;
   priority: number;
   phase: JobPhase;
-  /** Every phase it has had, with the batch that brought it. */
+  /** Every phase it has had, with the batch in which it began. */
   readonly phases: { readonly seq: number; readonly phase: JobPhase }[];
   lockState: "none" | "queued" | "held";
   cancelled: boolean;
   forgotten: boolean;
 };
 
-/** A result that asked to be published: "void" when it was invalidated before. */
+/** A result that asked to be published: "void" if it was invalidated before. */
 export type ModelPublication = {
   readonly job: ModelJob;
   readonly task: number;
@@ -92,7 +92,9 @@ export class ShardModel {
   readonly jobs = new Map<number, ModelJob>();
   readonly tasks = new Map<number, ModelTask>();
   readonly keys = new Map<string, ModelKey>();
-  /** All jobs that each key was ever bound to, with their payloads: anew only when it was no longer retained. */
+  /**
+   * All jobs that each key was ever bound to, with their payloads: a new one only after the retention of the old one.
+   */
   readonly bindings = new Map<string, Map<number, string>>();
   readonly tenants = new Map<string, EventOf<"tenant-set">>();
   /** By `task/generation`. */

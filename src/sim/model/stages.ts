@@ -49,7 +49,7 @@ export const stageFolds = {
   "stage-reopened"(model, event) {
     const stage = model.stage(event.job, event.stage);
     if (!stage) return;
-    // Some of its tasks are done again: the plan stands.
+    // Some of its tasks run again: the plan stays.
     if (event.phase === "RUNNING" && stage.plannedIn.has(stage.generation)) stage.plannedIn.add(event.generation);
     stage.generation = event.generation;
     stage.phase = event.phase;
@@ -76,7 +76,7 @@ const planDefaults = {
   graceMs: 0,
 } as const;
 
-/** Which of a running stage's tasks are let into line (parallelMax) is the kernel's affair: all of them may be. */
+/** The kernel decides which of a running stage's tasks are queued (parallelMax): the model allows all of them. */
 function run(stage: ModelStage): void {
   stage.phase = "RUNNING";
   for (const task of stage.tasks) if (task.standing === "held") task.standing = "ready";

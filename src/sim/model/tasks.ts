@@ -1,4 +1,4 @@
-/** What events about tasks change in the model: their attempts, their results and what is published of those. */
+/** What events about tasks change in the model: attempts, results and publications. */
 import type { Folds, ModelPublication, ModelTask, ShardModel } from "./model.ts";
 
 export const taskFolds = {
@@ -33,7 +33,7 @@ export const taskFolds = {
     if (publish !== undefined)
       model.publications.set(`${no}/${generation}`, { job, task: no, generation, publish, standing: "waiting" });
     endClaim(task, event.token, true);
-    // A second attempt has lost its say, whether or not the log goes on to say so.
+    // The second attempt's token is void, whether or not the log says so later.
     for (const claim of task.claims.values()) claim.live = false;
     task.standing = "over";
   },

@@ -24,16 +24,16 @@ import type { World } from "./world.ts";
 
 export type SimNode = {
   readonly machine: Machine;
-  /** What runs there now. */
+  /** The process that runs there now. */
   readonly running: () => RunningNode | undefined;
   boot(): void;
-  /** Hands its shards over and goes. */
+  /** Hands its shards over and stops. */
   leave(): void;
 };
 
 export type SimExecutor = { readonly machine: Machine; boot(): void };
 
-/** Faults that leave nodes, network and database alone. */
+/** Faults that do not affect nodes, network and database. */
 const harmless = new Set<FaultKind>([
   ...(["executor-crash", "executor-stop", "wall-clock-jump", "evictions", "blobs-slow"] as const),
   ...(["board-refuses", "board-loses", "board-slow"] as const),
@@ -112,7 +112,7 @@ export class Cluster {
     this.database.machine.setWallClock(byMs);
   }
 
-  /** How long the blob store takes; a fault may make it slow. */
+  /** The blob store's latency; a fault may raise it. */
   blobLatencyMs(): number {
     return this.profile.latencyMs + this.#random.fraction() * this.blobsSlowMs;
   }
@@ -121,7 +121,7 @@ export class Cluster {
     for (const digest of this.pins.known) if (this.pins.evict(digest)) this.injected("blob-evicted");
   }
 
-  /** Everything works from now on. */
+  /** Ends all faults. */
   heal(): void {
     this.world.say("healed");
     this.healed = true;
@@ -173,7 +173,7 @@ export class Cluster {
     const isRogue = index >= this.profile.executors - this.profile.rogues;
     const machine = this.#machine(name);
     const random = this.#random.fork(name);
-    // One of them can do everything, so that all work can be done.
+    // One of them offers all labels, so that all work can be done.
     const offers = index === 0 ? labels : labels.filter(() => random.chance(0.5));
     const boot = (): void => {
       const life = machine.boot();
@@ -225,12 +225,12 @@ export class Cluster {
         leaseMs: profile.leaseMs,
         labels,
         executors: Array.from({ length: profile.executors }, (_, i) => `executor-${i}`),
-        whims: profile.whims,
+        clientActions: profile.clientActions,
       },
     );
   }
 
-  /** Executors and clients find owners in the partition map, and ask them over the network. */
+  /** Executors and clients find owners in the partition map, and send them requests over the network. */
   #router(life: Life): Router {
     const journal = this.database.connect(life);
     return createRouter({
@@ -241,7 +241,7 @@ export class Cluster {
     });
   }
 
-  /** Every shard is told what each tenant may do, as an operator's program would. */
+  /** Sends every tenant's settings to every shard, as an operator's program would. */
   async #tenants(operator: Life): Promise<void> {
     const tell = this.#teller(operator);
     for (const [index, tenant] of this.profile.tenants.entries())
@@ -251,7 +251,7 @@ export class Cluster {
       }
   }
 
-  /** After the storm somebody looks after what clients have lost track of. */
+  /** After the storm this cleans up what clients have lost track of. */
   async #lookAfter(operator: Life): Promise<void> {
     const tell = this.#teller(operator);
     const router = this.#router(operator);
@@ -284,7 +284,7 @@ export class Cluster {
   }
 }
 
-/** Those whom a word that was late or came twice has sent to rest after they were called back. */
+/** Executors that a late or repeated command drained again after they were resumed. */
 async function drainedIn(router: Router, shard: number): Promise<readonly string[]> {
   const asked = router.request({ kind: "query", shard, query: { kind: "executors" } }, { deadlineMs: 15_000 });
   const got = await asked.catch(() => undefined);

@@ -1,9 +1,9 @@
 /**
- * The journal's store as a machine of its own, reached over a wire that fails: the Journal port over the real memory
- * store, with delays, refusals, outcomes that nobody hears of (done or not), appends that land long after their
- * sender gave up, outages, and a clock that drifts and jumps.
+ * The journal's store as a separate machine, reached over an unreliable network: the Journal port over the real memory
+ * store, with delays, refusals, lost answers (done or not), appends that take effect long after their sender gave up,
+ * outages, and a clock that drifts and jumps.
  *
- * DB1 "unavailable" is said only for what was not done. "unknown-outcome" hides either.
+ * DB1 "unavailable" is answered only for what was not done. "unknown-outcome" may be either.
  * DB2 One call is one instant at the store: what it does happens between two events of the world.
  */
 import { Fault } from "#base/fault.ts";
@@ -19,31 +19,31 @@ export type DatabaseConditions = {
   spikeChance: number;
   /** Refused, not done. */
   unavailableChance: number;
-  /** Sent, not done, and nobody says so. */
+  /** Sent, not done, without an answer. */
   lostChance: number;
-  /** Done, and nobody says so. */
+  /** Done, without an answer. */
   unheardChance: number;
-  /** Nobody answers, and it is done up to `lateMs` later. */
+  /** No answer, and it is done up to `lateMs` later. */
   lateChance: number;
   lateMs: number;
   /** How long a caller waits for an answer. */
   patienceMs: number;
-  /** "down" refuses, "mute" takes calls and never answers; neither does anything. */
+  /** "down" refuses, "mute" accepts calls and never answers; neither does anything. */
   outage: "none" | "down" | "mute";
 };
 
 export type DatabaseObserver = {
   appending(by: Life, batches: readonly Batch[]): void;
-  /** A life has asked something that its commits wait for (1), or has its answer or has given up (-1). */
+  /** A life has sent a request that its commits wait for (1), or has its answer or has given up (-1). */
   busy(by: Life, more: 1 | -1): void;
-  /** At the instant in which the batches became durable, or did not. */
+  /** Called at the instant in which the batches became durable, or did not. */
   appended(by: Life, batches: readonly Batch[], result: AppendResult): void;
   acquired(by: Life, shard: number, answer: Acquired): void;
   released(by: Life, shard: number): void;
   injected(kind: string): void;
 };
 
-type Fate = "done" | "refused" | "lost" | "unheard" | "late";
+type CallOutcome = "done" | "refused" | "lost" | "unheard" | "late";
 
 export class Database {
   readonly conditions: DatabaseConditions;
@@ -108,7 +108,7 @@ export class Database {
     };
   }
 
-  /** The named functions of a port, each as a call over the wire. */
+  /** The functions of a port, each as a call over the network. */
   #wrap<P extends object>(life: Life, port: P, writes: boolean) {
     return <K extends keyof P & string>(...names: readonly K[]): Pick<P, K> =>
       Object.fromEntries(
@@ -145,7 +145,7 @@ export class Database {
       const wayMs = this.#delay() + (fate === "late" ? this.#random.fraction() * this.conditions.lateMs : 0);
       this.#world.after(wayMs, undefined, () => {
         if (this.conditions.outage !== "none") {
-          // What arrives in an outage is not done; a database that is down says so, a mute one does not.
+          // A call that arrives in an outage is not done; a database that is down says so, a mute one does not.
           if (this.conditions.outage === "down") life.after(this.#delay(), () => (cancel(), fail("unavailable")));
           return;
         }
@@ -173,24 +173,24 @@ export class Database {
     for await (const item of open()) {
       yield item;
       sent += 1;
-      // A page of them comes at once; then the wire again.
+      // A page of records arrives at once; then another call over the network.
       if (sent % streamPage === 0) await this.#call(life, name, false, async () => {});
     }
   }
 
   async *#upload(life: Life, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const chunk of chunks) {
-      // The uploader may crash here, between two chunks: then the rest never comes (a torn write).
+      // The uploader may crash here, between two chunks: then the rest never arrives (a torn write).
       await this.#call(life, "chunk", false, async () => {});
       yield chunk;
     }
     await this.#call(life, "snapshot", false, async () => {});
   }
 
-  #draw(name: string, writes: boolean): Fate {
+  #draw(name: string, writes: boolean): CallOutcome {
     const { unavailableChance, lostChance, unheardChance, lateChance } = this.conditions;
     let draw = this.#random.fraction();
-    const fate = (kind: Fate, chance: number): boolean => {
+    const fate = (kind: CallOutcome, chance: number): boolean => {
       if (draw < chance) {
         this.#observer.injected(`journal-${kind}`);
         this.#world.say(`db will be ${kind}: ${name}`);
@@ -215,7 +215,7 @@ export class Database {
 
 const streamPage = 64;
 
-/** Maps that are read again and again are not worth a line each time. */
+/** Calls that are too frequent to be worth a line in the trace. */
 const dull = new Set(["nodes", "ownerships"]);
 
 function summary(name: string, value: unknown): string {

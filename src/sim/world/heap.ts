@@ -1,4 +1,4 @@
-/** What is to happen, soonest first; at the same instant, in the order in which it was scheduled. */
+/** Future events, soonest first; at the same instant, in the order in which they were scheduled. */
 export type Due = { readonly atMs: number; readonly order: number };
 
 export class Heap<T extends Due> {

@@ -4,23 +4,23 @@ import { Fault } from "#base/fault.ts";
 import type { World } from "./world.ts";
 
 /**
- * Clocks go by ticks. A sleep that ends a rounding error too early, and is followed by one for the rest, would never
- * come to its end otherwise: the rest is too small to move the world's time at all.
+ * Clocks advance in ticks. Otherwise a sleep that ends a rounding error too early, and is followed by one for the rest,
+ * would never end: the rest is too small to change the world's time at all.
  */
 const tickMs = 0.001;
 
-/** The clock looks for a sleep every 100 ms; the turns at that very instant count, too. */
+/** The clock checks for a sleep every 100 ms; turns at exactly that instant count, too. */
 const drowsyMs = 101;
 
 /** How a machine's clocks differ from the world's: a constant rate, and a wall clock that may be set. */
 export type MachineClock = {
-  /** Seconds of its own that pass in a second of the world. */
+  /** Seconds on its clock per second of the world. */
   readonly rate: number;
   readonly bootMonotonicMs: number;
   wallOffsetMs: number;
 };
 
-/** A machine outlives its crashes: name, clocks and address stay, what ran on it is a `Life`. */
+/** A machine survives its crashes: name, clocks and address stay; what runs on it is a `Life`. */
 export class Machine {
   readonly world: World;
   readonly name: string;
@@ -58,7 +58,7 @@ export class Machine {
     this.life.stop();
   }
 
-  /** As `stop`, but its monotonic clock stands still meanwhile, and its timers with it. */
+  /** Like `stop`, but its monotonic clock and its timers stop too. */
   sleep(): void {
     if (this.life?.state !== "up") return;
     this.world.say(`${this.life.name} falls asleep`);
@@ -84,15 +84,15 @@ export class Life {
   state: "up" | "stopped" | "dead" = "up";
   readonly clock: Clock;
   readonly #bootedAtMs: number;
-  /** The last time. */
+  /** When it was last stopped. */
   #stoppedAtMs = 0;
-  /** All the times before that. */
+  /** The total of all earlier stops. */
   #stoppedMs = 0;
   #isAsleep = false;
-  /** In all earlier sleeps. */
+  /** The total of all earlier sleeps. */
   #sleptMs = 0;
   #wokeAtMs = Number.NEGATIVE_INFINITY;
-  /** The clock's next look for a sleep. */
+  /** The clock's next check for a sleep. */
   #look: { readonly afterMs: number; readonly run: () => void } | undefined;
   readonly #deferred: (() => void)[] = [];
   readonly #mourners = new Set<() => void>();
@@ -108,7 +108,7 @@ export class Life {
     return `${this.machine.name}#${this.number}`;
   }
 
-  /** Schedules in this life, after so much of the world's time. */
+  /** Schedules in this life, after this much world time. */
   after(worldMs: number, run: () => void): () => void {
     return this.machine.world.after(worldMs, this, run);
   }
@@ -117,7 +117,7 @@ export class Life {
     this.#deferred.push(run);
   }
 
-  /** How long it has run, in the world's time, without the times when it was stopped. */
+  /** How long it has run, in world time, without the times when it was stopped. */
   get ranMs(): number {
     const untilMs = this.state === "stopped" ? this.#stoppedAtMs : this.machine.world.nowMs;
     return untilMs - this.#bootedAtMs - this.#stoppedMs;
@@ -150,7 +150,7 @@ export class Life {
     if (look) this.after(look.afterMs, look.run);
   }
 
-  /** It woke so recently that nothing on it need have noticed that it slept. */
+  /** It woke so recently that nothing on it can have noticed the sleep yet. */
   get isDrowsy(): boolean {
     return this.machine.world.nowMs - this.#wokeAtMs <= drowsyMs;
   }
@@ -193,14 +193,14 @@ export class Life {
       wallMs: () => Math.floor(epochMs + world.nowMs * clock.rate + clock.wallOffsetMs),
       bootMs: () => Math.floor(bootMs() / 10) * 10,
       after,
-      // A look finds something only after a sleep. The others would be most of the world's events.
+      // A check finds something only after a sleep. The others would be most of the world's events.
       afterIfUp: (ms: number, run: () => void) => void (this.#look = { afterMs: ms, run }),
     };
     return bootClock(machine);
   }
 }
 
-/** The wall clock's reading when a world begins: any date will do, as long as it is always the same. */
+/** The wall clock's reading when a world begins: any date, as long as it is always the same. */
 export const epochMs = 1_800_000_000_000;
 
 export const reasonOf = (signal: AbortSignal | undefined): Error =>

@@ -1,5 +1,5 @@
 /**
- * Meshes on a simulated network: the real protocol machines, with packets that are late, lost, doubled or cut off,
+ * Meshes on a simulated network: the real protocol machines, with packets that are late, lost, duplicated or cut off,
  * streams that are slow where packets are lost, and nodes that are killed, stopped for a while, or started again under
  * their old name. Everything is drawn from one seed.
  */
@@ -20,7 +20,7 @@ export type MeshWorldOptions = {
   readonly seed: number;
   readonly nodes: number;
   readonly times?: MeshTimes;
-  /** Of each packet, each way. */
+  /** For each packet, each way. */
   readonly lossShare?: number;
   readonly doubledShare?: number;
   readonly keys?: readonly Uint8Array[];
@@ -33,7 +33,7 @@ type SimNode = {
   machine: Machine;
   envelope: Envelope;
   state: "up" | "stopped" | "killed";
-  /** Arrived while it was stopped. */
+  /** Packets that arrived while it was stopped. */
   inbox: (() => void)[];
   wakeAtMs: number;
   lives: number;
@@ -117,7 +117,7 @@ export class MeshWorld {
     this.#does(node, () => void node.machine.join(this.nowMs, this.node(seed).address));
   }
 
-  /** Everybody joins through the first. */
+  /** All nodes join through the first. */
   joinAll(): void {
     for (let i = 1; i < this.nodes.length; i += 1) this.join(i, 0);
   }
@@ -143,7 +143,7 @@ export class MeshWorld {
     this.join(i, seed);
   }
 
-  /** As SIGSTOP does: what comes is kept for it, its timers are late. */
+  /** Like SIGSTOP: packets are buffered, timers are late. */
   stop(i: number): void {
     this.#say(this.node(i), "stopped");
     this.node(i).state = "stopped";
@@ -153,11 +153,12 @@ export class MeshWorld {
     const node = this.node(i);
     this.#say(node, "goes on");
     node.state = "up";
-    this.#does(node, () => node.machine.advance(this.nowMs)); // timers come before packets when a process wakes
+    // timers fire before packets are read when a process wakes
+    this.#does(node, () => node.machine.advance(this.nowMs));
     for (const arrive of node.inbox.splice(0)) arrive();
   }
 
-  /** Nodes hear only those of their own side; no sides at all by default. */
+  /** Nodes receive packets only from their own side; undefined: no partition. */
   partition(sideOf: ((i: number) => number) | undefined): void {
     this.trace.push(`${this.nowMs} ${sideOf ? "the network is cut" : "the network is whole"}`);
     this.#sides = new Map(this.nodes.map(({ name }, i) => [name, sideOf?.(i) ?? 0]));
@@ -171,7 +172,7 @@ export class MeshWorld {
     this.runUntil(() => false, ms);
   }
 
-  /** How long it took; undefined when it did not come to that. */
+  /** How long it took; undefined if the condition never held. */
   runUntil(holds: () => boolean, limitMs: number): number | undefined {
     const startMs = this.nowMs;
     const endMs = startMs + limitMs;
@@ -200,7 +201,7 @@ export class MeshWorld {
     return this.nodes.flatMap(({ state }, i) => (state === "up" ? [i] : []));
   }
 
-  /** Each node that is up holds exactly those for alive that are up. */
+  /** Each running node considers exactly the running nodes alive. */
   isTrueForAll(): boolean {
     const up = this.upNodes();
     return up.every(
@@ -274,7 +275,7 @@ export class MeshWorld {
       target.inbox.push(() => this.#arrive(target, act));
   }
 
-  /** Handshake, request and answer, each repeated until it gets through, as TCP does it. */
+  /** Handshake, request and answer, each repeated until it gets through, as TCP does. */
   #dial(from: SimNode, effect: Effect & { readonly kind: "dial" }): void {
     const { id, to, bytes, withinMs, wantsAnswer } = effect;
     const target = this.#byAddress.get(addressText(to));

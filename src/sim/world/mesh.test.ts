@@ -1,4 +1,4 @@
-/** Meshes of 5 to 100 nodes on the simulated network. Each seed is run twice, and must be the same run. */
+/** Meshes of 5 to 100 nodes on the simulated network. Each seed is run twice, and must give the same trace. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
@@ -9,7 +9,7 @@ import { MeshWorld, type MeshWorldOptions } from "./mesh-world.ts";
 const firstSeed = Number(process.env["SIM_SEED"] ?? 1);
 const seeds = (count: number): readonly number[] => Array.from({ length: count }, (_, i) => firstSeed + i);
 
-/** Runs a story twice and tells the outcome of the first. */
+/** Runs a scenario twice and returns the outcome of the first run. */
 function told<T>(options: MeshWorldOptions, story: (world: MeshWorld) => T): T {
   const [world, again] = [new MeshWorld(options), new MeshWorld(options)];
   const outcome = story(world);
@@ -25,7 +25,7 @@ function joined(world: MeshWorld): void {
 
 describe("a mesh in the simulator", () => {
   for (const seed of seeds(5))
-    test(`SIM_SEED=${seed}: any faults for a while, then all agree on what is true`, () => {
+    test(`SIM_SEED=${seed}: any faults for a while, then all agree on the truth`, () => {
       const random = new Random(`faults:${seed}`);
       const nodes = random.between(5, 50);
       const options = { seed, nodes, lossShare: random.pick([0, 0.05, 0.2]), doubledShare: 0.02 };
@@ -51,7 +51,7 @@ describe("a mesh in the simulator", () => {
     });
 
   for (const seed of seeds(2))
-    test(`SIM_SEED=${seed}: a node that starts again has a higher incarnation, and what it says now`, () => {
+    test(`SIM_SEED=${seed}: a restarted node has a higher incarnation, and its new metadata`, () => {
       told({ seed, nodes: 12, lossShare: 0.05 }, (world) => {
         joined(world);
         const before = incarnationOf(world, 5);
@@ -87,7 +87,7 @@ describe("a mesh in the simulator", () => {
     });
   });
 
-  test(`SIM_SEED=${firstSeed}: who leaves is left, not failed, everywhere`, () => {
+  test(`SIM_SEED=${firstSeed}: a node that leaves is "left", not failed, everywhere`, () => {
     told({ seed: firstSeed, nodes: 20, lossShare: 0.1 }, (world) => {
       joined(world);
       world.leave(4);
@@ -98,7 +98,7 @@ describe("a mesh in the simulator", () => {
     });
   });
 
-  test(`SIM_SEED=${firstSeed}: a stopped node fails, and comes back without taking others for dead`, () => {
+  test(`SIM_SEED=${firstSeed}: a stopped node fails, and comes back without declaring others dead`, () => {
     told({ seed: firstSeed, nodes: 10 }, (world) => {
       joined(world);
       world.stop(6);
@@ -111,7 +111,7 @@ describe("a mesh in the simulator", () => {
     });
   });
 
-  test(`SIM_SEED=${firstSeed}: a network that was cut for ten minutes grows together again`, () => {
+  test(`SIM_SEED=${firstSeed}: a network that was cut for ten minutes merges again`, () => {
     told({ seed: firstSeed, nodes: 10 }, (world) => {
       joined(world);
       world.partition((i) => (i < 4 ? 1 : 2));
@@ -125,7 +125,7 @@ describe("a mesh in the simulator", () => {
     });
   });
 
-  test(`SIM_SEED=${firstSeed}: sealed and compressed it is the same story`, () => {
+  test(`SIM_SEED=${firstSeed}: with encryption and compression the outcome is the same`, () => {
     const plain = { seed: firstSeed, nodes: 6 };
     const story = (world: MeshWorld): readonly string[] => {
       joined(world);
@@ -139,7 +139,7 @@ describe("a mesh in the simulator", () => {
     deepEqual(kinds(told(sealed, story)), kinds(told(plain, story)));
   });
 
-  test(`SIM_SEED=${firstSeed}: an hour at 20 % loss: suspicions, but nobody is declared dead`, (t) => {
+  test(`SIM_SEED=${firstSeed}: an hour at 20 % loss: suspicions, but no node is declared dead`, (t) => {
     const nodes = Number(process.env["MESH_SIM_NODES"] ?? 8);
     const world = new MeshWorld({ seed: firstSeed, nodes, lossShare: 0.2, times: profiles.lan });
     joined(world);
@@ -154,12 +154,12 @@ describe("a mesh in the simulator", () => {
     deepEqual([world.count("deaths"), world.trace.filter((line) => / fail /.test(line))], [0, []], facts);
     ok(suspicions > 0, facts);
     equal(disproved, suspicions, "all are alive, so each suspicion was false and is over");
-    // One refutation answers for an incarnation, and that is suspected once by each of the others at most.
+    // One refutation answers for an incarnation, which each of the others suspects at most once.
     ok(refutations > 0 && refutations <= disproved && disproved <= refutations * (nodes - 1), facts);
   });
 });
 
-/** Kills, restarts, stops and cuts for five minutes; at its end everything runs and the network is whole. */
+/** Kills, restarts, stops and partitions for five minutes; at its end everything runs and the network is whole. */
 function storm(world: MeshWorld, random: Random): void {
   const last = world.nodes.length - 1;
   for (let round = 0; round < 15; round += 1) {

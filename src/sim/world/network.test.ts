@@ -60,13 +60,13 @@ async function settled<T>(world: World, promise: Promise<T>): Promise<T> {
   return (value as unknown as { it: T }).it;
 }
 
-test("a request is answered after the way there, the work and the way back", async () => {
+test("a request is answered after the latency both ways and the work", async () => {
   const { world, listen, ask } = twoMachines();
   await listen();
   equal((await settled(world, ask())).startsWith("overloaded"), true);
 });
 
-test("N1: nobody listening is unavailable, a crash on the way is unknown, silence is unknown", async () => {
+test("N1: no listener is unavailable, a crash on the way is unknown, silence is unknown", async () => {
   const first = twoMachines();
   equal(await settled(first.world, first.ask()), "unavailable");
   const second = twoMachines();
@@ -79,7 +79,7 @@ test("N1: nobody listening is unavailable, a crash on the way is unknown, silenc
   equal(third.world.nowMs, 1_000);
 });
 
-test("N2: a doubled request is served twice and answered once", async () => {
+test("N2: a duplicated request is served twice and answered once", async () => {
   const { world, listen, ask, servedCount } = twoMachines({ duplicateChance: 1 });
   await listen();
   await settled(world, ask());

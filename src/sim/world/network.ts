@@ -1,8 +1,9 @@
 /**
- * The simulated network: the Transport port over links that delay, lose, double and cut, each direction by itself.
- * Messages are copied through JSON, so that nobody shares memory with another machine.
+ * The simulated network: the Transport port over links that delay, lose, duplicate and cut, each direction separately.
+ * Messages are copied through JSON, so that machines share no memory.
  *
- * N1 "unavailable" is said only when the request was surely not delivered; all else that fails is "unknown-outcome".
+ * N1 "unavailable" is reported only when the request was surely not delivered; every other failure is
+ * "unknown-outcome".
  * N2 A request that was sent may arrive after its sender gave up, also twice.
  */
 import { Fault } from "#base/fault.ts";
@@ -17,11 +18,11 @@ import type {
 import { readFault, writeFault } from "#shard/transport/tcp-fault.ts";
 import type { Address, Listening, Transport } from "#shard/transport/transport.ts";
 import { reasonOf, type Life } from "./machine.ts";
-import { type Dose, isPoisoned, plantPoison } from "#sim/faults/poison.ts";
+import { type PoisonState, isPoisoned, plantPoison } from "#sim/faults/poison.ts";
 import { Stream } from "./stream.ts";
 import type { World } from "./world.ts";
 
-/** Chances are per message. Faults change these while the world runs. */
+/** Probabilities are per message. Faults change these while the world runs. */
 export type NetworkConditions = {
   latencyMs: number;
   /** Up to this much more, now and then. */
@@ -29,23 +30,23 @@ export type NetworkConditions = {
   spikeChance: number;
   lossChance: number;
   duplicateChance: number;
-  /** After this long a sender takes the connection for broken. */
+  /** After this long a sender considers the connection broken. */
   patienceMs: number;
 };
 
-/** What passes by, for the checkers and for the record of faults. */
+/** Observes messages, for the checkers and for the record of faults. */
 export type NetworkObserver = {
-  /** A request has reached the machine, which may be stopped and not look at it for a while. */
+  /** A request has reached the machine, which may be stopped and process it later. */
   reached(at: Life, from: Life, request: ShardRequest): void;
   /** A request is handed to the machine that serves it. */
   arrived(at: Life, from: Life, request: ShardRequest): void;
-  /** A response leaves the machine that served it (K7: what it says must be durable now). */
+  /** A response leaves the machine that served it (K7: its contents must be durable now). */
   left(from: Life, to: Life, request: ShardRequest, response: ShardResponse, threw: boolean): void;
   streamed(from: Life, to: Life, request: WatchRequest, message: WatchMessage): void;
   injected(kind: string): void;
 };
 
-/** One for all: making an error with its stack is dear. */
+/** One object for all: creating an error with its stack is expensive. */
 const callerGone = new Error("the caller has gone");
 
 type Served = { readonly life: Life; readonly service: ShardService };
@@ -110,7 +111,7 @@ export class Network {
       const fail = (code: "unavailable" | "unknown-outcome", why: string) =>
         settle(() => reject(new Fault(code, "request", { to, why })));
       const aborted = () => {
-        // The server hears of it when the news has travelled.
+        // The server learns of it after the network delay.
         world.after(this.#delay(), undefined, () => gone.abort(callerGone));
         settle(() => reject(reasonOf(signal)));
       };
@@ -149,7 +150,7 @@ export class Network {
       this.#observer.reached(life, from, request);
       const serve = () => {
         this.#observer.arrived(life, from, request);
-        const dose: Dose = { fired: false };
+        const dose: PoisonState = { fired: false };
         const respond = (response: ShardResponse) => {
           broken();
           if (life.state === "dead") return;
@@ -222,7 +223,7 @@ export class Network {
   }
 
   #refusedAtOnce(from: Life, to: Address): boolean {
-    // A cut link is noticed at once when there is no connection yet, else only by silence.
+    // A cut link is noticed at once if there is no connection yet, else only by silence.
     return this.#isCut(from.machine.name, machineOf(to)) && this.#random.chance(0.5);
   }
 

@@ -6,7 +6,7 @@ import type { Life } from "./machine.ts";
 
 export type RunningNode = {
   stop(): Promise<void>;
-  /** The shard as this node serves it, when nothing of it is under way. */
+  /** The shard as this node serves it, if nothing of it is in progress. */
   hosted(shard: number): { readonly state: State; readonly seq: number } | undefined;
 };
 
@@ -34,7 +34,7 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     publisher: board.connect(life, profile.latencyMs),
     report: (doing, error) => world.say(`${life.name} reports: ${doing}: ${String(error)}`),
   });
-  // A database that cannot be reached at the start is asked again, as a supervisor would.
+  // A database that cannot be reached at the start is tried again, as a supervisor would.
   for (;;)
     try {
       await node.start();

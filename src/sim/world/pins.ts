@@ -1,4 +1,4 @@
-/** The blob store as the nodes reach it, with a record of every pin in the world's own time (K3). */
+/** The blob store as the nodes reach it, with a record of every pin in world time (K3). */
 import type { Digest } from "#base/digest.ts";
 import type { MemoryBlobs } from "#blobs/memory/memory.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -28,7 +28,7 @@ export class Pins {
     return [...this.#names];
   }
 
-  /** All of it, at once, for whoever looks from outside the world. */
+  /** Reads the whole blob at once, from outside the world. */
   async read(digest: Digest): Promise<Uint8Array> {
     const parts: Uint8Array[] = [];
     for await (const part of this.#blobs?.read(digest) ?? []) parts.push(part);
@@ -41,7 +41,7 @@ export class Pins {
     return gone;
   }
 
-  /** One machine's way to the store, with the time it takes. */
+  /** One machine's connection to the store, with its latency. */
   connect(life: Life, latencyMs: () => number): BlobStore {
     const store = this.#blobs;
     if (!store) throw new Error("no blob store");

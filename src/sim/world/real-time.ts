@@ -1,6 +1,6 @@
 /**
- * Inside the world nobody may ask the real clock, real chance or a real timer: the same seed would run differently.
- * While a world runs these globals report the call (a violation) and then throw.
+ * Inside the world no code may use the real clock, real randomness or a real timer: the same seed would run
+ * differently. While a world runs these globals report the call (a violation) and then throw.
  */
 const setImmediateReal = globalThis.setImmediate;
 

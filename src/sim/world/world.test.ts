@@ -7,7 +7,7 @@ import { World } from "./world.ts";
 const worldOf = (seed: number) => new World(new Random(seed), new Trace(100));
 const plainClock = () => ({ rate: 1, bootMonotonicMs: 0, wallOffsetMs: 0 });
 
-test("S1: a turn follows every promise to its end before the next event", async () => {
+test("S1: a turn settles every promise before the next event", async () => {
   const world = worldOf(1);
   const life = world.machine("a", plainClock()).boot();
   const seen: string[] = [];
@@ -23,7 +23,7 @@ test("S1: a turn follows every promise to its end before the next event", async 
   deepEqual(seen, ["first", "second", "event"]);
 });
 
-test("S2: what a life has scheduled is cut off when it ends", async () => {
+test("S2: what a life has scheduled is dropped when it ends", async () => {
   const world = worldOf(1);
   const machine = world.machine("a", plainClock());
   const seen: string[] = [];
@@ -43,7 +43,7 @@ test("S2: what a life has scheduled is cut off when it ends", async () => {
   deepEqual(seen, ["reborn"]);
 });
 
-test("S3: a stopped machine gets what fell due when it goes on, and its clock ran meanwhile", async () => {
+test("S3: a stopped machine gets its overdue events when it continues, and its clock ran meanwhile", async () => {
   const world = worldOf(1);
   const machine = world.machine("a", { rate: 2, bootMonotonicMs: 5, wallOffsetMs: 0 });
   const life = machine.boot();
@@ -67,7 +67,7 @@ test("the same seed gives the same trace, another seed another", async () => {
   equal((await run(7)) === (await run(8)), false);
 });
 
-test("a sleep that is aborted rejects and leaves no event behind", async () => {
+test("an aborted sleep rejects and leaves no event behind", async () => {
   const world = worldOf(1);
   const life = world.machine("a", plainClock()).boot();
   const stop = new AbortController();
@@ -78,7 +78,7 @@ test("a sleep that is aborted rejects and leaves no event behind", async () => {
   equal(world.nowMs, 5);
 });
 
-test("who sleeps until a time by its own clock gets there", async () => {
+test("a sleep until a time on the machine's own clock ends", async () => {
   let slept = 0;
   for (const rate of [1.000_3, 0.999_7, 1.001_7]) {
     const world = worldOf(1);
@@ -107,20 +107,20 @@ test("a loop that waits for nothing ends the run", async () => {
   await rejects(world.run(10), /time stands still/);
 });
 
-test("the real clock is out of bounds inside the world", async () => {
+test("the real clock cannot be used inside the world", async () => {
   const world = worldOf(1);
   world.after(1, undefined, () => void Date.now());
   await rejects(world.run(10), /Date\.now .*was called inside the world/);
   equal(typeof Date.now(), "number");
 });
 
-test("a rejection that nobody handles ends the run", async () => {
+test("an unhandled rejection ends the run", async () => {
   const world = worldOf(1);
   world.after(1, undefined, () => void Promise.reject(new Error("dropped")));
   await rejects(world.run(10), /unhandled rejection: .*dropped/s);
 });
 
-test("the time that a life has run is without the times when it was stopped", async () => {
+test("the running time of a life excludes the times when it was stopped", async () => {
   const world = worldOf(1);
   const machine = world.machine("a", plainClock());
   world.after(5, undefined, () => machine.boot());
@@ -137,7 +137,7 @@ test("the time that a life has run is without the times when it was stopped", as
   deepEqual(seen, [0, 5, 15, 34]);
 });
 
-test("a machine that slept fires what fell due within 100 ms of waking, and counts the time", async () => {
+test("a machine that slept fires overdue timers within 100 ms of waking, and counts the time", async () => {
   const world = worldOf(1);
   const machine = world.machine("a", { rate: 2, bootMonotonicMs: 5, wallOffsetMs: 0 });
   const life = machine.boot();

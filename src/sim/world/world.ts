@@ -1,11 +1,11 @@
 /**
- * The simulated world: one queue of things to happen, one clock behind all clocks, and machines that live, stop,
- * crash and come back. The code under test is the real one; it only ever waits for what the world gives it.
+ * The simulated world: one queue of future events, one clock behind all clocks, and machines that live, stop, crash and
+ * come back. The code under test is the real one; it only ever waits for what the world provides.
  *
- * S1 One event runs at a time, and every promise it settles is followed to its end before the next event: the turn
- *    ends with a `setImmediate`, which Node runs only when no microtask is left.
- * S2 Whatever a life of a machine has scheduled is cut off when that life ends: nothing of it runs again.
- * S3 A stopped machine keeps what falls due, in order, and gets it when it goes on; its clocks run meanwhile.
+ * S1 One event runs at a time, and every promise it settles is followed to its end before the next event: the turn ends
+ * with a `setImmediate`, which Node runs only when no microtask is left.
+ * S2 Whatever a life of a machine has scheduled is dropped when that life ends: nothing of it runs again.
+ * S3 A stopped machine keeps overdue events, in order, and gets them when it continues; its clocks run meanwhile.
  */
 import type { Random } from "#base/random.ts";
 import { Heap } from "./heap.ts";
@@ -22,7 +22,7 @@ type Event = {
 };
 
 const turnsPerRound = 64;
-/** More than this many at one instant is a loop that waits for nothing: it would run until the memory is full. */
+/** More events than this at one instant mean a loop that waits for nothing: it would run until the memory is full. */
 const turnsPerInstantMax = 200_000;
 
 export class World {
@@ -45,7 +45,7 @@ export class World {
     return this.#violation;
   }
 
-  /** The first one counts: what follows it may be its consequence. The run stops at the end of the turn. */
+  /** The first one counts: later ones may be its consequences. The run stops at the end of the turn. */
   violate(invariant: string, what: string, cause?: unknown): void {
     if (this.#violation !== undefined) return;
     this.#violation = new Violation(invariant, what, this.nowMs, cause);
@@ -71,7 +71,7 @@ export class World {
     };
   }
 
-  /** Lets the world go on until `done` says so (true) or the time is up (false). Throws the first violation. */
+  /** Runs the world until `done` returns true (true) or the time is up (false). Throws the first violation. */
   async run(untilMs: number, done: () => boolean = () => false): Promise<boolean> {
     const real = forbidRealTime((call) => this.violate("determinism", `${call} was called inside the world`));
     const caught = (error: unknown) => this.violate("unhandled rejection", describe(error), error);
@@ -91,7 +91,7 @@ export class World {
           if (done()) return end(true);
           if (!this.#next(untilMs)) end(done());
         };
-        // Node follows all microtasks between two immediates, so many turns fit into one round of its event loop.
+        // Node runs all microtasks between two immediates, so many turns fit into one round of its event loop.
         const round = (): void => {
           turn();
           if (over) return;

@@ -1,6 +1,6 @@
 /**
  * Directories and trees as bytes that everybody who has the same files would write: entries sorted by the bytes of
- * their names, defaults left out, every directory once (71, 80). Values in, bytes out.
+ * their names, defaults left out, every directory once (REAPI-71, REAPI-80). Values in, bytes out.
  */
 import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { createHasher } from "#blobs/hashing.ts";
@@ -15,7 +15,7 @@ import {
 
 export type Encoded = { readonly digest: Digest; readonly bytes: Buffer };
 
-/** 71: not the order of JavaScript, which differs above U+FFFF. */
+/** REAPI-71: not the order of JavaScript, which differs above U+FFFF. */
 export const byBytes = (a: { readonly name: string }, b: { readonly name: string }): number =>
   Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
 

@@ -72,7 +72,7 @@ const refused = (error: unknown): boolean => error instanceof OutputRefused;
 const sha = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 describe("outputs", () => {
-  test("72: files with their bytes and modes, in the store", async () => {
+  test("REAPI-72: files with their bytes and modes, in the store", async () => {
     using rig = new Rig();
     rig.write("o/plain", "plain", 0o640);
     rig.write("o/run", "run", 0o701);
@@ -88,7 +88,7 @@ describe("outputs", () => {
     deepEqual(await rig.blobs.missing(digests), []);
   });
 
-  test("77: output_paths win over what older clients say, which is held to its kind", async () => {
+  test("REAPI-77: output_paths win over what older clients say, which is held to its kind", async () => {
     using rig = new Rig();
     rig.write("f");
     rig.write("d/x");
@@ -104,7 +104,7 @@ describe("outputs", () => {
     await rejects(rig.collect({ outputDirectories: ["f"] }), refused);
   });
 
-  test("77: the empty path is the working directory; paths are told as they were asked for", async () => {
+  test("REAPI-77: the empty path is the working directory; paths are told as they were asked for", async () => {
     using rig = new Rig();
     rig.write("w/a");
     rig.write("b");
@@ -115,7 +115,7 @@ describe("outputs", () => {
     );
   });
 
-  test("78: what is missing is left out; what is no file, folder or link is refused at once", async () => {
+  test("REAPI-78: what is missing is left out; what is no file, folder or link is refused at once", async () => {
     using rig = new Rig();
     rig.write("there");
     const { outputFiles } = await rig.collect({ outputPaths: ["there", "not", "not/deep", "there/below"] });
@@ -130,7 +130,7 @@ describe("outputs", () => {
     await rejects(rig.collect({ outputPaths: ["d"] }), refused);
   });
 
-  test("79: links are told, not followed, also as older clients know them", async () => {
+  test("REAPI-79: links are told, not followed, also as older clients know them", async () => {
     using rig = new Rig();
     rig.write("d/f");
     rig.link("to-file", "d/f");
@@ -180,7 +180,7 @@ describe("outputs", () => {
     );
   });
 
-  test("80: the tree of an empty folder is two bytes", async () => {
+  test("REAPI-80: the tree of an empty folder is two bytes", async () => {
     using rig = new Rig();
     mkdirSync(join(rig.root, "d"));
     const { outputDirectories } = await rig.collect({ outputPaths: ["d"] });
@@ -188,14 +188,14 @@ describe("outputs", () => {
     equal(outputDirectories[0]?.isTopologicallySorted, true);
   });
 
-  test("80: equal folders are told once", async () => {
+  test("REAPI-80: equal folders are told once", async () => {
     using rig = new Rig();
     for (const name of ["a", "b", "c/d"]) rig.write(`t/${name}/same`, "x");
     const { children } = await rig.tree("t");
     equal(children.length, 2, "the three that are equal, and c");
   });
 
-  test("71: names are sorted by their bytes, not as JavaScript does", async () => {
+  test("REAPI-71: names are sorted by their bytes, not as JavaScript does", async () => {
     using rig = new Rig();
     const names = ["\u{10000}", "\uffee", "a", "Z", "é"];
     for (const name of names) rig.write(`t/${name}`);
@@ -206,14 +206,14 @@ describe("outputs", () => {
     );
   });
 
-  test("70: a name that is not UTF-8 is refused, and said", async () => {
+  test("REAPI-70: a name that is not UTF-8 is refused, and said", async () => {
     using rig = new Rig();
     mkdirSync(join(rig.root, "d"));
     writeFileSync(Buffer.concat([Buffer.from(join(rig.root, "d/")), Buffer.from([0x61, 0xff])]), "");
     await rejects(rig.collect({ outputPaths: ["d"] }), (error) => refused(error) && /UTF-8.*aÿ/.test(String(error)));
   });
 
-  test("81: every directory as a blob, too, where that is asked for", async () => {
+  test("REAPI-81: every directory as a blob, too, where that is asked for", async () => {
     using rig = new Rig();
     rig.write("t/a/b/f");
     for (const outputDirectoryFormat of [1, 2]) {
@@ -229,7 +229,7 @@ describe("outputs", () => {
     equal((await rig.collect({ outputPaths: ["t"] })).outputDirectories[0]?.rootDirectoryDigest, undefined);
   });
 
-  test("82: node properties only where they are asked for, and only those that are known", async () => {
+  test("REAPI-82: node properties only where they are asked for, and only those that are known", async () => {
     using rig = new Rig();
     rig.write("t/f", "x", 0o751);
     utimesSync(join(rig.root, "t/f"), 1_000.5, 1_000.5);
@@ -242,7 +242,7 @@ describe("outputs", () => {
     await rejects(rig.collect({ outputNodeProperties: ["colour"] }), (error) => isFault(error, "invalid"));
   });
 
-  test("87: large, sparse and linked files", async () => {
+  test("REAPI-87: large, sparse and linked files", async () => {
     using rig = new Rig();
     rig.write("big", Buffer.alloc(3_000_000, 7));
     rig.write("sparse", "");
@@ -293,7 +293,7 @@ function rawTree(bytes: Buffer): {
   return { root, children, tags };
 }
 
-test("80: any tree is told in canonical bytes, and every digest in it is right", async () => {
+test("REAPI-80: any tree is told in canonical bytes, and every digest in it is right", async () => {
   const name = fc
     .string({ unit: "grapheme", minLength: 1, maxLength: 6 })
     .filter((text) => !/[/\0\ud800-\udfff]/.test(text) && !/^\.{1,2}$/.test(text));

@@ -68,14 +68,14 @@ export class OutputRefused extends Fault {
 
 type Wanted = { readonly path: string; readonly as: "file" | "directory" | "any" };
 
-/** 82: whether they can be told at all is known before anything is run. */
+/** REAPI-82: whether they can be told at all is known before anything is run. */
 export function checkNodeProperties(names: readonly string[]): void {
   const unknown = names.find((name) => name !== "mtime" && name !== "unix_mode");
   if (unknown !== undefined)
     throw new Fault("invalid", "read command", { nodeProperty: unknown, why: "not known here" });
 }
 
-/** 77: the paths that a command wants to have back, whichever way it says so. */
+/** REAPI-77: the paths that a command wants to have back, whichever way it says so. */
 export function wantedOutputs({ outputPaths, outputFiles, outputDirectories }: OutputWords): readonly Wanted[] {
   if (outputPaths.length > 0) return [...new Set(outputPaths)].map((path) => ({ path, as: "any" }));
   return [
@@ -144,7 +144,7 @@ class Collector {
     } else throw special(path);
   }
 
-  /** 79: told as what it is, and as clients before 2.1 know it. */
+  /** REAPI-79: told as what it is, and as clients before 2.1 know it. */
   #takeLink(path: string, as: Wanted["as"], { path: at, stats }: Inside): void {
     const { root, seenAs } = this.#options;
     const target = this.#target(path, Buffer.from(at));

@@ -36,7 +36,7 @@ export class Uploads {
     this.#count(bytes.length);
   }
 
-  /** Hashes it from one descriptor (87). Undefined for what is no plain file. */
+  /** Hashes it from one descriptor (REAPI-87). Undefined for what is no plain file. */
   async file(path: Buffer): Promise<FoundFile | undefined> {
     const fd = openSync(path, openFlags);
     try {

@@ -30,7 +30,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await rig.run(["/usr/bin/env"], { env: {} })).out, "");
   });
 
-  test("83: is found as it is, below its folder, or by its PATH; what cannot be started is 127 or 126", async () => {
+  test("REAPI-83: is found by its path or by PATH; one that cannot be started ends with 127 or 126", async () => {
     await using rig = await SpawnerRig.open();
     const write = "printf '#!/bin/sh\\necho here\\n' > tool; chmod 755 tool; touch plain;";
     equal((await rig.sh(`${write} exec ./tool`)).out, "here\n");
@@ -76,7 +76,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await rig.sh("echo next")).out, "next\n");
   });
 
-  test("84: that a signal ends is 128 and the signal's number", async () => {
+  test("REAPI-84: that a signal ends is 128 and the signal's number", async () => {
     await using rig = await SpawnerRig.open();
     equal((await rig.sh("kill -TERM $$")).end.exitCode, 143);
     equal((await rig.sh("kill -SEGV $$")).end.exitCode, 139);
@@ -88,7 +88,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal(text(join(started.attempt, "stdout")), "bye\n");
   });
 
-  test("86: takes with it what it left in the background, in sessions of its own as well", async () => {
+  test("REAPI-86: takes with it what it left in the background, in sessions of its own as well", async () => {
     await using rig = await SpawnerRig.open();
     const script =
       "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; (setsid sh -c 'echo $$ > c; sleep 1000' &)";
@@ -120,7 +120,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     ok(isOver(pid));
   });
 
-  test("85: that prints without end has its beginning and its end kept, on disk, too, while it runs", async () => {
+  test("REAPI-85: that prints without end keeps the beginning and the end, also on disk", async () => {
     await using rig = await SpawnerRig.open();
     const { end, out } = await rig.sh("echo first; yes | head -c 300000000; echo last", {
       timeoutMs: 60_000,

@@ -94,7 +94,7 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     equal((await rig.run(["/bin/pwd"])).out, "/tmp/build\n");
   });
 
-  test("83: says when there is no such program, and takes its time and its limits from the command", async () => {
+  test("REAPI-83: says when there is no such program, and takes its time and its limits from the command", async () => {
     await using rig = await Rig.open();
     await rig.sh(":", { limits: { pids: 30 } });
     await rig.waiting();

@@ -10,7 +10,7 @@ const signals: Readonly<Record<number, string>> = {
   25: "SIGXFSZ",
 };
 
-/** 84: what a number alone does not say. */
+/** REAPI-84: what a number alone does not say. */
 export function messageOf({ why, exitCode, outOfMemory }: End): string | undefined {
   if (outOfMemory) return "it ran out of the memory it may have";
   if (why === "disk-full") return "the disk was nearly full, and nothing else had written as much";

@@ -69,7 +69,7 @@ for (const { name, skip, isolation } of modes)
       equal(/a limit of CPU/.test(about.missing.join()), !about.controllers.includes("cpu"));
     });
 
-    test("83: that is not there is 127, that cannot be executed is 126", async () => {
+    test("REAPI-83: that is not there is 127, that cannot be executed is 126", async () => {
       await using rig = await Rig.open({ isolation });
       const exitCode = async (argv: readonly string[]): Promise<number> => {
         await using attempt = await rig.sandbox.attempt();
@@ -81,14 +81,14 @@ for (const { name, skip, isolation } of modes)
       await rejects(exitCode([]), (error) => isFault(error, "invalid"));
     });
 
-    test("84: that is killed says by what; one that ends 128 and more, too", async () => {
+    test("REAPI-84: that is killed says by what; one that ends 128 and more, too", async () => {
       await using rig = await Rig.open({ isolation });
       const { exitCode, message } = await rig.sh("kill -SEGV $$");
       equal(exitCode, 139);
       match(message ?? "", /SIGSEGV/);
     });
 
-    test("86: leaves nothing alive when it ends, is cancelled, or takes too long", async () => {
+    test("REAPI-86: leaves nothing alive when it ends, is cancelled, or takes too long", async () => {
       await using rig = await Rig.open({ isolation });
       const marker = `3${process.pid}`;
       const running = (): boolean => readdirSync("/proc").some((pid) => text(`/proc/${pid}/cmdline`).includes(marker));
@@ -182,7 +182,7 @@ for (const { name, skip, isolation } of modes)
       });
 
     if (!isBox)
-      test("85: a gigabyte of output is cut", async () => {
+      test("REAPI-85: a gigabyte of output is cut", async () => {
         await using rig = await Rig.open({ isolation });
         await using attempt = await rig.sandbox.attempt();
         const ran = await attempt.run(
@@ -194,7 +194,7 @@ for (const { name, skip, isolation } of modes)
   });
 
 describe("a sandbox", { skip: !isLinux && "needs linux: /proc", timeout: 60_000 }, () => {
-  test("88: takes away what attempts of a crashed node left", async () => {
+  test("REAPI-88: takes away what attempts of a crashed node left", async () => {
     const home = rigHome();
     {
       const rig = await Rig.open({ home, isolation: { want: "plain" } });

@@ -1,7 +1,8 @@
 /**
  * Puts a tree into its place: folders, then files, then symbolic links, so that nothing is ever made through a link
- * (74). Files are hard links to the cache where what runs is another user, who can change none of them; elsewhere they
- * are copies (72). Whole folders that were kept from an earlier action are moved there instead, or lie there already.
+ * (REAPI-74). Files are hard links to the cache where what runs is another user, who can change none of them; elsewhere
+ * they are copies (REAPI-72). Whole folders that were kept from an earlier action are moved there instead, or lie there
+ * already.
  */
 import { chmodSync, chownSync, constants, copyFileSync, linkSync, mkdirSync, symlinkSync, utimesSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
@@ -237,7 +238,7 @@ function makeFile(file: FileEntry, target: StageTarget, cache: LinkCache): Promi
 const isSpecial = (properties: NodeProperties | undefined): boolean =>
   properties?.mtime !== undefined || properties?.unixMode !== undefined;
 
-/** 82: what a file's node properties ask for; a copy has the time of the copying otherwise. */
+/** REAPI-82: what a file's node properties ask for; a copy has the time of the copying otherwise. */
 function settle({ properties, executable }: FileEntry, path: string): void {
   const mode = properties?.unixMode?.value;
   // Never writable, whatever was asked for; and no special bits.

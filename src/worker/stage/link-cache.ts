@@ -1,6 +1,6 @@
 /**
  * Files to make hard links to: every blob that was an input lately, once as a plain file and once, where wanted, as an
- * executable one, for the two need inodes of their own (72). Bounded; what was not used the longest goes first.
+ * executable one, for the two need inodes of their own (REAPI-72). Bounded; what was not used the longest goes first.
  *
  * Y1 A file here has the bytes that its name says: verified when written, read-only, and never written by what runs.
  * Y2 After a crash of the machine nothing here is trusted: files are not synced. After one of the node, everything is.
@@ -30,7 +30,7 @@ export type LinkCacheOptions = { readonly folder: string; readonly bytesMax: num
 
 type Kept = { readonly bytes: number; uses: number };
 
-/** 82: the same for all, so that what reads it is not misled into making another output. */
+/** REAPI-82: the same for all, so that what reads it is not misled into making another output. */
 const fixedTime = new Date(Date.UTC(2000, 0, 1));
 const blockBytes = 4_096;
 

@@ -5,7 +5,7 @@ const refuse = (doing: string, facts: Readonly<Record<string, string>>): never =
   throw new Fault("invalid", doing, facts);
 };
 
-/** 70: one name in a directory. */
+/** REAPI-70: one name in a directory. */
 export function checkName(name: string, where: string): void {
   const isBad = name === "" || name === "." || name === ".." || name.includes("/") || name.includes("\0");
   if (isBad) refuse("read directory", { where, name: shown(name), why: "no name for a file" });
@@ -16,7 +16,7 @@ export function checkName(name: string, where: string): void {
 const nameBytesMax = 255;
 const pathBytesMax = 4_000;
 
-/** 75: below the input root, whether it exists is for the tree to say. "" is the root. */
+/** REAPI-75: below the input root, whether it exists is for the tree to say. "" is the root. */
 export function checkWorkingDirectory(path: string): string {
   if (path === "") return "";
   const parts = path.split("/");
@@ -27,7 +27,7 @@ export function checkWorkingDirectory(path: string): string {
 }
 
 /**
- * 75: an output's path, given relative to the working directory, as one relative to the root. `..` is fine as long as
+ * REAPI-75: an output's path, given relative to the working directory, as one relative to the root. `..` is fine while
  * it stays inside. "" is the working directory itself.
  */
 export function resolveOutput(workingDirectory: string, path: string): string {

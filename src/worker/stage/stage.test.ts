@@ -81,7 +81,7 @@ const directory = (more: Partial<Directory>): Buffer =>
   encode(Directory, { files: [], directories: [], symlinks: [], ...more });
 
 describe("staging", () => {
-  test("72, 74: makes files, modes, folders and links as the tree says", async () => {
+  test("REAPI-72, REAPI-74: makes files, modes, folders and links as the tree says", async () => {
     await using rig = await Rig.open();
     const root = await rig.stage({
       "a/b/c.txt": "c",
@@ -100,7 +100,7 @@ describe("staging", () => {
     equal(statSync(join(root, "run")).mtimeMs, Date.UTC(2000, 0, 1), "82: the same time for all");
   });
 
-  test("72: a blob that is both executable and not is two inodes; the same twice is one", async () => {
+  test("REAPI-72: a blob that is both executable and not is two inodes; the same twice is one", async () => {
     await using rig = await Rig.open();
     const root = await rig.stage({ "x*": "same", f: "same", "d/f": "same" });
     const ino = (path: string): number => statSync(join(root, path)).ino;
@@ -109,7 +109,7 @@ describe("staging", () => {
   });
 
   for (const name of ["", ".", "..", "a/b", "a\0b", "x".repeat(256)])
-    test(`70: refuses the name ${JSON.stringify(name.slice(0, 8))}, be it a file's, a folder's or a link's`, async () => {
+    test(`REAPI-70: refuses the name ${JSON.stringify(name.slice(0, 8))}, be it a file's, a folder's or a link's`, async () => {
       await using rig = await Rig.open();
       const digest = wireDigest(await put(rig.blobs, "x"));
       const empty = wireDigest(await put(rig.blobs, directory({})));
@@ -121,7 +121,7 @@ describe("staging", () => {
         await rejects(rig.stageRoot(await put(rig.blobs, directory(bad))), invalid);
     });
 
-  test("70: refuses a name that is there twice, as whatever", async () => {
+  test("REAPI-70: refuses a name that is there twice, as whatever", async () => {
     await using rig = await Rig.open();
     const digest = wireDigest(await put(rig.blobs, "x"));
     const empty = wireDigest(await put(rig.blobs, directory({})));
@@ -136,7 +136,7 @@ describe("staging", () => {
     await rejects(rig.stageRoot(await put(rig.blobs, through)), invalid, "nothing is made through a link");
   });
 
-  test("73: counts what a tree would come to before it makes any of it", async () => {
+  test("REAPI-73: counts what a tree would come to before it makes any of it", async () => {
     await using rig = await Rig.open();
     const leaf = await put(rig.blobs, "x");
     const files = Array.from({ length: 10 }, (_, i) => ({
@@ -156,20 +156,20 @@ describe("staging", () => {
     await rejects(rig.stageRoot(deep), invalid);
   });
 
-  test("74: refuses absolute links where they are not allowed", async () => {
+  test("REAPI-74: refuses absolute links where they are not allowed", async () => {
     await using rig = await Rig.open();
     await rejects(rig.stage({ "d/l@": "/etc" }, { symlinks: { absoluteLinks: "refused" } }), invalid);
     await rig.stage({ "d/l@": "../../x" }, { symlinks: { absoluteLinks: "refused" } });
   });
 
-  test("75: the working directory is a directory of the tree", async () => {
+  test("REAPI-75: the working directory is a directory of the tree", async () => {
     await using rig = await Rig.open();
     await rig.stage({ "a/b/": "" }, { workingDirectory: "a/b" });
     for (const workingDirectory of ["c", "a/b/c", "a/../a", "/a", "a/", "./a", "f", "l"])
       await rejects(rig.stage({ "a/b/": "", f: "file", "l@": "a" }, { workingDirectory }), invalid, workingDirectory);
   });
 
-  test("76: what is above outputs is made, outputs are not; a file or link above one is refused", async () => {
+  test("REAPI-76: what is above outputs is made, outputs are not; a file or link above one is refused", async () => {
     await using rig = await Rig.open();
     const root = await rig.stage(
       { "w/tree/": "", "w/x": "x" },
@@ -219,7 +219,7 @@ describe("staging", () => {
     });
   });
 
-  test("82: a file's own time and mode, when it has them, on an inode of its own", async () => {
+  test("REAPI-82: a file's own time and mode, when it has them, on an inode of its own", async () => {
     await using rig = await Rig.open();
     const digest = wireDigest(await put(rig.blobs, "x"));
     const nodeProperties = { properties: [], mtime: { seconds: 1_000, nanos: 0 }, unixMode: { value: 0o4750 } };
@@ -352,7 +352,7 @@ describe("the cache of links", () => {
 });
 
 describe("paths", () => {
-  test("75: of outputs are resolved inside the root, or refused", () => {
+  test("REAPI-75: of outputs are resolved inside the root, or refused", () => {
     const rows = [
       ["", "a/b", "a/b"],
       ["w", "a", "w/a"],
@@ -368,7 +368,7 @@ describe("paths", () => {
     deepEqual(parentsOf("a/b/c"), ["a", "a/b"]);
   });
 
-  test("75: whatever is given, what comes out is inside", () => {
+  test("REAPI-75: whatever is given, what comes out is inside", () => {
     const part = fc.constantFrom("a", "b", "..", ".", "", "c d", "ü");
     fc.assert(
       fc.property(fc.array(part, { maxLength: 8 }), fc.constantFrom("", "w", "w/x"), (parts, from) => {

@@ -58,7 +58,7 @@ type Around = {
   readonly isTouched: (path: string) => boolean;
 };
 
-/** 75, 76: the working directory has to be there; what is above each output is made, the output itself is not. */
+/** REAPI-75, REAPI-76: the working directory must exist; parents of outputs are created, the outputs are not. */
 function withOutputs({ folders, files, links }: Tree, { workingDirectory, outputs }: StageRequest): Around {
   const directory = checkWorkingDirectory(workingDirectory);
   if (directory === "" && outputs.length === 0) return { made: [], isTouched: () => false };
@@ -83,7 +83,7 @@ function withOutputs({ folders, files, links }: Tree, { workingDirectory, output
   return { made, isTouched };
 }
 
-/** 76: not the client's grammar is wrong but what it put together: FAILED_PRECONDITION. */
+/** REAPI-76: not the client's grammar is wrong but what it put together: FAILED_PRECONDITION. */
 export class OutputParentTaken extends Fault {
   constructor(path: string, is: string) {
     super("invalid", "stage inputs", { path, why: `outputs are to be below it, but it is ${is}` });

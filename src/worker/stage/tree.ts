@@ -2,9 +2,9 @@
  * An input tree laid out flat: what folders, files and links to make, in which order. Made of directories by digest,
  * each fetched, read and checked once and remembered.
  *
- * V1 Names are checked before anything is made of them (70).
+ * V1 Names are checked before anything is made of them (REAPI-70).
  * V2 What a tree would come to is counted before it is laid out: directories can be shared, so a few can mean
- *    millions (73).
+ *    millions (REAPI-73).
  * V3 Everything that is missing is told at once.
  */
 import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
@@ -228,7 +228,7 @@ function nodeOf(directory: Directory, where: Digest, fn: DigestFunction): Node {
   };
 }
 
-/** 74 */
+/** REAPI-74 */
 function refuseAbsolute(nodes: ReadonlyMap<Digest, Node>): void {
   for (const [where, { links }] of nodes)
     for (const { name, target } of links)

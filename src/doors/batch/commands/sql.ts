@@ -29,9 +29,9 @@ export const sqlCommand = command({
   takesRest: false,
   flags,
   examples: [
-    "millrace sql \"select city, count(*) from 'data/*.parquet' group by city order by 2 desc\"",
-    "millrace sql --out result.parquet \"select * from 'events.csv' where ms > 100\"",
-    "millrace sql --explain \"select distinct user from 'data/*.parquet'\"",
+    "millrace sql 'select city, count(*) from read_parquet($$data/*.parquet$$) group by city'",
+    "millrace sql --out slow.parquet 'select * from read_csv($$events.csv$$) where ms > 100'",
+    "millrace sql --explain 'select distinct city from read_parquet($$data/*.parquet$$)'",
   ],
   async run({ positionals: [sql], values }, world) {
     if (sql === undefined || sql.trim() === "") {

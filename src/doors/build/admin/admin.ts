@@ -1,6 +1,6 @@
 /**
- * What people and scripts ask of a cache that no build tool's protocol has words for: how full it is, what is in it,
- * why something missed, to clean it up. JSON under /api/cache; `millrace cache` speaks it.
+ * Cache administration, which no build tool's protocol covers: how full the cache is, what it contains, why something
+ * missed, cleaning it up. JSON under /api/cache; `millrace cache` uses it.
  */
 import type { Clock } from "#base/clock.ts";
 import { isDigest, parseDigest } from "#base/digest.ts";
@@ -24,7 +24,7 @@ export type AdminPorts = {
   readonly trust: TrustRules;
   readonly clock: Clock;
   readonly caller: Identify;
-  /** Of what is uploaded. */
+  /** For uploads. */
   readonly limits: BodyLimits;
   readonly report: (error: unknown) => void;
 };
@@ -33,7 +33,7 @@ export const adminPrefix = "/api/cache/";
 
 const entriesMax = 1_000;
 
-/** Undefined for what is served elsewhere. */
+/** Undefined for other paths. */
 export function cacheAdmin(ports: AdminPorts): (request: Request) => Promise<Response> | undefined {
   return (request) => {
     const url = new URL(request.url);
@@ -54,7 +54,7 @@ async function answer(ports: AdminPorts, request: Request, url: URL): Promise<Re
 
 type Route = (ports: AdminPorts, call: Call, rest: readonly string[]) => Response | Promise<Response>;
 
-/** By the word behind the prefix. */
+/** By the path segment after the prefix. */
 export const adminRoutes: Readonly<Record<string, Route>> = {
   stat,
   why,
@@ -138,7 +138,7 @@ async function blobs({ store, limits, clock }: AdminPorts, call: Call, digest: s
 
 const octets = "application/octet-stream";
 
-/** What the store gives is its own again when it is asked for more; a response keeps it longer. */
+/** The store reuses a part's memory when the next part is requested; a response keeps it longer. */
 async function* copied(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const part of parts) yield Uint8Array.from(part);
 }
@@ -162,7 +162,7 @@ function verify({ upkeep }: AdminPorts, call: Call): Response {
   return new Response(ReadableStream.from(lines()), { headers: { "content-type": "application/x-ndjson" } });
 }
 
-/** Whoever may write results may take them back. */
+/** Callers that may write results may also revoke them. */
 async function rules({ trust, clock }: AdminPorts, call: Call, [id]: readonly string[]): Promise<Response> {
   only(call, "GET", "POST", "DELETE");
   const { tenant, principal } = call.caller;

@@ -18,7 +18,7 @@ const rows: readonly (readonly [string, object])[] = [
 ];
 
 for (const [query, rule] of rows)
-  test(`${query} takes back what it says`, () => deepEqual(parseRule(new URLSearchParams(query), now), rule));
+  test(`${query} revokes what it says`, () => deepEqual(parseRule(new URLSearchParams(query), now), rule));
 
 for (const query of [
   "",
@@ -29,5 +29,5 @@ for (const query of [
   "all=yes&until=then",
   "all=yes&last=1h&from=2026-01-01",
 ])
-  test(`"${query}" is refused: nothing is taken back by mistake`, () =>
+  test(`"${query}" is refused: nothing is revoked by mistake`, () =>
     throws(() => parseRule(new URLSearchParams(query), now), HttpRefusal));

@@ -1,11 +1,11 @@
-/** What is to be taken back, as it is asked for: pure. */
+/** Parses which results are to be revoked: pure. */
 import { parseDurationMs } from "#base/units.ts";
 import { HttpRefusal } from "#doors/build/http/refusal.ts";
 import type { TrustRule } from "#doors/build/cache/trust.ts";
 
 /**
- * `principal`, or `space` and `name`, or `space` alone, or `all`; written in the `last` so long, or `from` and `until`
- * instants. Left out: everything up to now.
+ * `principal`, or `space` and `name`, or `space` alone, or `all`; written within `last`, or between the instants `from`
+ * and `until`. Left out: everything up to now.
  */
 export function parseRule(asked: URLSearchParams, nowMs: number): TrustRule {
   const text = (key: string): string | undefined => asked.get(key) || undefined;
@@ -17,7 +17,7 @@ export function parseRule(asked: URLSearchParams, nowMs: number): TrustRule {
   if (principal === undefined && space !== undefined)
     return name === undefined ? { kind: "time", space, ...rule } : { kind: "key", space, name, ...rule };
   if (principal === undefined && name === undefined && text("all") === "yes") return { kind: "time", ...rule };
-  throw new HttpRefusal(400, "say what to take back: principal=, or space= (and name=), or all=yes");
+  throw new HttpRefusal(400, "say what to revoke: principal=, or space= (and name=), or all=yes");
 }
 
 function spanOf(last: string | undefined, from: string | undefined, until: string | undefined, nowMs: number) {

@@ -1,6 +1,6 @@
 /**
- * Fetches from the outside world, on behalf of a client: only from where the operator said, at every step of a
- * redirect, or a client could have a node look into the network that it stands in.
+ * Fetches from the internet on behalf of a client: only from addresses that the operator allows, checked at every
+ * redirect; otherwise a client could make a node probe its own network.
  */
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -11,7 +11,7 @@ import type { Asked, Checksum } from "./asset-qualifiers.ts";
 import type { Spool, SpoolOwner } from "#doors/build/http/spool.ts";
 
 export type AssetSettings = {
-  /** What an address must begin with, such as "https://example.com/releases/". None: nothing is fetched. */
+  /** Allowed address prefixes, such as "https://example.com/releases/". Empty: nothing is fetched. */
   readonly allow: readonly string[];
   readonly bytesMax: number;
   readonly timeoutMs: number;
@@ -35,7 +35,7 @@ export type DownloadPorts = {
   readonly signal: AbortSignal;
 };
 
-/** Throws a GrpcError with the code that the client is told inline: what the world does wrong is not our failure. */
+/** Throws a GrpcError with the code that the client gets inside the answer: a failing upstream is not our failure. */
 export async function download(
   uri: string,
   number: number,
@@ -71,7 +71,7 @@ function checkSum(uri: string, { fn, hash }: Checksum, got: string): void {
   if (got !== hash) throw new GrpcError(grpcCode.aborted, `${uri} has the ${fn} checksum ${got}, not ${hash}`);
 }
 
-/** The body of the answer in the end; every address on the way must be allowed. */
+/** The body of the final answer; every address on the way must be allowed. */
 async function opened(uri: string, given: Headers, ports: DownloadPorts): Promise<AsyncIterable<Uint8Array>> {
   let at = uri;
   let headers = given;
@@ -83,7 +83,7 @@ async function opened(uri: string, given: Headers, ports: DownloadPorts): Promis
     if (response.status >= 300 && response.status < 400 && location !== null) {
       await response.body?.cancel();
       const next = URL.parse(location, at)?.href ?? "";
-      // What was meant for one host is not told to another.
+      // Headers meant for one host are not sent to another.
       if (URL.parse(next)?.origin !== URL.parse(at)?.origin) headers = new Headers();
       at = next;
       continue;

@@ -1,4 +1,4 @@
-/** What may be said of an asset besides its address. Pure. */
+/** The qualifiers of an asset, besides its address. Pure. */
 import { parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { detail, grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Qualifier } from "#wire/generated/build/bazel/remote/asset/v1/remote_asset.ts";
@@ -6,11 +6,11 @@ import { BadRequest } from "#wire/generated/google/rpc/error_details.ts";
 import { invalid } from "#doors/build/refusals.ts";
 
 export type Asked = {
-  /** What the bytes must hash to, each one of them. */
+  /** The checksums that the bytes must have, all of them. */
   readonly checksums: readonly Checksum[];
-  /** Fields to send to every address, and those only for the address of this number. */
+  /** Header fields for every address, and those only for the address with this index. */
   readonly headers: readonly { readonly name: string; readonly value: string; readonly uri?: number }[];
-  /** Those that make it another asset: sorted, and without those that are about how to fetch it. */
+  /** The qualifiers that identify a different asset: sorted, and without those that only say how to fetch it. */
   readonly identity: readonly Qualifier[];
 };
 
@@ -28,7 +28,7 @@ const headerAll = /^http_header:([A-Za-z0-9-]{1,100})$/;
 const headerOne = /^http_header_url:(\d{1,4}):([A-Za-z0-9-]{1,100})$/;
 const qualifiersMax = 200;
 
-/** Throws INVALID_ARGUMENT, with each that is not understood: to pass over one might fetch another thing. */
+/** Throws INVALID_ARGUMENT with every unknown qualifier: ignoring one might fetch a different asset. */
 export function readQualifiers(qualifiers: readonly Qualifier[]): Asked {
   if (qualifiers.length > qualifiersMax) throw invalid(`more than ${qualifiersMax} qualifiers`);
   const names = new Set<string>();
@@ -49,7 +49,7 @@ export function readQualifiers(qualifiers: readonly Qualifier[]): Asked {
   return { checksums: sri === undefined ? [] : checksumsOf(sri), headers, identity };
 }
 
-/** `sha256-<base64>`, or several with blanks between them, of which the strongest counts. */
+/** `sha256-<base64>`, or several separated by blanks, of which the strongest counts. */
 function checksumsOf(sri: string): readonly Checksum[] {
   const found = sri
     .trim()
@@ -65,7 +65,7 @@ function checksumsOf(sri: string): readonly Checksum[] {
   return [strongest];
 }
 
-/** The blob's name needs its size, too; so only a blob that is named whole can be found by its checksum. */
+/** A blob's name includes its size; so only a complete digest can be found by its checksum. */
 export const hasChecksum = (digest: Digest, { fn, hash }: Checksum): boolean => {
   const parts = parseDigest(digest);
   return parts?.fn === fn && parts.hash === hash;

@@ -1,4 +1,4 @@
-/** What is known of assets: who pushed or fetched what, under which address. Kept in the index, as names of blobs. */
+/** Known assets: who pushed or fetched what, under which address. Kept in the index, as names of blobs. */
 import { createHash } from "node:crypto";
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
@@ -19,7 +19,7 @@ export type AssetName = {
   readonly instance: string;
   readonly fn: DigestFunction;
   readonly uri: string;
-  /** Those that make it another asset. */
+  /** The qualifiers that identify a different asset. */
   readonly identity: readonly Qualifier[];
 };
 
@@ -27,13 +27,13 @@ export type Asset = {
   readonly digest: Digest;
   readonly references: readonly Digest[];
   readonly directories: readonly Digest[];
-  /** Not to be believed afterwards. */
+  /** Not valid afterwards. */
   readonly expiresAtMs?: number;
 };
 
 export type FoundAsset = Asset & { readonly atMs: number };
 
-/** As a message that pushes it, whichever kind it is: there is nothing else to be said of it. */
+/** Stored as a push message, for every kind of asset. */
 export async function keepAsset(
   ports: BuildPorts,
   call: BuildCall,
@@ -58,7 +58,7 @@ export async function keepAsset(
     await ports.index.put(keyOf(call, name), { ...entry, notes: { uri: name.uri.slice(0, 2_000) } });
 }
 
-/** Undefined also when it has expired, or when not all of it is here any more. */
+/** Undefined also when it has expired, or when part of it is no longer in the store. */
 export async function findAsset(ports: BuildPorts, call: BuildCall, name: AssetName): Promise<FoundAsset | undefined> {
   const entry = await ports.index.get(keyOf(call, name));
   if (!entry) return undefined;
@@ -82,7 +82,7 @@ export async function findAsset(ports: BuildPorts, call: BuildCall, name: AssetN
   }
 }
 
-/** What of it is not here; all that is counts as used. */
+/** The missing blobs of the asset; the others count as used. */
 export async function missingOf(
   ports: BuildPorts,
   call: BuildCall,
@@ -92,7 +92,7 @@ export async function missingOf(
   const { blobs } = storeOf(ports, call);
   const wanted = new Set([digest, ...references, ...directories]);
   for (const top of kind === "directory" ? [digest, ...directories] : directories) {
-    if ((await blobs.missing(isEmpty(top) ? [] : [top])).length > 0) continue; // told below
+    if ((await blobs.missing(isEmpty(top) ? [] : [top])).length > 0) continue; // reported below
     for (const one of await directoryClosure(top, fn, blobs)) wanted.add(one);
   }
   return await blobs.missing([...wanted].filter((one) => !isEmpty(one)));

@@ -51,7 +51,7 @@ const fetching = async (
 
 const allowing = (...allow: readonly string[]) => ({ assets: { allow } satisfies Partial<AssetSettings> });
 
-test("what may be fetched is fetched once, with the headers meant for it", async () => {
+test("an allowed address is fetched once, with the headers meant for it", async () => {
   await using files = await world((_, response) => response.end(content));
   await using door = await openDoor(realClock, allowing(`${files.url}/ok/`));
   const uris = ["http://127.0.0.1:1/never", `${files.url}/ok/file`];
@@ -70,7 +70,7 @@ test("what may be fetched is fetched once, with the headers meant for it", async
   deepEqual([headers["x-all"], headers["x-one"], headers["x-other"]], ["all", "one", undefined]);
 });
 
-test("nothing is fetched from where nobody said, not by a redirect either", async () => {
+test("nothing is fetched from addresses that are not allowed, also not by a redirect", async () => {
   await using secret = await world((_, response) => response.end("a secret"));
   await using files = await world((_, response) => response.writeHead(302, { location: `${secret.url}/x` }).end());
   await using door = await openDoor(realClock, allowing(`${files.url}/`));
@@ -82,7 +82,7 @@ test("nothing is fetched from where nobody said, not by a redirect either", asyn
   deepEqual(secret.asked, []);
 });
 
-test("headers are not told to the host of a redirect", async () => {
+test("headers are not sent to the host of a redirect", async () => {
   await using other = await world((_, response) => response.end(content));
   await using files = await world((_, response) => response.writeHead(302, { location: `${other.url}/x` }).end());
   await using door = await openDoor(realClock, allowing(`${files.url}/`, `${other.url}/`));
@@ -92,7 +92,7 @@ test("headers are not told to the host of a redirect", async () => {
   equal(other.asked[0]?.headers.authorization, undefined);
 });
 
-test("what the world does wrong is told within the answer", async () => {
+test("failures of the upstream server are reported inside the answer", async () => {
   const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
     "/gone": (response) => response.writeHead(404).end(),
     "/mine": (response) => response.writeHead(403).end(),
@@ -131,7 +131,7 @@ test("what the world does wrong is told within the answer", async () => {
   );
 });
 
-test("whoever may not write has nothing fetched for it", async () => {
+test("nothing is fetched for a caller that may not write", async () => {
   await using files = await world((_, response) => response.end(content));
   await using door = await openDoor(realClock, allowing(`${files.url}/`));
   const request = { instanceName: "", uris: [`${files.url}/a`], qualifiers: [], digestFunction: 0 };

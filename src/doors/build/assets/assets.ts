@@ -1,4 +1,4 @@
-/** Things of the outside world by their addresses: pushed by who has them, or fetched where that is allowed. */
+/** The Remote Asset API: assets by their addresses, pushed by clients, or fetched where that is allowed. */
 import type { DigestFunction } from "#base/digest.ts";
 import { GrpcError, grpcCode } from "#grpc/status.ts";
 import type {
@@ -82,8 +82,8 @@ async function fetched(ports: AssetPorts, kind: AssetKind, request: FetchRequest
   }
   const allowed = kind === "blob" ? request.uris.filter((uri) => isAllowed(uri, ports.assets)) : [];
   if (allowed.length === 0)
-    throw notFound("nobody has pushed an asset of this name, and none of its addresses may be fetched here");
-  // Whoever may not write the cache has nothing written for it.
+    throw notFound("no asset of this name was pushed, and none of its addresses may be fetched here");
+  // Nothing is written for a caller that may not write the cache.
   need(call.caller, "cache.write");
   return await downloaded(ports, { request, instance, fn, asked, allowed }, call);
 }
@@ -96,7 +96,7 @@ type Wanted = {
   readonly allowed: readonly string[];
 };
 
-/** The first address that works; when none does, what was wrong with the last. */
+/** The first address that works; if none does, the failure of the last. */
 async function downloaded(ports: AssetPorts, wanted: Wanted, call: BuildCall): Promise<Fetched> {
   const { request, instance, fn, asked, allowed } = wanted;
   const givenMs = request.timeout ? millisOf(request.timeout) : ports.assets.timeoutMs;
@@ -136,7 +136,7 @@ export async function pushDirectory(
   return await pushed(ports, "directory", { ...request, digest: request.rootDirectoryDigest }, call);
 }
 
-/** Whoever pushes says what others will get for an address, as whoever writes results does. */
+/** A push decides what others get for an address, just as a result does. */
 async function pushed(ports: BuildPorts, kind: AssetKind, request: PushRequest, call: BuildCall): Promise<object> {
   need(call.caller, "action-cache.write");
   const instance = servedInstance(request.instanceName, ports.settings);

@@ -1,4 +1,4 @@
-/** Pure: an action of a build in the words of the Remote Execution API: the same action to every cache. */
+/** Pure: an action of a build as messages of the Remote Execution API: the same action for every cache. */
 import type { Digest } from "#base/digest.ts";
 import {
   Command_OutputDirectoryFormat as Format,
@@ -22,7 +22,7 @@ export function messagesOf(given: BuildAction): ActionMessages {
     workingDirectory: given.workingDirectory,
     outputPaths: [...new Set(given.outputPaths)].toSorted(byCode),
     outputNodeProperties: [],
-    // What another action takes as its input is a directory, not a tree.
+    // Other actions take a directory as input, not a tree.
     outputDirectoryFormat: Format.TREE_AND_DIRECTORY,
   };
   const timeout = { seconds: Math.floor(timeoutMs / 1_000), nanos: (timeoutMs % 1_000) * 1e6 };
@@ -46,7 +46,7 @@ const byName = (pairs: readonly Pair[]): readonly Pair[] =>
 
 type Known = Omit<Asked, "instance" | "metadata">;
 
-/** As if a client had asked for it, with the words that misses are told by. */
+/** As if a client had requested it, with the metadata that explains misses. */
 export const askedFor = (
   { key }: Pick<BuildAction, "key">,
   { name, instanceName }: Pick<Build, "name" | "instanceName">,

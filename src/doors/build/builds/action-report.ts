@@ -1,4 +1,4 @@
-/** What an action of a build came to, with all that it made. */
+/** The outcome of an action of a build, with its outputs. */
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { TaskView } from "#kernel/read/query.ts";
@@ -10,7 +10,7 @@ import type { ActionReport, ActionStatus, OutputMade } from "#wire/generated/mil
 import { readAnswer, readOutcome, type AnswerAt } from "#doors/build/run/outcome.ts";
 import { readFailure } from "./failure-text.ts";
 
-/** Without outputs where it has made none, or its answer is no longer kept. */
+/** Without outputs if it made none, or if its answer is no longer kept. */
 export async function reportOf(
   status: ActionStatus,
   task: TaskView | undefined,

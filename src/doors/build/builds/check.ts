@@ -1,4 +1,4 @@
-/** Pure: a build that makes no sense is refused before anything of it is kept, with what is wrong and where. */
+/** Pure: an invalid build is refused before anything of it is stored, with what is wrong and where. */
 import { parseDigest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { Build, BuildAction, Input, OutputOf } from "#wire/generated/millrace/build/v1/builds.ts";
@@ -8,7 +8,7 @@ import { invalid } from "#doors/build/refusals.ts";
 import { clashIn } from "./input-tree.ts";
 import { buildLimits } from "./limits.ts";
 
-/** Which actions each needs, by their places; each once. */
+/** Which actions each action needs, by index; each once. */
 export type Needs = readonly (readonly number[])[];
 
 export function checkBuild({ name, actions, deadlineMs }: Build): Needs {
@@ -50,7 +50,7 @@ function checkSizes(actions: readonly BuildAction[]): void {
     throw invalid(`${bytes} bytes come with the build, at most ${contentsBytesMax} are taken: upload them as blobs`);
 }
 
-/** What the command itself must be is checked where it is planned, as for every other action. */
+/** The command itself is checked when it is planned, as for every other action. */
 function checkAction(action: BuildAction): void {
   const about = `action ${shown(action.key)}`;
   within(about, () => {

@@ -1,12 +1,12 @@
 /**
- * A build as people and scripts write it, in YAML or JSON, checked strictly: a typo is an error with its path. Pure but
- * for the files that it names, which are somebody else's to find.
+ * A build as people and scripts write it, in YAML or JSON, checked strictly: a typo is an error with its path. Pure
+ * except for the files that it names, which `FindFile` finds.
  */
 import { z } from "zod";
 import { durationHelp, parseDurationMs } from "#base/units.ts";
 import type { Build, BuildAction, Input, Pair } from "#wire/generated/millrace/build/v1/builds.ts";
 
-/** As it was written: a document that was checked can be sent on as it is. */
+/** Kept as it was written: a checked document can be sent on unchanged. */
 const Duration = z.string().refine((text) => parseDurationMs(text) !== undefined, { message: durationHelp });
 const Digest = z.string().regex(/^[0-9a-f]{64}\/\d{1,16}$/, "write a digest as HASH/SIZE, of SHA-256");
 const Words = z.record(z.string().min(1), z.string());
@@ -15,9 +15,9 @@ const sources = ["file", "text", "blob", "tree", "link", "from"] as const;
 
 const InputAt = z
   .strictObject({
-    /** Where the action finds it; for a file and an output it is called the same there if nothing is said. */
+    /** Where the action finds it; for a file or an output the default is the same path. */
     path: z.string().optional(),
-    /** A file or a folder of whoever submits. */
+    /** A file or a folder on the submitter's machine. */
     file: z.string().optional(),
     text: z.string().optional(),
     blob: Digest.optional(),
@@ -42,17 +42,17 @@ const InputAt = z
   });
 
 const Action = z.strictObject({
-  /** A line for the shell, or a program and its arguments. */
+  /** A shell line, or a program and its arguments. */
   run: z.union([z.string().min(1), z.array(z.string()).min(1)]),
   inputs: z.array(z.union([z.string().min(1), InputAt])).default([]),
   outputs: z.array(z.string()).default([]),
   env: Words.default({}),
   platform: Words.default({}),
-  /** Where it runs, below the folder with its inputs. */
+  /** The working directory, below the folder with its inputs. */
   in: z.string().default(""),
   timeout: Duration.optional(),
   after: z.array(z.string()).default([]),
-  /** Whether a result may come from the cache and go there; "renew" puts it there without looking. */
+  /** Whether a result may come from the cache and be stored there; "renew" stores it without looking. */
   cache: z.enum(["use", "renew", "off"]).default("use"),
 });
 
@@ -60,7 +60,7 @@ export const BuildDocument = z.strictObject({
   name: z.string().min(1).default("build"),
   instance: z.string().default(""),
   deadline: Duration.optional(),
-  /** For all actions; what an action says itself goes before. */
+  /** For all actions; an action's own settings take precedence. */
   env: Words.default({}),
   platform: Words.default({}),
   actions: z.record(z.string().min(1), Action),
@@ -69,14 +69,14 @@ export const BuildDocument = z.strictObject({
 export type BuildDocument = z.output<typeof BuildDocument>;
 export type DocumentInput = z.output<typeof InputAt>;
 
-/** A file of the submitter's, once it is in the store. */
+/** A file of the submitter, once it is in the store. */
 export type FoundFile =
   | { readonly kind: "blob"; readonly digest: string; readonly isExecutable: boolean }
   | { readonly kind: "tree"; readonly digest: string };
 
 export type FindFile = (path: string) => Promise<FoundFile>;
 
-/** What a shell line may count on being there. */
+/** The search path for shell lines. */
 const searchPath = "/usr/local/bin:/usr/bin:/bin";
 
 export async function buildOf(document: BuildDocument, find: FindFile): Promise<Build> {
@@ -120,7 +120,7 @@ async function inputOf(given: string | DocumentInput, find: FindFile): Promise<I
   return { path, isExecutable: executable ?? found.isExecutable, source: { kind: "blob", value: found.digest } };
 }
 
-/** In the order of their names: the same words are the same action however they are written down. */
+/** Sorted by name: equal settings give the same action, in whatever order they are written. */
 const pairs = (words: Readonly<Record<string, string>>): readonly Pair[] =>
   Object.entries(words)
     .map(([name, value]) => ({ name, value }))

@@ -1,4 +1,4 @@
-/** A failed attempt keeps one text: what went wrong for people, and where the whole answer is for programs. Pure. */
+/** A failed attempt stores one text: the failure for people, and where the whole answer is for programs. Pure. */
 import type { Digest } from "#base/digest.ts";
 import type { AnswerAt } from "#doors/build/run/outcome.ts";
 
@@ -13,7 +13,7 @@ export type Failure = { readonly text: string; readonly action: Digest; readonly
 
 const shape = /^(.*) \[action (\S+), (response|result) (\S+)\]$/s;
 
-/** What history tells begins with the kind of the failure. */
+/** History puts the kind of the failure in front. */
 const kinds = /^(?:executor-lost|preempted|timed-out|out-of-memory|input-lost|user-failure|cancelled): /;
 
 export function readFailure(message: string): Failure {

@@ -1,4 +1,4 @@
-/** Pure: what a shard says of a job while it lasts becomes what has changed of a build. */
+/** Pure: turns a shard's messages about a job into changes of a build. */
 import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { JobPhase, StagePhase } from "#kernel/model/model.ts";
 import type { JobView } from "#kernel/read/query.ts";
@@ -19,7 +19,7 @@ import {
   viewLine,
 } from "./view-build.ts";
 
-/** "look": more has happened than can be told from the event; the job is to be looked at again. */
+/** "look": the event does not contain everything that changed; read the job again. */
 export type Heard = "told" | "look";
 
 export class BuildFollower {
@@ -40,7 +40,7 @@ export class BuildFollower {
     this.look(view);
   }
 
-  /** As it is now, without its actions. */
+  /** The present state, without its actions. */
   get build(): BuildStatus {
     return { ...this.#line, counts: countsIn(this.#counts) };
   }
@@ -49,7 +49,7 @@ export class BuildFollower {
     return this.#line.endedAtMs !== undefined;
   }
 
-  /** Those that are not as they were when this was last asked. */
+  /** The actions that changed since the last call. */
   takeChanged(): readonly ActionStatus[] {
     const changed = [...this.#changed].flatMap((key) => this.#actions.get(key) ?? []);
     this.#changed = new Set();
@@ -96,7 +96,7 @@ export class BuildFollower {
       case "job-ended":
         this.#line = { ...this.#line, endedAtMs: event.at };
         return this.#phase(event.phase, event.reason);
-      // What was done is done again, or was done by an earlier one.
+      // Done work runs again, or its result came from an earlier job.
       case "invalidated":
       case "stage-reopened":
       case "reused":
@@ -133,14 +133,14 @@ export class BuildFollower {
     return "told";
   }
 
-  /** Planning is work, too, and has no key: nobody asked for it. */
+  /** Planning is a task too, but has no key: it is not an action of the build. */
   #update(task: number, change: (before: ActionStatus) => Partial<ActionStatus>): Heard {
     const before = this.#actions.get(this.#keys.get(task) ?? "");
     if (before) this.#set({ ...before, ...change(before) });
     return "told";
   }
 
-  /** Counted as they change: a large build has thousands, and something happens to one of them every moment. */
+  /** Counted incrementally: a large build has thousands of actions, and they change all the time. */
   #set(action: ActionStatus): void {
     const before = this.#actions.get(action.key);
     if (before) this.#counts.set(before.state, (this.#counts.get(before.state) ?? 0) - 1);

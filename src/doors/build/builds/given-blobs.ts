@@ -1,11 +1,11 @@
-/** What a build takes from the store, and whether all of it is there. */
+/** The blobs that a build takes from the store, and whether all of them exist. */
 import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Build } from "#wire/generated/millrace/build/v1/builds.ts";
 import { directoryClosure } from "#doors/build/cache/closure.ts";
 
-/** Trees are looked into; of one whose directories are not all there, the first that is missing is told. */
+/** Trees are read; if directories of a tree are missing, only the first one is reported. */
 export async function missingOf({ actions }: Build, blobs: BlobStore): Promise<readonly Digest[]> {
   const files = new Set<Digest>();
   const trees = new Set<Digest>();

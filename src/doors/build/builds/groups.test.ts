@@ -11,14 +11,14 @@ const groupsOf = (nodes: readonly Node[], given = limits): readonly Group[] => {
   return grouped.groups;
 };
 
-/** Each needs only earlier ones, so there is no circle. */
+/** Each needs only earlier ones, so there is no cycle. */
 const someNodes = fc
   .array(fc.tuple(fc.array(fc.nat(), { maxLength: 4 }), fc.constantFrom("a", "b")), { maxLength: 60 })
   .map((all) =>
     all.map(([needs, kind], place) => node([...new Set(place === 0 ? [] : needs.map((n) => n % place))], kind)),
   );
 
-test("a thousand compilations and a link are two stages, whatever the order they are given in", () => {
+test("a thousand compilations and a link are two stages, in whatever order they are given", () => {
   const compile = Array.from({ length: 1_000 }, () => node([]));
   const link = node(compile.map((_, place) => place + 1));
   deepEqual(
@@ -30,7 +30,7 @@ test("a thousand compilations and a link are two stages, whatever the order they
   );
 });
 
-test("nobody waits for what it does not need: two libraries are linked independently", () => {
+test("no action waits for what it does not need: two libraries are linked independently", () => {
   const nodes = [node([]), node([]), node([0]), node([1])];
   deepEqual(
     groupsOf(nodes).map(({ actions }) => actions),
@@ -38,27 +38,27 @@ test("nobody waits for what it does not need: two libraries are linked independe
   );
 });
 
-test("what different machines run is never in one stage", () => {
+test("actions for different machines are never in one stage", () => {
   deepEqual(
     groupsOf([node([], "a"), node([], "b"), node([], "a")]).map(({ actions }) => actions),
     [[0, 2], [1]],
   );
 });
 
-test("a circle is named", () => {
+test("a cycle is named", () => {
   const grouped = groupActions([node([]), node([3]), node([1, 0]), node([2])], limits);
   equal(grouped.kind, "circle");
   deepEqual(grouped.kind === "circle" && grouped.places.toSorted((a, b) => a - b), [1, 2, 3]);
   deepEqual(groupActions([node([0])], limits), { kind: "circle", places: [0] });
 });
 
-test("a chain that is longer than a job has stages is refused with its length", () => {
+test("a chain longer than a job's stage limit is refused with its length", () => {
   const chain = Array.from({ length: 12 }, (_, place) => node(place === 0 ? [] : [place - 1]));
   deepEqual(groupActions(chain, { groupsMax: 10, actionsMax: 1_000 }), { kind: "too-deep", depth: 12, depthMax: 10 });
   equal(groupsOf(chain, { groupsMax: 12, actionsMax: 1_000 }).length, 12);
 });
 
-test("every action is in one group, behind all that it needs; exactly so while there is room", () => {
+test("every action is in one group, after all that it needs; exactly so while the limit allows", () => {
   fc.assert(
     fc.property(someNodes, (nodes) => {
       const groups = groupsOf(nodes);
@@ -78,7 +78,7 @@ test("every action is in one group, behind all that it needs; exactly so while t
   );
 });
 
-test("with too many groups there are as many as may be, still behind all that they need", () => {
+test("with too many groups they are merged to the limit, still after all that they need", () => {
   fc.assert(
     fc.property(someNodes, fc.integer({ min: 1, max: 20 }), (nodes, groupsMax) => {
       const grouped = groupActions(nodes, { groupsMax, actionsMax: 7 });

@@ -1,15 +1,15 @@
 /**
  * Pure: which actions of a build share a stage of its job.
  *
- * A stage begins when all stages that it needs have ended, so actions share one only if they wait for the same others
- * and the same others wait for them: then nobody waits for more than it needs. Where that makes more stages than a job
- * may have, neighbours of the same depth are put together, and some wait longer than they would have to.
+ * A stage begins when all stages that it needs have ended. So actions share a stage only if they need the same actions
+ * and are needed by the same actions: then no action waits for more than it needs. If that gives more stages than a job
+ * may have, neighbours of the same depth are merged, and some actions wait longer than necessary.
  */
 
 export type Node = {
-  /** Places of the actions that have to end before, each once. */
+  /** Indices of the actions that have to end before, each once. */
   readonly needs: readonly number[];
-  /** Actions of different classes never share a stage: what a worker must offer is said once for all of it. */
+  /** Actions of different classes never share a stage: a stage has one set of required labels. */
   readonly class: string;
 };
 
@@ -17,7 +17,7 @@ export type Group = { readonly actions: readonly number[]; readonly needs: reado
 
 export type Grouped =
   | { readonly kind: "groups"; readonly groups: readonly Group[] }
-  /** The places along the circle. */
+  /** The indices along the cycle. */
   | { readonly kind: "circle"; readonly places: readonly number[] }
   | { readonly kind: "too-deep"; readonly depth: number; readonly depthMax: number };
 
@@ -43,7 +43,7 @@ function consumersOf(nodes: readonly Node[]): readonly number[][] {
   return consumers;
 }
 
-/** How many lie one behind the other before each; undefined when there is a circle. */
+/** The longest chain before each action; undefined if there is a cycle. */
 function levelsOf(nodes: readonly Node[], consumers: readonly (readonly number[])[]): readonly number[] | undefined {
   const levels = nodes.map(() => 0);
   const open = nodes.map(({ needs }) => needs.length);
@@ -57,7 +57,7 @@ function levelsOf(nodes: readonly Node[], consumers: readonly (readonly number[]
   return ready.length === nodes.length ? levels : undefined;
 }
 
-/** Whoever is left when all that can be done is done has a need that is left, too: following those leads round. */
+/** Every action that remains has a need that remains, too: following these needs leads around the cycle. */
 function circleIn(nodes: readonly Node[]): readonly number[] {
   const state: ("new" | "open" | "done")[] = nodes.map(() => "new");
   for (const start of nodes.keys()) {
@@ -92,7 +92,7 @@ function exactGroups(
     const alike = `${node.class}\0${sorted(node.needs).join()}\0${sorted(waiting).join()}`;
     let draft = open.get(alike);
     if (!draft || draft.actions.length >= actionsMax) {
-      // Those that the same ones wait for come to lie beside each other, should they have to be put together.
+      // Actions needed by the same ones become neighbours, in case they have to be merged.
       const order = Math.min(...waiting.slice(0, 1), nodes.length);
       draft = { level: levels[place] ?? 0, class: node.class, actions: [], order };
       open.set(alike, draft);
@@ -105,7 +105,7 @@ function exactGroups(
 
 const sorted = (numbers: readonly number[]): readonly number[] => numbers.toSorted((a, b) => a - b);
 
-/** Every cell keeps at least one, and of the rest its share; a cell's neighbours are put together evenly. */
+/** Every cell keeps at least one group, and a share of the rest; a cell's neighbours are merged evenly. */
 function* coarser(cells: ReadonlyMap<string, readonly Draft[]>, count: number, groupsMax: number): Generator<Draft> {
   const spare = count - cells.size;
   for (const drafts of cells.values()) {

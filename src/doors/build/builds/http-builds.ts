@@ -1,12 +1,12 @@
 /**
- * Builds over HTTP, for whoever has no gRPC at hand: JSON under /api/builds.
+ * Builds over HTTP, for clients without gRPC: JSON under /api/builds.
  *
- *   POST /api/builds                      a document; Idempotency-Key names the request; ?priority=
- *   GET  /api/builds                      ?limit=&cursor=
- *   GET  /api/builds/ID                   with all of its actions
- *   GET  /api/builds/ID/watch             one JSON object a line until it has ended
- *   GET  /api/builds/ID/actions/KEY       what it made
- *   POST /api/builds/ID/cancel            ?reason=
+ * POST /api/builds a document; Idempotency-Key names the request; ?priority=
+ * GET /api/builds ?limit=&cursor=
+ * GET /api/builds/ID with all of its actions
+ * GET /api/builds/ID/watch one JSON object per line until it has ended
+ * GET /api/builds/ID/actions/KEY what it made
+ * POST /api/builds/ID/cancel ?reason=
  */
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
@@ -29,7 +29,7 @@ export type HttpBuildsPorts = {
 
 export const buildsPrefix = "/api/builds";
 
-/** Undefined for what is served elsewhere. */
+/** Undefined for other paths. */
 export function httpBuilds(ports: HttpBuildsPorts): (request: Request) => Promise<Response> | undefined {
   return (request) => {
     const url = new URL(request.url);
@@ -63,7 +63,7 @@ async function answer({ service, caller }: HttpBuildsPorts, request: Request, ur
 
 type Route = (asked: Asked, buildId: string, rest: readonly string[]) => Response | Promise<Response>;
 
-/** By the path behind the prefix. */
+/** By the path after the prefix. */
 export const buildRoutes: Readonly<Record<"" | "ID" | "ID/watch" | "ID/cancel" | "ID/actions/KEY", Route>> = {
   "": (asked) => (asked.request.method === "POST" ? submit(asked) : list(asked)),
   ID: show,
@@ -97,7 +97,7 @@ const noFiles: FindFile = (path) => {
 };
 
 async function documentIn(request: Request): Promise<BuildDocument> {
-  // To read YAML takes thousands of times as long, and nobody else is served meanwhile.
+  // Parsing YAML takes thousands of times as long, and blocks all other callers meanwhile.
   if ((request.headers.get("content-type") ?? "").includes("yaml"))
     throw new HttpRefusal(415, "a build is JSON here: `millrace build submit` reads YAML and sends that");
   const text = await textOf(request, buildLimits.documentBytesMax);
@@ -154,7 +154,7 @@ async function cancel(asked: Asked, buildId: string): Promise<Response> {
   return Response.json({ build: buildId, phase: phaseName(phase), cancelled });
 }
 
-/** The first line is waited for, so that a build that is not there is a 404 and not an empty stream. */
+/** Waits for the first line, so that an unknown build is a 404 and not an empty stream. */
 async function watch(asked: Asked, buildId: string): Promise<Response> {
   only(asked, "GET");
   const news = asked.service.watch({ buildId }, asked.call);

@@ -1,4 +1,4 @@
-/** Pure: what an action finds in its folder, as the tree of directories that the store knows. */
+/** Pure: the inputs of an action, as the tree of directories that the store keeps. */
 import type { Digest } from "#base/digest.ts";
 import type {
   Directory,
@@ -18,7 +18,7 @@ export type Placed<T> = { readonly path: string; readonly leaf: T };
 
 export type Tree = {
   readonly root: Digest;
-  /** All that has to be in the store for it, besides what the leaves name. */
+  /** The directories that must be in the store for it, besides the blobs of the leaves. */
   readonly directories: readonly Encoded[];
 };
 
@@ -26,13 +26,13 @@ type Folder<T> = Map<string, Folder<T> | { readonly leaf: T }>;
 
 const isFolder = <T>(entry: Folder<T> | { readonly leaf: T }): entry is Folder<T> => entry instanceof Map;
 
-/** Undefined, or the first path at which two things would be, or one within another that is given whole. */
+/** Undefined, or the first path with two inputs, or with one inside another that is given whole. */
 export function clashIn(placed: readonly Placed<unknown>[]): string | undefined {
   const top: Folder<unknown> = new Map();
   return placed.find(({ path, leaf }) => !put(top, path, leaf))?.path;
 }
 
-/** The paths do not clash. "" is the folder itself, and then there is nothing else. */
+/** The paths must not clash. "" is the root itself, and then there is nothing else. */
 export function treeOf(placed: readonly Placed<Leaf>[]): Tree {
   const [only] = placed;
   if (only?.path === "" && only.leaf.kind === "directory") return { root: only.leaf.digest, directories: [] };

@@ -1,17 +1,17 @@
-/** How much of everything one build may have. */
+/** The limits of one build. */
 export const buildLimits = {
-  /** A view of a job shows no more tasks than ten thousand, and planning is one, too. */
+  /** A view of a job shows at most ten thousand tasks, and planning tasks count, too. */
   actionsMax: 8_000,
-  /** As many stages as a job may have. */
+  /** The number of stages that a job may have. */
   groupsMax: 1_000,
   /** Actions that are planned at once. */
   groupActionsMax: 1_000,
   inputsMax: 200_000,
-  /** Of small files that are given with the build, together. */
+  /** Small files that are given with the build, together. */
   contentsBytesMax: 4 * 1024 * 1024,
-  /** Of the whole, in its bytes on the wire. */
+  /** The whole build, encoded. */
   buildBytesMax: 16 * 1024 * 1024,
-  /** Of one as a document: to read and check that costs many times as much. */
+  /** A build as a document: parsing and checking that costs many times as much. */
   documentBytesMax: 8 * 1024 * 1024,
   nameLengthMax: 150,
   keyLengthMax: 200,

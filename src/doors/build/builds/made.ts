@@ -1,4 +1,4 @@
-/** What an action made, as another action finds it. */
+/** The outputs of an action, as another action takes them. */
 import type { Digest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
@@ -17,7 +17,7 @@ import type { Leaf } from "./input-tree.ts";
 
 export type Found = {
   readonly leaf: Leaf;
-  /** Directories that have to be in the store for it, where the result came with a tree only. */
+  /** Directories that must be written to the store, if the result has only a tree. */
   readonly directories: readonly Encoded[];
 };
 

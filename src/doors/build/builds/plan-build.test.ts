@@ -39,7 +39,7 @@ const bread = {
   },
 } as const;
 
-test("a build becomes a job with a stage for each set of actions that wait alike", async () => {
+test("a build becomes a job with a stage for each set of actions that wait for the same", async () => {
   const build = await made(bread);
   const recorded = { ...recordBuild(build, wishes, settings), build };
   const order = planBuild(recorded, recordedAs, { tenant: "mill", requestId: "r1", priority: 3, nowMs: 5 }, settings);
@@ -70,7 +70,7 @@ test("a build becomes a job with a stage for each set of actions that wait alike
   equal(readBuildSpec(order.spec)?.recorded, recordedAs);
 });
 
-test("the same request is the same, however it is written and whoever asks; another is not", async () => {
+test("equal requests are equal, however they are written and from any client; different ones are not", async () => {
   const hash = async (document: unknown, principal = "miller") => {
     const build = await made(document);
     const recorded = { ...recordBuild(build, { ...wishes, principal }, settings), build };
@@ -81,7 +81,7 @@ test("the same request is the same, however it is written and whoever asks; anot
   notEqual(await hash(bread), await hash({ ...bread, env: {} }));
 });
 
-test("D1, D2: planned again a stage is the same; what needs something that failed is left out", async () => {
+test("D1, D2: planned again a stage is the same; actions that need a failed one are left out", async () => {
   const actions = {
     good: { run: "a", outputs: ["o"] },
     bad: { run: "b" },
@@ -112,7 +112,7 @@ test("D1, D2: planned again a stage is the same; what needs something that faile
   match(step && "action" in step ? step.action : "", /^[0-9a-f]{64}\/\d+$/);
 });
 
-test("an input that the other action did not make refuses the step, and not its stage", async () => {
+test("an input that the other action did not make fails the step, and not its stage", async () => {
   const actions = {
     make: { run: "a", outputs: ["d"] },
     take: { run: "b", inputs: [{ path: "x", from: "make", output: "d/x" }] },
@@ -128,7 +128,7 @@ test("an input that the other action did not make refuses the step, and not its 
   deepEqual(step, { refused: "there is nothing at d/x of make, which it takes" });
 });
 
-test("an input that was evicted meanwhile is named, and only who takes it is refused", async () => {
+test("an input that was evicted in between is named, and fails only the actions that take it", async () => {
   const blob = `${"c".repeat(64)}/9`;
   const build = await made({ actions: { with: { run: "a", inputs: [{ path: "x", blob }] }, without: { run: "b" } } });
   const recorded = { ...recordBuild(build, wishes, settings), build };
@@ -141,7 +141,7 @@ test("an input that was evicted meanwhile is named, and only who takes it is ref
   equal("action" in (steps[1] ?? {}), true);
 });
 
-test("a document says what an input is once, and nothing that nobody knows", async () => {
+test("a document gives each input one source, and has no unknown fields", async () => {
   const wrong = (input: unknown) => BuildDocument.parse({ actions: { a: { run: "x", inputs: [input] } } });
   throws(() => wrong({ path: "a", text: "b", link: "c" }), /say what it is with one of/);
   throws(() => wrong({ text: "b" }), /say where it is found/);
@@ -152,7 +152,7 @@ test("a document says what an input is once, and nothing that nobody knows", asy
   await rejects(made({ actions: { a: { run: "x", inputs: ["file"] } } }), /there are none/);
 });
 
-test("a tree has every path where it was put, whatever the order", () => {
+test("a tree has every path where it was put, in any order", () => {
   const digest = digestOf(Buffer.from("x"));
   const file = (path: string) => ({ path, leaf: { kind: "file", digest, isExecutable: false } as const });
   const paths = fc.uniqueArray(fc.array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 4 }), {
@@ -180,7 +180,7 @@ test("a tree has every path where it was put, whatever the order", () => {
   );
 });
 
-test("what a failed attempt says is read back, by history's words, too", () => {
+test("the text of a failed attempt is parsed, also with history's prefix", () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 500 }), fc.boolean(), (text, isWhole) => {
       const [action, digest] = [`${"a".repeat(64)}/1`, `${"b".repeat(64)}/2`];

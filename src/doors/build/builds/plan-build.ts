@@ -1,4 +1,4 @@
-/** Pure: a build becomes a job. Its stages are planned when what they need has ended: see plan-stage.ts. */
+/** Pure: turns a build into a job. Its stages are planned when what they need has ended: see plan-stage.ts. */
 import { createHash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
 import type { PlanSpec } from "#kernel/model/model.ts";
@@ -14,19 +14,19 @@ import { askedFor, messagesOf } from "./action-messages.ts";
 import { groupActions } from "./groups.ts";
 import { buildLimits } from "./limits.ts";
 
-/** Jobs of builds are kept apart from those of single actions, which clients know as operations. */
+/** Jobs of builds are separate from those of single actions, which clients know as operations. */
 export const buildsDoor = "builds";
 export const stepKind = "build.step";
 export const planKind = "build.stage";
-/** A worker that plans stages of builds offers it. */
+/** The label that workers offer which plan stages of builds. */
 export const planLabel = "plan=build/1";
 
-/** What the job itself remembers; the rest is a blob. */
+/** What the job itself stores; the rest is a blob. */
 export type BuildSpec = {
-  /** The RecordedBuild. */
+  /** The digest of the RecordedBuild. */
   readonly recorded: Digest;
   readonly instance: string;
-  /** By the clock of the node that took it in. */
+  /** By the clock of the node that accepted it. */
   readonly submittedAtMs: number;
 };
 
@@ -36,7 +36,7 @@ export type BuildWishes = {
   readonly mayReadCache: boolean;
 };
 
-/** Throws for what makes no sense or cannot be executed here. */
+/** Throws if it is invalid or cannot be executed here. */
 export function recordBuild(
   build: Build,
   { principal, mayReadCache }: BuildWishes,
@@ -52,7 +52,7 @@ export function recordBuild(
       `actions need each other: ${grouped.places.map((place) => shown(keyAt(build, place))).join(" needs ")}`,
     );
   if (grouped.kind === "too-deep")
-    throw invalid(`actions lie ${grouped.depth} deep behind each other, and at most ${grouped.depthMax} are taken`);
+    throw invalid(`actions form a chain of ${grouped.depth}, and at most ${grouped.depthMax} are accepted`);
   const groups = grouped.groups.map(({ actions, needs: before }) => ({
     actions,
     needs: before,
@@ -64,7 +64,7 @@ export function recordBuild(
 
 const keyAt = ({ actions }: Build, place: number): string => actions[place]?.key ?? "";
 
-/** All that can be said of an action before its inputs are known is checked as for any other. */
+/** Everything about an action that does not depend on its inputs is checked as for any other action. */
 function demandsOf(action: BuildAction, build: Build, settings: ExecutionSettings) {
   const nowhere = { action: "", fn: "sha256", nowMs: 0, principal: "", unique: action.key } as const;
   try {
@@ -82,7 +82,7 @@ export type OrderWishes = {
   readonly nowMs: number;
 };
 
-/** `recordedAs` names the blob that the recorded build is kept in. */
+/** `recordedAs` is the digest of the stored build. */
 export function planBuild(
   recorded: RecordedBuild & { readonly build: Build },
   recordedAs: Digest,
@@ -103,7 +103,7 @@ export function planBuild(
     shardKey: `${tenant}/build ${requestId}`,
     tenant,
     door: buildsDoor,
-    // History keeps the name and not the spec: it leads to the rest.
+    // History keeps the name and not the spec: the name leads to the rest.
     name: `${recordedAs} ${build.name}`,
     payloadHash: createHash("sha256").update(encode(Build, build)).digest("hex"),
     requestKey: requestId,
@@ -113,7 +113,7 @@ export function planBuild(
     stages: groups.map(({ actions, needs }) => ({
       name: nameOf(build, actions),
       needs,
-      // Where several were put together, some may go on although another did not end well: its planner knows.
+      // In a merged stage some actions may run although another need failed: its planner knows which.
       after: "end",
       failFast: false,
       mayFail: false,
@@ -128,7 +128,7 @@ function nameOf(build: Build, actions: readonly number[]): string {
   return actions.length === 1 ? first : `${first} and ${actions.length - 1} more`;
 }
 
-/** Undefined for what this door has not written. */
+/** Undefined if this door did not write it. */
 export function readBuildSpec(text: string): BuildSpec | undefined {
   try {
     const spec = JSON.parse(text) as Partial<BuildSpec>;
@@ -138,7 +138,7 @@ export function readBuildSpec(text: string): BuildSpec | undefined {
   }
 }
 
-/** The blob and the build's own name, from the name of its job. */
+/** The digest and the build's own name, from the name of its job. */
 export function readJobName(name: string): { readonly recorded: Digest; readonly name: string } {
   const space = name.indexOf(" ");
   return space < 0 ? { recorded: "", name } : { recorded: name.slice(0, space), name: name.slice(space + 1) };

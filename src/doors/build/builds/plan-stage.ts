@@ -1,9 +1,9 @@
 /**
- * Planning is claimed work: when all that a stage needs has ended, the digests of what those actions made are filled in
- * as inputs, and the stage's actions become actions like any others, with digests of their own.
+ * Planning is claimed work: when everything that a stage needs has ended, the digests of those outputs are filled in as
+ * inputs, and the stage's steps become ordinary actions with digests of their own.
  *
- * D1 What is planned depends on the build and the results alone: planned again, it is the same.
- * D2 An action is planned only when all that it needs ended well; the others of its stage do not wait for it.
+ * D1 A plan depends only on the build and the results: planning again gives the same plan.
+ * D2 An action is planned only when everything that it needs succeeded; the others of its stage do not wait for it.
  */
 import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
@@ -40,7 +40,7 @@ export function buildPlanners({ store, settings }: PlanPorts): Planners {
   const builds = new RecordedBuilds();
   const planner: Planner = async (inputs, { task }) => {
     const spec = readBuildSpec(inputs.spec);
-    if (!spec) return { kind: "fail", reason: "the job is no build" };
+    if (!spec) return { kind: "fail", reason: "the job is not a build" };
     const blobs = withEmpty(store.forTenant(task.tenant).blobs);
     const recorded = await builds.read(task.tenant, spec.recorded, blobs);
     const group = recorded.groups[task.stage];
@@ -66,7 +66,7 @@ export class StagePlanning {
   readonly #results = new Map<string, Promise<ActionResult>>();
   readonly #outcomes: ReadonlyMap<string, PlanInputs["results"][number]>;
   readonly #toWrite = new Map<string, Encoded>();
-  /** What is taken as it is, and by which action. */
+  /** Blobs that are used as they are, and the actions that take them. */
   readonly #taken = new Map<Digest, string[]>();
   readonly #pace = new Pace();
 
@@ -96,7 +96,7 @@ export class StagePlanning {
     return needs.find((key) => this.#outcomes.get(key)?.phase !== "SUCCEEDED");
   }
 
-  /** A thousand of them in one go would keep everybody else on this node waiting. */
+  /** Yields in between: a thousand actions in one go would block all other work of this node. */
   async #step(action: BuildAction): Promise<StepSpec | RefusedStep> {
     if (this.#pace.isLong()) await this.#pace.rest();
     try {
@@ -124,7 +124,7 @@ export class StagePlanning {
     const action = named(encode(Action, whole), "sha256");
     for (const one of [...directories, command, action]) this.#toWrite.set(one.digest, one);
     const { principal, build } = recorded;
-    // D1: by the build's own time, not by when it was planned.
+    // D1: the build's own time, not that of the planning.
     const known = {
       fn: "sha256",
       action: action.digest,
@@ -162,7 +162,7 @@ export class StagePlanning {
     }
   }
 
-  /** Many take from the same one: its result is read once. */
+  /** Many actions take from the same one: its result is read once. */
   #result(key: string): Promise<ActionResult> {
     let result = this.#results.get(key);
     if (!result) this.#results.set(key, (result = this.#read(key)));
@@ -182,8 +182,8 @@ export class StagePlanning {
   }
 
   /**
-   * Asked for, what is there counts as used: it is not evicted while the actions wait for their turn. Answers what is
-   * gone, by the actions that would have taken it.
+   * Asking for blobs counts as using them: they are not evicted while the actions wait for their turn. Returns the
+   * missing ones, by the actions that would have taken them.
    */
   async #write(): Promise<ReadonlyMap<string, Digest>> {
     const { blobs } = this.#given;

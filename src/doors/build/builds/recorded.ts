@@ -1,4 +1,4 @@
-/** Recorded builds as they are read from the store: large ones are asked for by every stage of theirs. */
+/** Recorded builds, read from the store: every stage of a large build reads it. */
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -12,12 +12,12 @@ export type Recorded = RecordedBuild & { readonly build: Build };
 const keptMax = 8;
 const keptBytesMax = 64 * 1024 * 1024;
 
-/** Remembers the last ones, by tenant: what one may see, another may not. */
+/** Caches the last ones, by tenant: tenants must not see each other's. */
 export class RecordedBuilds {
   readonly #kept = new Map<string, Recorded>();
   #bytes = 0;
 
-  /** Throws Fault "not-found" for one that is no longer kept. */
+  /** Throws Fault "not-found" if it is no longer kept. */
   async read(tenant: string, digest: Digest, blobs: BlobStore): Promise<Recorded> {
     const at = `${tenant}\0${digest}`;
     const known = this.#kept.get(at);
@@ -46,7 +46,7 @@ export class RecordedBuilds {
 async function read(digest: Digest, blobs: BlobStore): Promise<Recorded> {
   if (!(digestSizeBytes(digest) <= 2 * buildLimits.buildBytesMax))
     throw new Fault("not-found", "read build", { digest: digest.slice(0, 150) });
-  // A copy: it is kept, and the bytes may be the store's own memory.
+  // A copy: it is cached, and the bytes may be the store's own memory.
   const bytes = Uint8Array.from(await wholeBlob(blobs, digest));
   const { build, ...recorded } = decode(RecordedBuild, bytes, { depthMax: 8, itemsMax: 10_000_000 });
   if (!build) throw new Fault("corrupt", "read build", { digest, why: "there is no build in it" });

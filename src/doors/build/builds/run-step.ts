@@ -1,8 +1,8 @@
 /**
  * What a worker does for an action of a build: takes the result from the cache, or runs it like any other action.
- * Unlike there, an action that did not do what it should has failed: nothing is built on what it left behind.
+ * Unlike a single action, a step whose command failed has failed: nothing is built on its outputs.
  *
- * D3 A step has ended well only if its command did and everything that it was to make is there.
+ * D3 A step has succeeded only if its command did and all of its outputs exist.
  */
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -37,7 +37,7 @@ import { readStep, type StepSpec } from "./step.ts";
 export type StepPorts = {
   readonly store: Store;
   readonly results: Pick<ActionCacheService, "look">;
-  /** Runs an action, whatever becomes of it. */
+  /** Runs an action, whatever its outcome. */
   readonly run: SharedRun;
   readonly seen?: Pick<Seen, "stored"> | undefined;
 };
@@ -78,7 +78,7 @@ class Step {
     return outcome.kind === "done" ? await this.#judge(outcome, outputs, looked.because) : outcome;
   }
 
-  /** What it is to make; nothing where the action cannot be read, which running it will tell. */
+  /** Its declared outputs; none if the action cannot be read, which running it will report. */
   async #outputs(): Promise<readonly string[]> {
     try {
       return (await readAction(this.#spec.action, this.#spec.fn, this.#blobs)).command.outputPaths;
@@ -95,13 +95,13 @@ class Step {
     const found = await this.#ports.results.look({ ...asked, ...wanted }, this.#call());
     if (found instanceof Missed) return { because: found.reason };
     const result = decode(ActionResult, found);
-    // D3: somebody else may be content with less.
+    // D3: another client may have declared fewer outputs.
     const [lacking] = notMade(result, outputs);
     if (lacking !== undefined) return { because: { kind: "lacks-output", output: lacking } };
     return { done: await this.#cached(result, digestOf(found)) };
   }
 
-  /** Who submitted the build may; that was looked at when it was planned. */
+  /** The submitter's permissions were checked when the build was planned. */
   #call(): BuildCall {
     const { task, signal } = this.#context;
     const { principal, instance: instanceName, mnemonic: name, target: key } = this.#spec;
@@ -143,14 +143,14 @@ class Step {
     };
   }
 
-  /** So that whoever asks why the next one of this name was run can be told what is different. */
+  /** So that `why` can compare the next action of this name with it. */
   async #noteStored({ publish }: Done): Promise<void> {
     const { instance, action, target, mnemonic } = this.#spec;
     const { tenant } = this.#context.task;
     if (publish !== undefined) await this.#ports.seen?.stored(tenant, instance, action, { target, mnemonic });
   }
 
-  /** The end of what it complained of, or else of what it said. */
+  /** The end of its stderr, or else of its stdout. */
   async #tail(result: ActionResult | undefined): Promise<string> {
     for (const digest of [result?.stderrDigest, result?.stdoutDigest]) {
       if (!digest || digest.sizeBytes === 0) continue;

@@ -1,4 +1,4 @@
-/** Builds: submitted once, looked at, watched and stopped. Each tenant sees its own, and none of others. */
+/** Builds: submit once, get, list, watch and cancel. Each tenant sees only its own. */
 import { randomUUID } from "node:crypto";
 import { digestSizeBytes, parseDigest, type Digest } from "#base/digest.ts";
 import { UntilLeaving } from "#base/until-leaving.ts";
@@ -46,7 +46,7 @@ import { countsOf, phaseOf, viewActions, viewLine } from "./view-build.ts";
 export type BuildsCall = Pick<BuildCall, "caller" | "signal">;
 export type BuildsPorts = Pick<BuildPorts, "store" | "clock" | "settings"> & { readonly execution: ExecutionPorts };
 
-/** All of them, and one for the planning of each stage. */
+/** All actions, and one planning task for each stage. */
 const tasksMax = 10_000;
 const pageSizeMax = 100;
 
@@ -89,7 +89,7 @@ export class BuildsService {
     }
   }
 
-  /** Its stages need it until the last of them is planned, whatever else is evicted meanwhile. */
+  /** Its stages need it until the last of them is planned, whatever else is evicted in the meantime. */
   async #keep(bytes: Buffer, blobs: BlobStore, forMs: number): Promise<Digest> {
     const digest = digestOf(bytes);
     await blobs.write(digest, bytes);
@@ -137,7 +137,7 @@ export class BuildsService {
         for (const event of message.events) if (follower.hear(event) === "look") mustLook = true;
       if (mustLook) follower.look((await this.find(buildId, call)).view);
       const changed = follower.takeChanged();
-      // Nobody between here and the client should take silence for death.
+      // Proxies between here and the client must not mistake silence for a dead connection.
       const isNews = changed.length > 0 || message.kind === "heartbeat" || follower.hasEnded;
       if (isNews && message.kind !== "end") yield { build: follower.build, changed };
     }
@@ -158,7 +158,7 @@ export class BuildsService {
     }
   }
 
-  /** What is unknown, too old or another's is not there. */
+  /** An unknown, expired or foreign build is not found. */
   async find(buildId: string, call: BuildsCall, shown = tasksMax): Promise<Found> {
     need(call.caller, "work.read");
     const missing = notFound(`there is no build ${JSON.stringify(buildId.slice(0, 100))}`);
@@ -199,7 +199,7 @@ function checkedWishes({ priority, requestId }: SubmitBuildRequest) {
 async function buildIn({ what }: SubmitBuildRequest, blobs: BlobStore): Promise<Build> {
   if (!what) throw invalid("no build is given");
   if (what.kind === "build") return what.value;
-  if (parseDigest(what.value)?.fn !== "sha256") throw invalid("build_blob is no digest, which is HASH/SIZE");
+  if (parseDigest(what.value)?.fn !== "sha256") throw invalid("build_blob is not a digest, which is HASH/SIZE");
   if (digestSizeBytes(what.value) > buildLimits.buildBytesMax)
     throw invalid(`a build has at most ${buildLimits.buildBytesMax} bytes`);
   try {

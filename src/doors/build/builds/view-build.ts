@@ -1,4 +1,4 @@
-/** Pure: a job as a shard or history tells it, as the build that was asked for. */
+/** Pure: presents a job, from a shard or from history, as the build that was submitted. */
 import type { JobPhase } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import {
@@ -40,7 +40,7 @@ export const viewLine = (
   actions: [],
 });
 
-/** Of a build that is no longer kept (`recorded` undefined), those actions are told that came to something. */
+/** For a build that is no longer kept (`recorded` undefined), only actions with an outcome are shown. */
 export function viewActions(buildId: string, view: JobView, recorded: Recorded | undefined): readonly ActionStatus[] {
   const operation = operationOf(buildId, view);
   const tasks = new Map(view.tasks.filter(({ planning }) => !planning).map((task) => [task.key, task]));
@@ -65,16 +65,16 @@ export function stageOf({ build, groups }: Recorded, key: string): number {
   return groups.findIndex(({ actions }) => actions.includes(place));
 }
 
-/** As operations are called: what actions print is found under it. */
+/** In the form of operation names: output streams are found under it. */
 export const operationOf = (buildId: string, { spec }: Pick<JobView, "spec">): string =>
   operationName(readBuildSpec(spec)?.instance ?? "", buildId);
 
 type AtIt = Pick<ActionStatus, "worker" | "stdoutStreamName" | "stderrStreamName">;
 
-/** Nobody runs it. */
+/** No worker runs it. */
 export const notAtIt: AtIt = { worker: "", stdoutStreamName: "", stderrStreamName: "" };
 
-/** A claim is unique in its shard, so it says by itself which action is meant. */
+/** A claim token is unique in its shard, so it identifies the action. */
 export const streamsOf = (operation: string, token: number): Omit<AtIt, "worker"> => ({
   stdoutStreamName: streamNameOf(operation, token, "stdout"),
   stderrStreamName: streamNameOf(operation, token, "stderr"),
@@ -89,7 +89,7 @@ export const untouched = (key: string): ActionStatus => ({
   ...notAtIt,
 });
 
-/** A stage that was planned without an action had nothing to build it from. */
+/** A stage that was planned without the action lacked its inputs. */
 export function unplanned(phase: StageView["phase"] | undefined, isOver: boolean): number {
   if (phase === "CANCELLED") return ActionState.ACTION_STATE_CANCELLED;
   if (phase === "BLOCKED" || phase === "READY" || phase === undefined)
@@ -127,7 +127,7 @@ export function viewTask(
     ...notAtIt,
     worker: claims[0]?.executor ?? "",
     ...(begun && streamsOf(operation, begun.token)),
-    // Without an attempt that failed, nobody began it in the time that it had.
+    // Without a failed attempt: no worker started it in time.
     message: failure?.text ?? (phase === "FAILED" ? "no worker took it in time" : ""),
   };
 }
@@ -138,7 +138,7 @@ export function countsOf(actions: Iterable<ActionStatus>): readonly ActionCount[
   return countsIn(counts);
 }
 
-/** In the order of the states, and none of which there is none. */
+/** In the order of the states; states without actions are left out. */
 export const countsIn = (counts: ReadonlyMap<number, number>): readonly ActionCount[] =>
   [...counts]
     .flatMap(([state, actions]) => (actions === 0 ? [] : [{ state, actions }]))

@@ -1,9 +1,9 @@
 /**
- * What actions came to before. A result is a blob like any other, and is served as the bytes that it was brought in; an
- * entry of the index says which blob it is, who brought it, and when.
+ * The action cache. A result is stored as a blob, and served as the bytes in which it came; an entry of the index says
+ * which blob it is, who wrote it, and when.
  *
- * A1 A result is served only while everything that it names is there, all of which counts as used then.
- * A2 A result is served only if nobody has taken it back.
+ * A1 A result is served only while everything that it names exists; serving it counts as a use of all of it.
+ * A2 A result is served only if it has not been revoked.
  */
 import { digestFunctions, digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault, type Fault } from "#base/fault.ts";
@@ -42,13 +42,13 @@ export class ActionCacheService {
     this.#trust = trust;
   }
 
-  /** Throws NOT_FOUND where there is none to serve. At once where everything is at hand, as in a warm build it is. */
+  /** Throws NOT_FOUND if there is none to serve. Synchronous if everything is at hand, as in a warm build. */
   get(request: GetActionResultRequest, call: BuildCall): Uint8Array | Promise<Uint8Array> {
     const found = this.look(request, call);
     return found instanceof Promise ? found.then(foundOrRefused) : found;
   }
 
-  /** The same for whoever goes on without one: to it a miss is an answer like any other, and nothing is thrown. */
+  /** The same for callers that continue without a result: a miss is returned, not thrown. */
   look(request: GetActionResultRequest, call: BuildCall): Uint8Array | Promise<Uint8Array | Missed> {
     need(call.caller, "action-cache.read");
     const { blobs } = storeOf(this.#ports, call);
@@ -66,7 +66,7 @@ export class ActionCacheService {
     return found;
   }
 
-  /** For whoever asks later why; most calls are hits, and of those nothing is noted. */
+  /** For later "why" questions; most calls are hits, and those are not recorded. */
   #noteMiss({ key, instance, action }: Asked, call: BuildCall, reason: MissReason): void {
     const { seen } = this.#ports;
     const { targetId = "", actionMnemonic = "", toolInvocationId = "" } = seen ? (call.metadata ?? {}) : {};
@@ -91,10 +91,10 @@ export class ActionCacheService {
     const rules = this.#trust.rulesAtOnce(call.caller.tenant);
     if (!bytes || !closure || !rules) return undefined;
     if (rules.length > 0 && isRevoked(rules, (asked ?? this.#asked(request, call)).key, entry)) return undefined;
-    return closure.isThere(prompt) ? bytes : undefined; // what is missing is found out by who waits
+    return closure.isThere(prompt) ? bytes : undefined; // the asynchronous path finds out what is missing
   }
 
-  /** Its key would be a text, and a text is more work than all the rest. */
+  /** Its key would be a string, and creating that costs more than everything else. */
   #usualEntry(request: UsualGetActionResult, { caller }: BuildCall): Entry | undefined {
     const { index, settings } = this.#ports;
     const space = spaceOf("sha256", servedInstance(request.instanceName, settings));
@@ -126,7 +126,7 @@ export class ActionCacheService {
     }
   }
 
-  /** What is stored and cannot be read, or names a tree that is gone, is as good as none. */
+  /** A stored result that cannot be decoded, or names a missing tree, counts as a miss. */
   async #closureOf(
     { digest: name, version }: Entry,
     bytes: Uint8Array,
@@ -147,7 +147,7 @@ export class ActionCacheService {
     }
   }
 
-  /** Whether another result was stored since a lookup found none that could be served (`Missed`). */
+  /** Whether another result was stored since a lookup missed (`Missed`). */
   async isNewer(request: Pick<GetActionResultRequest, ActionName>, version: number, call: BuildCall): Promise<boolean> {
     const { key } = this.#asked(request, call);
     const entry = this.#ports.index.prompt?.(key) ?? (await this.#ports.index.get(key));
@@ -178,7 +178,7 @@ export class ActionCacheService {
     const { hash, sizeBytes } = actionDigest;
     const fn = functionFor(functionOf(request.digestFunction), hash);
     const action = digestFor(fn, hash, sizeBytes);
-    // The digest of SHA-256 is written without its function's name, as all are here.
+    // SHA-256 digests are written without the function's name, as everywhere here.
     const name = fn === "sha256" ? action : `${hash}/${sizeBytes}`;
     return { key: { tenant: caller.tenant, space: spaceOf(fn, instance), name }, fn, instance, action };
   }
@@ -199,7 +199,7 @@ type Asked = {
 /** There is no result that could be served. */
 export class Missed {
   readonly reason: MissReason;
-  /** Of the entry that was looked at; 0: there was none. */
+  /** Of the entry that was found; 0: there was none. */
   readonly version: number;
 
   constructor(reason: MissReason, version: number) {
@@ -208,10 +208,10 @@ export class Missed {
   }
 }
 
-/** Whatever the reason, the caller hears the same: there is nothing that it could do about it. */
+/** For any reason the caller gets the same answer: it could do nothing about it. */
 function foundOrRefused(found: Uint8Array | Missed): Uint8Array {
   if (!(found instanceof Missed)) return found;
-  // An ordinary answer, of which nobody asks where it came from: to note that would cost more than the look-up.
+  // A normal answer whose stack trace is never read: capturing it would cost more than the lookup.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   const error = notFound("no result of this action is known, or not all of it is here any more");
@@ -223,10 +223,10 @@ function foundOrRefused(found: Uint8Array | Missed): Uint8Array {
 const lostOf = ({ facts }: Fault, otherwise: Digest): Digest =>
   typeof facts["digest"] === "string" ? facts["digest"] : otherwise;
 
-/** What all of them begin with. */
+/** The prefix of all of them. */
 const resultSpaces = "ac/";
 
-/** Instances have results of their own, and so has every digest function. */
+/** Instances have separate results, and so have digest functions. */
 export const spaceOf = (fn: DigestFunction, instance: string): string =>
   instance === "" ? (nameless.get(fn) ?? "") : `${resultSpaces}${fn}/${instance}`;
 
@@ -234,7 +234,7 @@ const nameless: ReadonlyMap<DigestFunction, string> = new Map(
   digestFunctions.map((fn) => [fn, `${resultSpaces}${fn}`]),
 );
 
-/** A result that names what is not there would break the build of whoever gets it. */
+/** A result that names missing blobs would break the builds that get it. */
 async function wholeOrRefused(result: ActionResult, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {
   const refuse = (missing: readonly Digest[]) =>
     missingBlobs(`of what the result names, ${missing.length} blobs are not here`, missing.map(blobSubject));

@@ -74,7 +74,8 @@ export async function batchRead(
   );
   const { blobs } = storeOf(ports, call);
   const takesZstd = acceptableCompressors.includes(Compressor_Value.ZSTD);
-  // Tiny blobs are mostly name: what would make the answer longer than clients take is left for another call.
+  // For tiny blobs the digest is most of the message: blobs that would exceed the clients' message limit are left for
+  // another call.
   let leftBytes = messageBytesMax - 1024;
   const responses = await eachOf(digests, atOnceMax, async (wire): Promise<BatchReadBlobsResponse_Response> => {
     leftBytes -= Math.max(0, wire.sizeBytes) + wire.hash.length + 32;
@@ -97,7 +98,7 @@ async function readOne(
   return { digest: wire, ...read, status };
 }
 
-/** Below this, frames cost more than they save. */
+/** Below this, compression costs more than it saves. */
 const packedBytesMin = 1024;
 
 async function bytesOf(digest: Digest, blobs: BlobStore, takesZstd: boolean) {

@@ -1,4 +1,4 @@
-/** Large blobs as chunks that are blobs of their own, so that what two versions share is sent and kept once. */
+/** Large blobs as chunks that are blobs too, so that parts that two versions share are sent and stored once. */
 import { digestSizeBytes, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { EntryKey } from "#blobs/action-index.ts";
@@ -27,7 +27,7 @@ export async function splitBlob(
   { instanceName, blobDigest, digestFunction }: SplitBlobRequest,
   call: BuildCall,
 ): Promise<SplitBlobResponse> {
-  // The chunks are written, but only of what is there: nobody can bring in anything by this.
+  // Chunks are written, but only of blobs that exist: a caller cannot add new content this way.
   need(call.caller, "cache.read");
   servedInstance(instanceName, ports.settings);
   const digest = digestOfWire(blobDigest, functionOf(digestFunction), "blob_digest");
@@ -43,7 +43,7 @@ export async function splitBlob(
   return response;
 }
 
-/** While one is being cut, others are being written. */
+/** While one chunk is being cut, others are being written. */
 const writesMax = 8;
 
 async function writeChunks(
@@ -60,7 +60,7 @@ async function writeChunks(
     const name = digestOf(own, fn);
     chunks.push(name);
     const write = blobs.write(name, own);
-    write.catch(() => {}); // heard of when it is its turn
+    write.catch(() => {}); // handled when its turn comes
     writing.push(write);
     if (writing.length >= writesMax) await writing.shift();
   }
@@ -68,7 +68,7 @@ async function writeChunks(
   return chunks;
 }
 
-/** Makes the blob in full: it stays whole although a chunk may go. */
+/** Writes the blob in full: it stays complete although a chunk may be evicted. */
 export async function spliceBlob(
   ports: BuildPorts,
   { instanceName, blobDigest, chunkDigests, digestFunction, chunkingFunction }: SpliceBlobRequest,
@@ -99,7 +99,7 @@ async function* joined(chunks: readonly Digest[], blobs: BlobStore): AsyncGenera
   for (const chunk of chunks) if (!isEmpty(chunk)) yield* blobs.read(chunk);
 }
 
-/** How a blob was cut before: for as long as all its chunks are there. */
+/** How a blob was split before, as long as all its chunks exist. */
 async function keptChunks(
   { index }: BuildPorts,
   key: EntryKey,

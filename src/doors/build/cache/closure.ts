@@ -1,4 +1,4 @@
-/** Everything that a result stands for: whoever takes the result will want all of it. */
+/** All blobs that a result refers to: a client that takes the result needs all of them. */
 import { digestText, hashBytes, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { AskedDigests, BlobStore, Prompt } from "#blobs/store.ts";
@@ -13,14 +13,14 @@ import { decode } from "#wire/message.ts";
 import { digestOfWire, isEmpty } from "#doors/build/digests.ts";
 import { invalid } from "#doors/build/refusals.ts";
 
-/** Of all trees and directories of one result together. */
+/** For all trees and directories of one result together. */
 const treeBytesMax = 256 * 1024 * 1024;
 const digestsMax = 2_000_000;
 
-/** Nearly no result names more; looked at before anybody else uses it. */
+/** Almost no result names more; read before the buffer is reused. */
 const foundOnes = new Uint8Array(4_096);
 
-/** Packed: a result may name a hundred thousand blobs, and thousands of closures are remembered. */
+/** Packed: a result may name a hundred thousand blobs, and thousands of closures are cached. */
 export class Closure {
   readonly fn: DigestFunction;
   readonly #hashes: Uint8Array<ArrayBuffer>;
@@ -46,7 +46,7 @@ export class Closure {
     return this.#asked.count;
   }
 
-  /** All of it is there; counts as a use of all of it. */
+  /** Whether all of them exist; counts as a use of all of them. */
   isThere(prompt: Prompt): boolean {
     const { size } = this;
     if (prompt.hasMany && size <= foundOnes.length) {
@@ -70,7 +70,7 @@ export class Closure {
   }
 }
 
-/** As much of a result as says what it stands for, in whichever form it came. */
+/** The part of a result that refers to blobs, in whichever form it came. */
 export type NamingResult = {
   readonly outputFiles: readonly { readonly digest?: WireDigest | undefined }[];
   readonly outputDirectories: readonly Pick<OutputDirectory, "path" | "treeDigest" | "rootDirectoryDigest">[];
@@ -79,8 +79,8 @@ export type NamingResult = {
 };
 
 /**
- * Reads trees and directories. Throws Fault "not-found" when one of them is not there, and INVALID_ARGUMENT for what
- * cannot be read or names what cannot be a blob.
+ * Reads trees and directories. Throws Fault "not-found" when one of them is missing, and INVALID_ARGUMENT if it cannot
+ * be decoded or names an invalid digest.
  */
 export async function closureOf(result: NamingResult, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {
   const gathering = new Gathering(fn, blobs);
@@ -90,7 +90,7 @@ export async function closureOf(result: NamingResult, fn: DigestFunction, blobs:
   return new Closure(fn, gathering.digests);
 }
 
-/** Throws INVALID_ARGUMENT for a result that names what cannot be a blob; looks into none of those that it names. */
+/** Throws INVALID_ARGUMENT for a result with an invalid digest; does not read the blobs that it names. */
 export function checkNamed(result: NamingResult, fn: DigestFunction): void {
   addNamed(result, { add: (digest, what) => digestOfWire(digest, fn, what) });
 }
@@ -111,7 +111,7 @@ function addNamed(
   return { trees, roots };
 }
 
-/** All directories below this one, itself and all their files; throws Fault "not-found" when a directory is missing. */
+/** This directory, all directories below it, and their files; throws Fault "not-found" when a directory is missing. */
 export async function directoryClosure(
   top: Digest,
   fn: DigestFunction,
@@ -133,7 +133,7 @@ class Gathering {
     this.#blobs = blobs;
   }
 
-  /** What is empty is always there. */
+  /** The empty blob always exists. */
   add(wire: WireDigest | undefined, what: string): Digest {
     const digest = digestOfWire(wire, this.#fn, what);
     if (isEmpty(digest)) return digest;

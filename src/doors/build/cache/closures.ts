@@ -1,4 +1,4 @@
-/** Closures of results that were read before: what a result names never changes, whether it is there may. */
+/** A cache of closures of results: what a result names never changes, but whether it exists may. */
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import type { Closure } from "./closure.ts";
 
@@ -6,11 +6,11 @@ import type { Closure } from "./closure.ts";
 const digestsMax = 1_000_000;
 
 export class Closures {
-  // A Map keeps the order of insertion; putting one in again moves it to the young end.
+  // A Map keeps the order of insertion; inserting again moves an entry to the newest end.
   readonly #known = new Map<Digest, Closure>();
   #digests = 0;
 
-  /** Of a result that is looked at as one of that function; hardly any is ever looked at as one of two. */
+  /** For a result read with that digest function; hardly any is ever read with two. */
   get(result: Digest, fn: DigestFunction): Closure | undefined {
     const closure = this.#known.get(result);
     return closure?.fn === fn ? closure : undefined;

@@ -1,4 +1,4 @@
-/** Does something with each of many, so many at once at most; the answers are in the order of the questions. */
+/** Maps over many items with limited concurrency; the answers are in the order of the questions. */
 export async function eachOf<Q, A>(
   questions: readonly Q[],
   atOnceMax: number,

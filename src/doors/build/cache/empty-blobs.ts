@@ -1,4 +1,4 @@
-/** Nobody uploads what is empty: to clients it is always there. A store as they see it. */
+/** A store as clients see it: they never upload the empty blob, and for them it always exists. */
 import type { BlobStore } from "#blobs/store.ts";
 import { isEmpty } from "#doors/build/digests.ts";
 

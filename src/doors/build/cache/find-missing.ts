@@ -11,7 +11,7 @@ import { digestFor, emptyHash, functionOf, isEmpty, wireOf } from "#doors/build/
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { invalid } from "#doors/build/refusals.ts";
 
-/** Answers at once where the store can; a builder asks about ten thousand blobs in one call. */
+/** Synchronous where the store can be; a builder asks about ten thousand blobs in one call. */
 export function findMissing(
   ports: BuildPorts,
   request: RawFindMissing,
@@ -27,9 +27,9 @@ export function findMissing(
   return later(ports, request, call);
 }
 
-/** All hashes of a request are of one function, so the first one tells which it is. */
+/** All hashes of a request use one function, so the first one tells which. */
 function guessed({ bytes, start, end }: RawFindMissing): DigestFunction | undefined {
-  // instance, tag of a digest, its length, tag of the hash, length of the hash: SHA-256 is all that is worth a guess.
+  // instance, tag of a digest, its length, tag of the hash, length of the hash: only SHA-256 is worth guessing.
   for (let at = start; at + 4 < end;) {
     const tag = bytes[at];
     const length = bytes[at + 1] as number;

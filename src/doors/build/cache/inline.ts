@@ -1,4 +1,4 @@
-/** Small outputs in the result itself, for clients that asked for them: one round trip less each. */
+/** Small outputs inside the result, for clients that ask for them: each saves one round trip. */
 import type { DigestFunction } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
@@ -15,13 +15,13 @@ type Wanted = Pick<GetActionResultRequest, "inlineStdout" | "inlineStderr" | "in
 export const wantsInline = (wanted: Wanted): boolean =>
   wanted.inlineStdout || wanted.inlineStderr || wanted.inlineOutputFiles.length > 0;
 
-/** Digests stay, so that what did not fit in can be read. The standard output comes first, the files in their order. */
+/** Digests stay, so that outputs that did not fit can be read. Standard output comes first, then the files in order. */
 export async function inlined(
   result: ActionResult,
   wanted: Wanted,
   { fn, blobs, resultBytes }: { readonly fn: DigestFunction; readonly blobs: BlobStore; readonly resultBytes: number },
 ): Promise<ActionResult> {
-  // Room for tags and lengths, and for a client that counts its headers in.
+  // Leaves space for tags and lengths, and for clients that count their headers too.
   let leftBytes = messageBytesMax - resultBytes - 64 * 1024;
   const take = async (digest: WireDigest | undefined): Promise<Uint8Array | undefined> => {
     if (!digest || digest.sizeBytes === 0 || digest.sizeBytes > leftBytes) return undefined;

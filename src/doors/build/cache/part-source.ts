@@ -1,4 +1,4 @@
-/** What a store gives in parts, to be read as a file is: from its beginning to its end, into memory that is sent. */
+/** A store's parts, read like a file: from beginning to end, into the memory that is sent. */
 import type { FileHandle } from "node:fs/promises";
 
 export class PartSource implements Pick<FileHandle, "readv"> {
@@ -11,7 +11,7 @@ export class PartSource implements Pick<FileHandle, "readv"> {
     this.#parts = parts[Symbol.asyncIterator]();
   }
 
-  /** The next bytes, wherever they are said to be: nobody asks for others. Fewer than wanted only at the end. */
+  /** The next bytes, whatever position is given: callers read sequentially. Fewer than requested only at the end. */
   async readv<T extends readonly NodeJS.ArrayBufferView[]>(buffers: T): Promise<{ bytesRead: number; buffers: T }> {
     let bytesRead = 0;
     for (const { buffer, byteOffset, byteLength } of buffers) {

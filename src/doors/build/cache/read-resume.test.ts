@@ -1,6 +1,6 @@
 /**
- * Readers that go on where they were broken off, as Bazel does, through everything that a fleet's node is made of: what
- * a reader has put together is always how the blob begins, and in the end it is the blob.
+ * Readers that resume after an interruption, as Bazel does, through all layers of a fleet's node: what a reader has
+ * collected is always a prefix of the blob, and in the end it is the whole blob.
  */
 import { deepEqual, ok } from "node:assert/strict";
 import { test } from "node:test";
@@ -26,31 +26,34 @@ import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { openDoor } from "#doors/build/testing/build.ts";
 
 const KiB = 1024;
-/** Around what decides how a blob is kept and sent: in the log or a file, at once or in pieces, held or handed on. */
+/**
+ * Sizes around the thresholds that decide how a blob is stored and sent: in the log or a file, at once or in pieces,
+ * cached or passed on.
+ */
 const sizes = [1, 123, 4 * KiB, 64 * KiB - 1, 64 * KiB, 64 * KiB + 1, 600 * KiB, 4 * KiB * KiB + 1];
 
 type World = { readonly tier: readonly Mishap[]; readonly peer: readonly Mishap[]; readonly leaving: number };
 
-/** Whatever was handed out is right, as far as it came. */
+/** Everything that was delivered is right, as far as it came. */
 const honest: World = {
   tier: ["well", "well", "broken", "broken"],
   peer: ["well", "gone", "broken", "broken"],
   leaving: 0.1,
 };
 
-/** What is found out to be wrong was handed out in part. Readers stay until they are told. */
+/** Corruption is detected after a part was delivered. Readers continue until they get the error. */
 const lying: World = {
   tier: ["well", "well", "broken", "short", "longer", "twice", "other bytes"],
   peer: ["well", "gone", "broken", "short", "longer", "twice", "other bytes"],
   leaving: 0,
 };
 
-/** A disk of one's own checks what it gives; it may have let go of a blob, or find out late that it is damaged. */
+/** The node's own disk verifies what it returns; it may have evicted a blob, or detect damage late. */
 const nearMishaps: readonly Mishap[] = ["well", "well", "gone", "corrupt", "broken"];
 
-/** A disk of the node's own over a tier, with another node's disk on the way: real ones, but for what they are over. */
+/** A node's disk over a tier, with another node's disk in between: all real, except for what they are on. */
 async function node(random: Random, world: World) {
-  // One tenant reads large blobs through a small disk: what others could want of it is not the point here.
+  // One tenant reads large blobs through a small disk: shares between tenants are not tested here.
   const uploadShares = { ...uploadSharesDefault, all: 1, tenant: 1, caller: 1 };
   const disk = await diskRig({ sizeBytesMax: 16 * KiB * KiB, promisedMs: 0, uploadShares });
   const tier = createMemoryBlobs({ clock, sizeBytesMax: 64 * KiB * KiB });
@@ -86,7 +89,7 @@ async function node(random: Random, world: World) {
     client: () => door.as("reader@mill"),
     async [Symbol.asyncDispose]() {
       await door[Symbol.asyncDispose]();
-      await Promise.allSettled(writing); // copies are made for as long as that takes, whoever has left
+      await Promise.allSettled(writing); // copies are written to the end, even if their readers have left
       await disk.dispose();
     },
   };
@@ -94,7 +97,7 @@ async function node(random: Random, world: World) {
 
 type Reader = { readonly client: GrpcClient; readonly digest: Digest; readonly blob: Uint8Array };
 
-/** What there is from here on, as plain bytes while they come. */
+/** Everything from the offset on, as plain bytes while they arrive. */
 function partsFrom({ client, digest }: Reader, offset: number, isZstd: boolean): AsyncIterable<Uint8Array> {
   const resourceName = `${isZstd ? "compressed-blobs/zstd" : "blobs"}/${digest}`;
   const answers = client.serverStream(ByteStream.methods.read, { resourceName, readOffset: offset, readLimit: 0 });
@@ -107,8 +110,8 @@ function partsFrom({ client, digest }: Reader, offset: number, isZstd: boolean):
 const triesMax = 1_000;
 
 /**
- * Until a read ends well; it begins where the last one broke off, or anew if that is what it was told. `begun`: it has
- * that much already.
+ * Reads until one read succeeds; each starts where the last one stopped, or from the beginning if it was told to.
+ * `begun`: the bytes it already has.
  */
 async function readWhole(reader: Reader, random: Random, { leaving, begun }: { leaving: number; begun: number }) {
   const { blob } = reader;
@@ -128,7 +131,7 @@ async function readWhole(reader: Reader, random: Random, { leaving, begun }: { l
       check();
       return have.subarray(0, at);
     } catch (error) {
-      // That a blob is not there nobody may say: the tier has it.
+      // "Not found" is never a right answer: the tier has it.
       if (!(error instanceof GrpcError)) throw error;
       if (error.code === grpcCode.dataLoss) at = 0;
       else if (error.code === grpcCode.unavailable) check();
@@ -137,7 +140,7 @@ async function readWhole(reader: Reader, random: Random, { leaving, begun }: { l
   throw new Error(`after ${triesMax} tries it has ${at} of ${blob.length} bytes`);
 }
 
-/** All have ended when it throws: nobody reads from what is being closed. */
+/** When it throws, all have ended: nothing reads from what is being closed. */
 async function allOf(running: readonly Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(running)) if (outcome.status === "rejected") throw outcome.reason;
 }
@@ -167,14 +170,14 @@ async function play(seed: number, world: World): Promise<void> {
 
 const numRuns = Number(process.env["READ_RUNS"] ?? 10);
 
-test("what readers put together is how the blob begins, and in the end the blob", { timeout: 120_000 }, () =>
+test("what readers have collected is a prefix of the blob, and in the end the blob", { timeout: 120_000 }, () =>
   fc.assert(
     fc.asyncProperty(fc.integer(), (seed) => play(seed, honest)),
     { numRuns, endOnFailure: true },
   ),
 );
 
-test("so it is where somebody lies, for those who begin anew when they are told", { timeout: 120_000 }, () =>
+test("also with a corrupt source, for readers that start again when told to", { timeout: 120_000 }, () =>
   fc.assert(
     fc.asyncProperty(fc.integer(), (seed) => play(seed, lying)),
     { numRuns, endOnFailure: true },

@@ -12,15 +12,15 @@ import { parseReadName } from "#doors/build/names.ts";
 import { PartSource } from "./part-source.ts";
 import { invalid, notFound, outOfRange } from "#doors/build/refusals.ts";
 
-/** Up to here a blob that is in memory is answered at once, as a copy. */
+/** A blob in memory of up to this size is answered at once, as a copy. */
 const atOnceBytesMax = 64 * 1024;
 
-/** Below, there is hardly ever a file; the store's own reading does as well. */
+/** Smaller blobs are hardly ever separate files; the store's normal read is as good. */
 const lentBytesMin = 64 * 1024;
 
 type Answers = OnlyMessage<ReadResponse> | AsyncIterable<LaidMessage>;
 
-/** Nothing is answered before it is known that the blob is there: a stream that ends early and well is a lie. */
+/** Nothing is answered before the blob is known to exist: a stream that ends early without an error would be wrong. */
 export function readBlob(ports: BuildPorts, request: ReadRequest, call: BuildCall): Answers {
   const { resourceName, readOffset, readLimit } = request;
   need(call.caller, "cache.read");
@@ -44,7 +44,7 @@ export function readBlob(ports: BuildPorts, request: ReadRequest, call: BuildCal
 
 type Wanted = { readonly digest: Digest; readonly range: Range & { readonly length: number }; readonly form: Form };
 
-/** The store's parts are laid out as they leave, in one piece of memory for many frames, while the next are read. */
+/** The store's parts are copied into chunks that are sent as they are, while the next ones are read. */
 async function* streamed(
   ports: BuildPorts,
   call: BuildCall,
@@ -66,7 +66,7 @@ async function* streamed(
   }
 }
 
-/** Straight from the file into what is sent. */
+/** Directly from the file into what is sent. */
 async function* fromFile(lent: LentFile, offset: number, length: number): AsyncGenerator<LaidMessage> {
   try {
     yield* fileMessages({ file: lent.file, offset, length, head: readResponseHead });

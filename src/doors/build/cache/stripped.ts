@@ -1,4 +1,4 @@
-/** A result as it is kept: without bytes in it that have a digest, and never of no bytes at all. */
+/** A result as it is stored: without inlined bytes that have a digest, and never empty. */
 import type { DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
@@ -11,7 +11,7 @@ import { decode, encode } from "#wire/message.ts";
 import { shown, wireOf } from "#doors/build/digests.ts";
 import { invalid } from "#doors/build/refusals.ts";
 
-/** As it came, byte for byte, unless something has to be taken out or added. */
+/** Unchanged, byte for byte, unless something has to be removed or added. */
 export async function stripped(
   given: Uint8Array,
   fn: DigestFunction,
@@ -51,7 +51,7 @@ export async function stripped(
   return bytes.length > 0 ? { bytes, result: kept } : notEmpty(kept, principal);
 }
 
-/** Some clients take an answer of no bytes for a miss. */
+/** Some clients take an answer of zero bytes for a miss. */
 function notEmpty(result: ActionResult, principal: string) {
   const executionMetadata = { worker: principal, auxiliaryMetadata: [] };
   const filled: ActionResult = { ...result, executionMetadata };
@@ -66,7 +66,7 @@ function readResult(given: Uint8Array): ActionResult {
   }
 }
 
-/** Below the working directory or, with leading "..", beside it: an action may be run deep in its input root. */
+/** Below the working directory or, with leading "..", beside it: an action may run deep inside its input root. */
 const pathShape = /^(?:\.\.\/)*(?!\.\.?(?:\/|$))[^/\0]+(?:\/(?!\.\.?(?:\/|$))[^/\0]+)*$/;
 
 function checkPaths(result: ActionResult): void {

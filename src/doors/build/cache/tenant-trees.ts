@@ -1,13 +1,13 @@
 /**
- * Directories that were read lately, for each tenant apart: what a tenant was not given, it is not told of, not even as
- * the names of what is missing in it (B5).
+ * A cache of directories, separate for each tenant: a tenant must not learn of another's blobs, not even as the names
+ * of missing ones (B5).
  */
 import { Trees, treeLimitsDefault } from "#worker/stage/tree.ts";
 
 const tenantsMax = 32;
 
 export class TenantTrees {
-  // A Map keeps the order of insertion; putting one in again moves it to the young end.
+  // A Map keeps the order of insertion; inserting again moves an entry to the newest end.
   readonly #trees = new Map<string, Trees>();
 
   forTenant(tenant: string): Trees {

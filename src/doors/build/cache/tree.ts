@@ -1,4 +1,4 @@
-/** A directory and all those below it, in the order in which a walk by levels meets them, each once. */
+/** A directory and all those below it, in breadth-first order, each once. */
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -47,7 +47,7 @@ export async function* getTree(
 
 type Met = { readonly bytes: Uint8Array; readonly place: number };
 
-/** What is missing below the root is left out, with all that is below it. */
+/** A missing directory below the root is left out, with everything below it. */
 async function* walk(root: Digest, fn: DigestFunction, blobs: BlobStore): AsyncGenerator<Met> {
   const queue = [root];
   const seen = new Set(queue);
@@ -87,7 +87,7 @@ function childrenOf(bytes: Uint8Array, fn: DigestFunction): readonly Digest[] {
   }
 }
 
-/** Says all by itself where to go on, so that any node can. */
+/** Contains everything needed to continue, so that any node can. */
 const tokenOf = (place: number, root: Digest): string => `${place}.${root}`;
 
 function placeOf(token: string, root: Digest): number {

@@ -1,7 +1,7 @@
 /**
  * The rules of `trust.ts` where every node finds them: in the index, in a space that no protocol can name. One entry
- * for each rule, and one, the head, that is written anew with every change: as long as it has the version that was
- * seen last, the rules are those that were read then.
+ * per rule, and a head entry that is rewritten with every change: while its version is the one seen last, the cached
+ * rules are current.
  */
 import { randomUUID } from "node:crypto";
 import type { ActionIndex, Entry, EntryKey } from "#blobs/action-index.ts";
@@ -27,18 +27,18 @@ export class TrustRules {
     this.#index = index;
   }
 
-  /** Undefined: it takes a look at the index first. */
+  /** Undefined if the index must be read first. */
   rulesAtOnce(tenant: string): readonly TrustRule[] | undefined {
     return (this.#thisTurn.get(tenant) ?? this.#look(tenant))?.rules;
   }
 
-  /** Likewise. */
+  /** Undefined if the index must be read first. */
   isRevokedAtOnce(key: EntryKey, entry: Entry): boolean | undefined {
     const rules = this.rulesAtOnce(key.tenant);
     return rules && isRevoked(rules, key, entry);
   }
 
-  /** Calls that came in together look once: what somebody was told of before they came is in the index by then. */
+  /** Concurrent calls share one lookup: a rule that a caller knew of before its call is in the index by then. */
   #look(tenant: string): Known | undefined {
     const head = this.#index.prompt?.(headOf(tenant));
     const known = this.#known.get(tenant);
@@ -98,7 +98,7 @@ export class TrustRules {
     return written.current ?? { version: 0 };
   }
 
-  /** After the rule itself: whoever sees the new head sees the rule. */
+  /** After the rule itself: a reader that sees the new head also sees the rule. */
   async #changed(tenant: string, by: { readonly principal: string; readonly atMs: number }): Promise<void> {
     await this.#index.put(headOf(tenant), { digest: nothing, ...by });
   }

@@ -6,7 +6,7 @@ const key = { tenant: "mill", space: "ac/sha256/main", name: "abc/3" };
 const entry = { digest: "", version: 1, principal: "ci", atMs: 1_000 };
 const why = "";
 
-test("T1: a rule takes back what it names, up to the time it names", () => {
+test("T1: a rule revokes what it names, up to the time it names", () => {
   const cases: readonly (readonly [string, TrustRule, boolean])[] = [
     ["who wrote it", { kind: "principal", principal: "ci", untilMs: 1_000, why }, true],
     ["somebody else", { kind: "principal", principal: "cid", untilMs: 1_000, why }, false],
@@ -26,7 +26,7 @@ test("T1: a rule takes back what it names, up to the time it names", () => {
   equal(isRevoked([], key, entry), false);
 });
 
-test("notes of others are no rule", () => {
+test("other notes are not a rule", () => {
   for (const notes of [undefined, {}, { rule: "nonsense" }, { rule: '{"kind":"all","untilMs":1}' }, { rule: "3" }])
     equal(ruleOfNotes(notes), undefined);
 });

@@ -1,14 +1,14 @@
 /**
- * Which results are believed. Whoever may write results decides what others' builds contain; when that turns out to
- * have been a mistake, what was written is taken back: by who wrote it, by when, or by its key. Pure.
+ * Which results are trusted. Writers of results decide what others' builds contain; after a mistake, results can be
+ * revoked by writer, by time, or by key. Pure.
  *
- * T1 A rule takes back only what was written up to the time it names: what is written afterwards counts.
+ * T1 A rule revokes only what was written up to the time it names: later results count.
  */
 import type { Entry, EntryKey } from "#blobs/action-index.ts";
 
 export type TrustRule = { readonly fromMs?: number; readonly untilMs: number; readonly why: string } & (
   | { readonly kind: "principal"; readonly principal: string }
-  /** Everything, or everything of one space: the lever for a whole cache that went bad. */
+  /** Everything, or everything of one space: for a whole cache that went bad. */
   | { readonly kind: "time"; readonly space?: string }
   | { readonly kind: "key"; readonly space: string; readonly name: string }
 );
@@ -29,12 +29,12 @@ export function isRevoked(rules: readonly TrustRule[], key: EntryKey, entry: Ent
   });
 }
 
-/** As notes of an entry; everything is text there. */
+/** As notes of an entry, where every value is a string. */
 export function notesOfRule(rule: TrustRule): Readonly<Record<string, string>> {
   return { rule: JSON.stringify(rule) };
 }
 
-/** Undefined for what was not written by us. */
+/** Undefined if we did not write it. */
 export function ruleOfNotes(notes: Entry["notes"]): TrustRule | undefined {
   try {
     const rule = JSON.parse(notes?.["rule"] ?? "") as TrustRule;

@@ -14,10 +14,10 @@ import { resourceHeaderProblem, servedInstance, storeOf, type BuildCall, type Bu
 import { parseWriteName, type UploadName } from "#doors/build/names.ts";
 import { invalid, outOfRange } from "#doors/build/refusals.ts";
 
-/** So often it is looked whether somebody else has brought the blob meanwhile. */
+/** How often to check whether another client has completed the blob in the meantime. */
 const lookEveryBytes = 4 * 1024 * 1024;
 
-/** Takes a blob, from its beginning or from where it broke off before. */
+/** Receives a blob, from its beginning or from where an upload was interrupted. */
 export async function writeBlob(
   ports: BuildPorts,
   requests: AsyncIterable<WriteRequest>,
@@ -34,15 +34,15 @@ export async function writeBlob(
     }
     return await writing.brokenOff();
   } catch (error) {
-    // What came before the connection broke is kept; what was refused is not (`Upload.append`, `finish`).
+    // What arrived before the connection broke is kept; what was refused is not (`Upload.append`, `finish`).
     await writing.suspend();
     throw error;
   }
 }
 
 /**
- * Nothing may follow what was said to be the last. Nobody is waited for, though: whoever keeps its side open until
- * it is answered would wait for us as we for it.
+ * Nothing may follow the message with finish_write. But do not wait: a client that keeps its side open until it is
+ * answered would wait for us while we wait for it.
  */
 async function expectEnd(asked: AsyncIterator<WriteRequest>): Promise<void> {
   const turn = new Promise<undefined>((resolve) => setImmediate(resolve, undefined));
@@ -57,7 +57,7 @@ class Writing {
   #name: UploadName | undefined;
   #upload: Upload | undefined;
   #nextOffset = 0;
-  /** As they were sent, packed or not, by this call. */
+  /** As this call sent them, compressed or not. */
   #sentBytes = 0;
   #lookAtBytes = lookEveryBytes;
 
@@ -73,7 +73,7 @@ class Writing {
       throw invalid(`another resource in the middle of an upload: ${shown(request.resourceName)}`);
     if (!this.#upload) {
       const isWhole = request.finishWrite && request.writeOffset === 0;
-      // To write what is there already changes nothing and costs nothing, so nobody asks first.
+      // Writing an existing blob changes nothing and costs nothing, so there is no check first.
       if (isWhole && name.form === "plain") return await this.#whole(name, request);
       const early = await this.#early(name);
       if (early) return early;
@@ -96,7 +96,7 @@ class Writing {
     return await this.#early(name);
   }
 
-  /** The client sends no more and did not say that this was all. */
+  /** The client stopped without finish_write. */
   async brokenOff(): Promise<WriteResponse> {
     if (!this.#name) throw invalid("a write without a single message");
     await this.suspend();
@@ -123,7 +123,7 @@ class Writing {
     return name;
   }
 
-  /** What is there already need not be sent: the answer comes before the rest has been read. */
+  /** An existing blob need not be sent: the answer comes before the rest has been read. */
   async #early({ digest, form }: UploadName): Promise<WriteResponse | undefined> {
     const { blobs } = storeOf(this.#ports, this.#call);
     if (!isEmpty(digest) && (await blobs.missing([digest])).length > 0) return undefined;
@@ -131,7 +131,7 @@ class Writing {
     return { committedSize: form === "zstd" ? -1 : digestSizeBytes(digest) };
   }
 
-  /** All in one message, as nearly every blob comes. */
+  /** All in one message, like nearly every blob. */
   async #whole(name: UploadName, { data }: WriteRequest): Promise<WriteResponse> {
     await storeOf(this.#ports, this.#call).blobs.write(name.digest, data, name.form);
     this.#sentBytes = data.length;
@@ -163,7 +163,7 @@ class Writing {
   }
 }
 
-/** Of an upload that nobody knows nothing is kept: that is an answer, too. */
+/** Nothing is stored of an unknown upload: that is an answer, too. */
 export async function queryWriteStatus(
   ports: BuildPorts,
   { resourceName }: QueryWriteStatusRequest,

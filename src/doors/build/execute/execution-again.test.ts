@@ -1,4 +1,4 @@
-/** Asked for again just as it ends, an action is not run once more: by Execute, and by WaitExecution. */
+/** An action that is requested again just as it ends is not run once more: by Execute, and by WaitExecution. */
 import { deepEqual, equal, fail, rejects } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { realClock as clock } from "#testing/real-clock.ts";
@@ -45,7 +45,7 @@ const call: BuildCall = {
 
 const made = resultPrinting("flour");
 
-/** The real kernel and door over stores in memory; `before` is what happens just before a thing is done. */
+/** The real kernel and door over stores in memory; `before` runs just before an operation. */
 async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<void> } = {}) {
   const { client, shards } = await testCluster(clock);
   const shard = shards[0] as TestShard;
@@ -91,7 +91,7 @@ async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<
     }),
   );
 
-  /** Somebody takes the work, does it, and it is made known: then the job has ended. */
+  /** A worker takes the task, completes it, and its result is published: then the job has ended. */
   async function finish(granted: Granted): Promise<void> {
     const response = { result: made, cachedResult: false, serverLogs: new Map(), message: "" };
     const kept = await put(encode(ExecuteResponse, response));
@@ -140,10 +140,10 @@ async function answer(stream: AsyncGenerator<Operation>): Promise<ExecuteRespons
   return decode(ExecuteResponse, last.result.value.value);
 }
 
-describe("an action that is asked for again", { timeout: 20_000 }, () => {
+describe("an action that is requested again", { timeout: 20_000 }, () => {
   after(() => enough.abort());
 
-  test("while its inputs are looked for, its result becomes known: that is the answer", async () => {
+  test("if its result becomes known while its inputs are checked, that is the answer", async () => {
     let inputs = async (): Promise<void> => {};
     const { service, request, taken, finish, jobs } = await rig({ inputs: () => inputs() });
     const first = service.execute(request, call);
@@ -157,7 +157,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     equal(jobs(), 1);
   });
 
-  test("because the first answer was lost, and it has ended since: its result is the answer", async () => {
+  test("if the first answer was lost and it has ended since, its result is the answer", async () => {
     const { service, request, taken, finish, jobs, shard } = await rig();
     const ask = shard.request.bind(shard);
     shard.request = async (asked, signal) => {
@@ -171,7 +171,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     equal(jobs(), 1);
   });
 
-  test("and neither shards nor names could be reached for a while: names are asked before the shard is", async () => {
+  test("if neither shards nor the index can be reached for a while, the index is asked first", async () => {
     const { service, request, taken, finish, jobs, shard, index } = await rig();
     const ask = shard.request.bind(shard);
     const get = index.get.bind(index);
@@ -192,7 +192,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     equal(jobs(), 1);
   });
 
-  test("through an outage of the names, when nobody can look: it is submitted all the same", async () => {
+  test("during an outage of the index it is still submitted", async () => {
     const { service, request, taken, finish, jobs, index } = await rig({
       inputs: async () => {
         index.get = async () => {
@@ -209,7 +209,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     equal(jobs(), 1);
   });
 
-  test("by one who is gone before the answer comes: nobody counts as waiting for it", async () => {
+  test("by a caller that is gone before the answer comes: it does not count as waiting", async () => {
     const { service, request, shard } = await rig();
     const gone = new AbortController();
     const ask = shard.request.bind(shard);
@@ -225,7 +225,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     await until("nobody counts", () => job?.audience?.subscribers.size === 0, { limitMs: 5_000 });
   });
 
-  test("by its name just as it ends: nothing new begins, and the answer is told", async () => {
+  test("by name just as it ends: nothing new starts, and the caller gets the answer", async () => {
     let join = async (): Promise<void> => {};
     const { service, request, taken, finish, jobs } = await rig({ join: () => join() });
     const first = service.execute(request, call);
@@ -237,7 +237,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     equal(jobs(), 1);
   });
 
-  test("by its name just as it ends and is begun anew: whoever waits counts for the one that was named", async () => {
+  test("by name just as it ends and starts again: the caller counts for the named one", async () => {
     let join = async (): Promise<void> => {};
     const { service, request, taken, finish, shard } = await rig({ join: () => join() });
     const first = service.execute(request, call);
@@ -254,7 +254,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     await Promise.all([answer(first), anew.return(undefined)]);
   });
 
-  test("by its name by one who is gone before the answer comes: it no longer counts", async () => {
+  test("by name by a caller that is gone before the answer comes: it no longer counts", async () => {
     const { service, request, shard, taken, finish } = await rig();
     const first = service.execute(request, call);
     const begun = await first.next();
@@ -275,7 +275,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     await answer(first);
   });
 
-  test("by its name by one who may only look: it is told, and nothing is asked for in its name", async () => {
+  test("by name by a caller that may only read: it gets the state, and is not subscribed", async () => {
     let joins = 0;
     const { service, request, taken, finish } = await rig({ join: async () => void (joins += 1) });
     const first = service.execute(request, call);
@@ -290,7 +290,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     await answer(first);
   });
 
-  test("by its name while it runs: whoever waits counts, although the first has left", async () => {
+  test("by name while it runs: the caller counts as waiting, although the first one has left", async () => {
     const { service, request, taken, finish, jobs, shard } = await rig();
     const first = service.execute({ ...request, executionPolicy: { priority: -5 } }, call);
     const begun = await first.next();

@@ -1,4 +1,4 @@
-/** What an action is made of, read from the store: the action, its command and its input tree. */
+/** What an action consists of, read from the store: the action, its command and its input tree. */
 import { type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -12,12 +12,12 @@ import { MissingInputs, type Trees } from "#worker/stage/tree.ts";
 import { digestOfWire } from "#doors/build/digests.ts";
 import { invalid } from "#doors/build/refusals.ts";
 
-/** Larger ones are nobody's command; outputs of ten thousand names fit in. */
+/** Larger messages are not a real command; ten thousand output names fit. */
 const messageBytesMax = 16 * 1024 * 1024;
 
 export type ReadAction = { readonly action: Action; readonly command: Command; readonly inputRoot: Digest };
 
-/** Throws MissingInputs when either is not there, and INVALID_ARGUMENT when either cannot be read (53). */
+/** Throws MissingInputs when either is missing, and INVALID_ARGUMENT when either cannot be decoded (REAPI-53). */
 export async function readAction(digest: Digest, fn: DigestFunction, blobs: BlobStore): Promise<ReadAction> {
   const action = await message(Action, digest, blobs, "the action");
   const commandDigest = digestOfWire(action.commandDigest, fn, "the action's command_digest");
@@ -30,7 +30,7 @@ export async function readAction(digest: Digest, fn: DigestFunction, blobs: Blob
   }
 }
 
-/** The command is missing; of the inputs nothing is known yet. */
+/** The command is missing; nothing is known of the inputs yet. */
 class WithoutCommand extends MissingInputs {
   readonly inputRoot: Digest;
   constructor(digests: readonly Digest[], inputRoot: Digest) {
@@ -55,7 +55,7 @@ async function message<T>(type: Message<T>, digest: Digest, blobs: BlobStore, wh
   }
 }
 
-/** 51: the action with everything that it needs, or all that is missing of it at once. */
+/** REAPI-51: the action with everything that it needs, or everything that is missing, at once. */
 export async function wholeAction(
   digest: Digest,
   fn: DigestFunction,
@@ -89,7 +89,7 @@ async function missingInputs(
   }
 }
 
-/** 75, 82: wrong words are refused before anybody waits for a worker. */
+/** REAPI-75, REAPI-82: invalid paths are refused before the client waits for a worker. */
 function checkPaths(command: Command): void {
   const directory = checkWorkingDirectory(command.workingDirectory);
   checkNodeProperties(command.outputNodeProperties);

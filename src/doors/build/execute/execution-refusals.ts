@@ -1,4 +1,4 @@
-/** What shards say, as clients of this door understand it. */
+/** Maps a shard's rejections to what clients of this door understand. */
 import { detail, grpcCode, GrpcError } from "#grpc/status.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import { RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
@@ -28,7 +28,7 @@ const later = (message: string, afterMs: number): GrpcError => {
   return new GrpcError(grpcCode.resourceExhausted, message, [detail(RetryInfo, { retryDelay })]);
 };
 
-/** 51: everything that is missing, in the words that clients upload by. */
+/** REAPI-51: everything that is missing, in the form by which clients upload. */
 export const refusalOfInputs = (thrown: unknown): unknown =>
   thrown instanceof MissingInputs
     ? missingBlobs(`${thrown.digests.length} blobs that the action needs are not here`, thrown.digests.map(blobSubject))

@@ -1,4 +1,4 @@
-/** The answer that a worker put into the store, made ready for whoever waits for it. */
+/** The answer that a worker put into the store, prepared for the waiting client. */
 import { digestSizeBytes, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -19,7 +19,7 @@ export type Inline = {
   readonly inlineOutputFiles: readonly string[];
 };
 
-/** Of a result that was in the cache before. */
+/** For a result that was in the cache before. */
 export const cachedResponse = (result: Uint8Array): ExecuteResponse => ({
   result: decode(ActionResult, result),
   cachedResult: true,
@@ -27,10 +27,10 @@ export const cachedResponse = (result: Uint8Array): ExecuteResponse => ({
   message: "",
 });
 
-/** What a command printed, when it is no more than this, comes with the answer although nobody could ask for it. */
+/** Output of a command up to this size is inlined in the answer, although the client cannot ask for that. */
 const inlineBytesMax = 16 * 1024;
 
-/** Throws NOT_FOUND when the answer has been let go: clients have the action executed again then. */
+/** Throws NOT_FOUND when the answer has been evicted: clients then execute the action again. */
 export async function readResponse(
   ended: Ended,
   fn: DigestFunction,
@@ -66,7 +66,7 @@ async function withPrinted(
   try {
     return await inlined(result, wanted, { fn, blobs, resultBytes });
   } catch (error) {
-    if (isFault(error, "not-found")) return result; // as with everything else that it names, the client finds out
+    if (isFault(error, "not-found")) return result; // the client finds out, as with every other missing blob
     throw error;
   }
 }

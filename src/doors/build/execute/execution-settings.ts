@@ -1,23 +1,23 @@
-/** What an operator may choose about the execution of actions. */
+/** The operator's settings for executing actions. */
 
 export type ExecutionSettings = {
-  /** For actions that do not say how long they may take. */
+  /** For actions without a timeout. */
   readonly timeoutMsDefault: number;
   /** Actions that ask for more are refused. */
   readonly timeoutMsMax: number;
   /** How long an action may wait for a worker. */
   readonly queueMs: number;
-  /** How long an action may wait that no worker could run: some may be starting. */
+  /** How long an action waits if no present worker could run it: one may be starting. */
   readonly noWorkerMs: number;
-  /** Pools that may have no worker just now: their actions wait for one as long as for a busy one. */
+  /** Pools that may have no worker at times: their actions wait as long as for a busy worker. */
   readonly pools: readonly string[];
-  /** How long an action goes on that nobody waits for any more. */
+  /** How long an action goes on after its last client has left. */
   readonly leaveGraceMs: number;
-  /** Names of platform properties that workers have labels of the same name for. */
+  /** Names of platform properties for which workers have labels of the same name. */
   readonly properties: readonly string[];
-  /** Names of platform properties that mean nothing here. */
+  /** Names of platform properties that are ignored. */
   readonly ignoredProperties: readonly string[];
-  /** Of the memory of an action that does not say how much it wants; 0: as much as there is. */
+  /** Memory limit of an action that does not ask for one; 0: no limit. */
   readonly memoryBytesDefault: number;
 };
 

@@ -1,7 +1,8 @@
 /**
- * Execute and WaitExecution: a request becomes a job, and whoever waits for it is told how far it is.
+ * Execute and WaitExecution: a request becomes a job, and its clients follow the progress.
  *
- * E3 The job is what lasts: calls come and go, at any node, and a job that nobody waits for ends after a grace.
+ * E3 The job is what lasts: calls come and go, at any node, and a job without waiting clients ends after a grace
+ * period.
  */
 import { randomUUID } from "node:crypto";
 import { parseDigest } from "#base/digest.ts";
@@ -78,14 +79,14 @@ export class ExecutionService {
     if (cached) return yield cached;
     const found = await this.#operations.find(name, call);
     const ended = found.job.view.endedAtMs !== undefined;
-    if (isAbandoned(found.job.view)) throw notFound(`operation ${name} was given up: nobody waited for it`);
+    if (isAbandoned(found.job.view)) throw notFound(`operation ${name} was cancelled: no client waited for it`);
     if (ended || !found.spec) return yield await this.#operations.read(found, call);
     const { jobId, spec } = found;
     const subscriber = await this.#join(found, call);
     yield* this.#follow({ jobId, spec, subscriber, inline: noInline }, call);
   }
 
-  /** 68: only what was there before is told as cached. */
+  /** REAPI-68: only a result that was there before is reported as cached. */
   async #cached(request: ExecuteRequest, call: BuildCall): Promise<Looked> {
     if (request.skipCacheLookup) return { because: { kind: "skip-cache-lookup" } };
     if (!call.caller.may("action-cache.read")) return { because: { kind: "may-not-read" } };
@@ -95,8 +96,8 @@ export class ExecutionService {
   }
 
   /**
-   * A job's result is known before the job ends, and an equal order joins it until then. So whoever finds none just
-   * before it submits starts nothing that was just being finished while its inputs were looked for.
+   * A job's result is known before the job ends, and an equal order joins the job until then. So a lookup right before
+   * submitting avoids starting an action that was finished while its inputs were checked.
    */
   async #cachedSince(version: number | undefined, request: ExecuteRequest, call: BuildCall) {
     if (version === undefined || !(await this.#results.isNewer(request, version, call))) return undefined;
@@ -109,11 +110,11 @@ export class ExecutionService {
     const { principal, tenant } = call.caller;
     const { action, command } = await wholeAction(asked.action, asked.fn, blobs, trees.forTenant(tenant));
     const nowMs = this.#ports.clock.wallMs();
-    const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID(), trace: call.trace };
+    const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID() };
     return planAction(about, action, command, settings);
   }
 
-  /** A node that is cut off reaches neither names nor shards, and should not find the shards first. */
+  /** A node that is cut off reaches neither the index nor the shards, and should not reach the shards first. */
   async #whenAnswered<T>(ask: () => Promise<T>, { signal }: BuildCall): Promise<T | undefined> {
     const { clock } = this.#ports;
     for (const untilMs = clock.monotonicMs() + namesAwaitedMs; clock.monotonicMs() < untilMs;)
@@ -127,15 +128,15 @@ export class ExecutionService {
   }
 
   /**
-   * The job, or the result if that is known by now. Looked for before every try: one whose answer was lost may have
-   * begun a job that has ended since.
+   * The job, or the result if that is known by now. Looked up before every try: a try whose answer was lost may have
+   * started a job that has ended since.
    */
   async #submit(
     spec: ActionSpec,
     wishes: Parameters<typeof planOrder>[1],
     { known, call }: { readonly known: () => Promise<ExecuteResponse | undefined>; readonly call: BuildCall },
   ): Promise<string | ExecuteResponse> {
-    // To have it run twice is a waste; to be turned away because nobody could look would be a pity.
+    // Running it twice is a waste, but refusing it because the lookup failed would be worse.
     let response = await known().catch(nothingIfUnavailable);
     if (response) return response;
     const again = async (): Promise<void> => {
@@ -145,27 +146,29 @@ export class ExecutionService {
     };
     const { here } = this.#execution;
     try {
-      // Not let go of with the call: whoever is gone by now counts until it has left, and only the answer says what.
-      return (await this.#execution.client.submit(planOrder(spec, { ...wishes, here }), { again })).jobId;
+      // Not aborted with the call: a caller that is gone counts as subscribed until it leaves, and only the answer says
+      // to which job.
+      return (await this.#execution.client.submit(planOrder(spec, { ...wishes, here, trace: call.trace }), { again }))
+        .jobId;
     } catch (error) {
       if (response) return response;
       throw refusalOfWork(error);
     }
   }
 
-  /** Who waits again counts again; a job that has ended just now is told as it is. */
+  /** A client that waits again is subscribed again; a job that has just ended is reported as it is. */
   async #join({ spec, jobId, job }: Found, call: BuildCall): Promise<string> {
     const subscriber = randomUUID();
-    // Who may only look keeps nothing alive.
+    // A caller that may only read keeps no job alive.
     if (!spec || !call.caller.may("build.execute")) return subscriber;
     const { tenant, priority } = job.view;
     const again = async (): Promise<void> => call.signal.throwIfAborted();
     try {
       const joined = await this.#execution.client.join(planJoin(spec, { tenant, priority, subscriber }), { again });
-      // An equal one has begun since, and nobody waits for that here.
+      // An equal job has started since, and this client does not wait for it.
       if (joined && joined.jobId !== jobId) this.#leave(joined.jobId, subscriber);
     } catch (error) {
-      // Whoever gives up before the answer comes may count by then.
+      // A caller that gives up before the answer comes may be subscribed by then.
       this.#leave(jobId, subscriber);
       throw refusalOfWork(error);
     }
@@ -186,7 +189,7 @@ export class ExecutionService {
         const hopeless = message.kind === "heartbeat" ? await this.#hopeless(waiting, follower, call) : undefined;
         if (hopeless && !(await this.#giveUp(waiting, hopeless, call)))
           return yield viewOperation(about, follower.progress, hopeless);
-        // Nobody between here and the client should take silence for death.
+        // Proxies between here and the client must not mistake silence for a dead connection.
         if (isNews || message.kind === "heartbeat") yield viewOperation(about, follower.progress);
       }
       const { ended } = follower;
@@ -197,12 +200,12 @@ export class ExecutionService {
       yield viewOperation(about, follower.progress, response);
     } finally {
       held[Symbol.dispose]();
-      // Those who are sent away come back, and should find it alive.
+      // Clients that are sent away come back, and must find the job alive.
       if (!follower.ended && !leaving?.aborted) this.#leave(jobId, subscriber);
     }
   }
 
-  /** So that whoever asks why the next one of its target was run can be told what is different. */
+  /** So that `why` can compare the next action of its target with it. */
   #noteStored(
     { instance, action, doNotCache, target, mnemonic }: ActionSpec,
     { result, status }: ExecuteResponse,
@@ -216,8 +219,8 @@ export class ExecutionService {
   }
 
   /**
-   * 57: what no worker can run is told so, with what the nearest one lacks. With none at all it may wait, and so it may
-   * for a pool that is known to have none at times.
+   * REAPI-57: an action that no worker can run is refused, with what the closest worker lacks. If there are no workers
+   * at all it may wait, and also for a pool that is declared to have none at times.
    */
   async #hopeless(
     { jobId, spec }: Waiting,
@@ -235,9 +238,12 @@ export class ExecutionService {
     return responseOf(failed(grpcCode.failedPrecondition, message));
   }
 
-  /** Where nobody else waits for it, so that whoever asks later hears the same. Whether it ends, which is told then. */
+  /**
+   * Ends the job if no other client waits for it, so that later requests get the same answer. Returns whether it ended,
+   * which is then reported.
+   */
   async #giveUp({ jobId }: Waiting, { status }: ExecuteResponse, { caller, signal }: BuildCall): Promise<boolean> {
-    // Who may only look ends nothing.
+    // A caller that may only read ends nothing.
     if (!caller.may("build.execute")) return false;
     const { client } = this.#execution;
     try {
@@ -268,7 +274,7 @@ function nothingIfUnavailable(error: unknown): undefined {
 type Looked = {
   readonly response?: ExecuteResponse;
   readonly because?: RanBecause;
-  /** Of the entry that could not be served, 0 where there was none; left out where nobody looked. */
+  /** The version of the entry that could not be served, 0 if there was none; left out if there was no lookup. */
   readonly version?: number;
 };
 

@@ -17,8 +17,8 @@ function rig(limits: Partial<DeskLimits> = {}) {
 const yours = { kind: "yours" };
 const busy = { kind: "busy" };
 
-describe("a desk for actions that are being run", () => {
-  test("the first runs it, the others wait and hear what came of it", async () => {
+describe("a desk for running actions", () => {
+  test("the first caller runs it, the others wait and get its result", async () => {
     const { desk, enter } = rig();
     deepEqual(await enter("a"), yours);
     deepEqual(await enter("a"), yours, "asked again");
@@ -34,7 +34,7 @@ describe("a desk for actions that are being run", () => {
     deepEqual(await enter("d"), yours, "it is over");
   });
 
-  test("a run without a result for others is the next one's to do", async () => {
+  test("after a run without a shared result the next caller runs it", async () => {
     const { desk, enter } = rig();
     await enter("a");
     const waiting = enter("b", { waitMs: 1_000 });
@@ -43,7 +43,7 @@ describe("a desk for actions that are being run", () => {
     deepEqual([await enter("b"), await enter("c")], [yours, busy]);
   });
 
-  test("FL1: a runner that is not heard of is given up, one that renews is not", async () => {
+  test("FL1: a silent runner is given up, one that renews is not", async () => {
     const { clock, enter } = rig({ leaseMs: 10_000 });
     await enter("a");
     const waiting = enter("b", { waitMs: 60_000 });
@@ -58,7 +58,7 @@ describe("a desk for actions that are being run", () => {
     deepEqual(await enter("c"), yours);
   });
 
-  test("who waits is told when its time is over, and can leave before", async () => {
+  test("a waiting caller is answered when its time is over, and can leave before", async () => {
     const { clock, enter } = rig();
     await enter("a");
     const [late, gone] = [enter("b", { waitMs: 500 }), new AbortController()];
@@ -69,7 +69,7 @@ describe("a desk for actions that are being run", () => {
     deepEqual(await late, busy);
   });
 
-  test("what is about to be in the cache is taken a moment longer, by those who found nothing there", async () => {
+  test("a result that is about to be in the cache is kept a moment for callers that missed it there", async () => {
     const { clock, desk, enter } = rig({ endedMs: 5_000 });
     await enter("a");
     await desk.end("k", "a", shared);
@@ -84,7 +84,7 @@ describe("a desk for actions that are being run", () => {
     deepEqual(await enter("f", { takesEnded: true }), yours, "a failure is not kept");
   });
 
-  test("FL2: beyond its limits everybody runs its own", async () => {
+  test("FL2: beyond the limits every caller runs its own", async () => {
     const { desk, enter } = rig({ runsMax: 1, waitingMax: 1, endedMax: 2, endedDigestsMax: 1 });
     await enter("a");
     deepEqual(await enter("b", { key: "2" }), yours);

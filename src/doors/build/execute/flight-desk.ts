@@ -1,16 +1,17 @@
 /**
- * Which actions are being run, and by whom: whoever wants an equal one waits for its result instead of running it, too.
- * Kept in memory only: a desk that forgets one costs a second run, and nothing else.
+ * Which actions are running, and where: a worker with an equal action waits for that result instead of running it, too.
+ * Kept in memory only: a desk that forgets a run costs a second run, and nothing else.
  *
- * FL1 Nobody waits for what is not being run: its runner renews it, and those who wait hear when nobody does.
- * FL2 So many runs and so many who wait; beyond that each runs its own.
+ * FL1 No worker waits for an action that is not running: its runner renews it, and waiting workers are told when it
+ * stops.
+ * FL2 The number of runs and of waiting workers is limited; beyond that each runs its own.
  *
- * It takes a moment until a result is in the cache. Whoever looked there in vain just before that still gets it here.
+ * It takes a moment until a result is in the cache. A worker that missed it there just before still gets it here.
  */
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 
-/** What came of a run, for equal ones: as a worker records it. */
+/** The result of a run, for equal actions: as a worker records it. */
 export type SharedResult = {
   readonly payload: string;
   readonly digests: readonly Digest[];
@@ -21,11 +22,11 @@ export type SharedResult = {
 export type DeskQuestion = {
   /** Of the tenant and the action. */
   readonly key: string;
-  /** Names the one who asks, for as long as it runs. */
+  /** Identifies the asking worker, for as long as it runs. */
   readonly runner: string;
-  /** How long to wait for the end of another's run; 0 to renew one's own, or to look. */
+  /** How long to wait for the end of another run; 0 to renew one's own, or just to look. */
   readonly waitMs: number;
-  /** Nothing was found in the cache: what ended a moment ago and is about to be there will do. */
+  /** The cache was checked without success: a result that ended a moment ago and is about to be there is accepted. */
   readonly takesEnded: boolean;
 };
 
@@ -33,7 +34,7 @@ export type DeskAnswer =
   /** Run it. */
   | { readonly kind: "yours" }
   | { readonly kind: "shared"; readonly shared: SharedResult }
-  /** The run that was waited for has ended without a result for others. */
+  /** The awaited run ended without a result for others. */
   | { readonly kind: "ended" }
   | { readonly kind: "busy" };
 
@@ -46,7 +47,7 @@ export type DeskLimits = {
   readonly leaseMs: number;
   readonly runsMax: number;
   readonly waitingMax: number;
-  /** For how long a result is kept that is about to be in the cache. */
+  /** How long a result that is about to be in the cache is kept. */
   readonly endedMs: number;
   readonly endedMax: number;
   /** Larger ones are not kept. */
@@ -73,7 +74,7 @@ export class FlightDesk implements Desk {
   readonly #clock: Clock;
   readonly #limits: DeskLimits;
   readonly #runs = new Map<string, RunUnderWay>();
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #ended = new Map<string, { readonly shared: SharedResult; readonly untilMono: number }>();
   #waiting = 0;
 

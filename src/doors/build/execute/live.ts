@@ -1,13 +1,14 @@
 /**
- * What an action prints, read by ByteStream while it runs, from whichever node runs it, and from its result when it has
- * ended. Both agree: what was read live is how the result begins.
+ * What an action prints, read by ByteStream while it runs, from whichever node runs it, and from its result after it
+ * has ended. Both agree: what was read live is a prefix of the result.
  */
 import { digestText, parseDigest, type Digest } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { TaskView } from "#kernel/read/query.ts";
+import { attemptBytes } from "#worker/follow/attempt-reader.ts";
+import type { Printed } from "#worker/follow/printed.ts";
 import type { ReadRequest, ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import { readFailure } from "#doors/build/builds/failure-text.ts";
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
@@ -25,9 +26,6 @@ export type LivePorts = {
   readonly execution: ExecutionPorts;
   readonly operations: OperationsService;
 };
-
-const waitMs = 5_000;
-const againMs = 500;
 
 export async function* readLive(
   ports: LivePorts,
@@ -59,28 +57,27 @@ class LiveRead {
   }
 
   async *from(offset: number): AsyncGenerator<Uint8Array> {
-    let at = offset;
+    const { jobId, token, name } = this.#name;
+    const { signal } = this.#call;
     const found = await this.#find();
-    const worker = claimOf(found.task, this.#name.token)?.executor;
+    const worker = claimOf(found.task, token)?.executor;
     const over = new AbortController();
     const leave = new AbortController();
     // Ends by itself when the call does.
-    void this.#end(found, AbortSignal.any([this.#call.signal, leave.signal])).finally(() => over.abort());
+    void this.#end(found, AbortSignal.any([signal, leave.signal])).finally(() => over.abort());
+    const task = formatTask(parseJob(jobId)?.shard ?? 0, found.task?.task ?? 0);
+    const key = { tenant: found.tenant, task, token, name };
+    const ports = { live: this.#ports.execution.live, clock: this.#ports.build.clock };
+    const ended = (): Promise<Printed> => this.#printed(worker, found);
     try {
-      while (worker !== undefined && !over.signal.aborted) {
-        const bytes = await this.#pull(worker, found, at, over.signal);
-        if (bytes?.length) yield bytes;
-        at += bytes?.length ?? 0;
-        if (!bytes) await this.#ports.build.clock.sleep(againMs, over.signal).catch(() => {});
-        this.#call.signal.throwIfAborted();
-      }
+      yield* attemptBytes(ports, { key, worker, offset }, over.signal, ended, signal);
+      signal.throwIfAborted();
     } finally {
       leave.abort();
     }
-    yield* this.#rest(worker, found, at);
   }
 
-  /** Others' and unknown ones are not there (50). Of a build, the claim says which of its actions is meant. */
+  /** Foreign and unknown names are not found (REAPI-50). For a build, the claim tells which of its actions is meant. */
   async #find(): Promise<Printing> {
     const { instance, jobId, token } = this.#name;
     const { job } = await this.#ports.operations.find(operationName(instance, jobId), this.#call, alsoBuilds);
@@ -90,12 +87,12 @@ class LiveRead {
     return { tenant, task, tasks };
   }
 
-  /** When the claim is over, or nothing more can be heard of it. */
+  /** Resolves when the claim is over, or nothing more can be learnt of it. */
   async #end({ task }: Printing, signal: AbortSignal): Promise<void> {
     const { jobId, token } = this.#name;
     try {
       for await (const message of this.#ports.execution.client.watch(jobId, signal)) {
-        // Of a large build a snapshot has the first actions only.
+        // For a large build a snapshot has only the first actions.
         if (message.kind === "snapshot" && !claimOf((await this.#find()).task, token)) return;
         if (message.kind === "events" && message.events.some((event) => isEnd(event, task?.task, token))) return;
       }
@@ -104,37 +101,24 @@ class LiveRead {
     }
   }
 
-  async #pull(worker: string, { tenant, task }: Printing, at: number, over: AbortSignal) {
-    const { jobId, token, name } = this.#name;
-    const key = { tenant, task: formatTask(parseJob(jobId)?.shard ?? 0, task?.task ?? 0), token, name };
-    const signal = AbortSignal.any([this.#call.signal, over]);
-    try {
-      return await this.#ports.execution.live?.pull(worker, key, at, { waitMs: over.aborted ? 0 : waitMs, signal });
-    } catch (error) {
-      if (!isFault(error) && !signal.aborted) throw error;
-      return undefined;
-    }
-  }
-
-  /** From the result, if it is this claim's; otherwise nobody has more of it than was said. */
-  async *#rest(worker: string | undefined, found: Printing, at: number): AsyncGenerator<Uint8Array> {
+  /** From the result, if it is this claim's; otherwise there is no more than was read. */
+  async #printed(worker: string | undefined, found: Printing): Promise<Printed> {
     const now = worker === undefined ? found : await this.#find();
     const answer = readOutcome(now.task?.result) ?? failedAnswer(found.task, now.tasks);
-    if (!answer) return;
     const { blobs } = storeOf(this.#ports.build, this.#call);
-    const digest = await this.#digest(answer, blobs);
-    if (digest && at < digest.sizeBytes) yield* blobs.read(digest.text, { offset: at });
+    const digest = answer && (await this.#digest(answer, blobs));
+    return { streams: digest === undefined ? {} : { [this.#name.name]: digest }, blobs };
   }
 
   async #digest({ action, ...answer }: AnswerAt & { readonly action: Digest }, blobs: BlobStore) {
     const { result } = await readAnswer(answer, blobs);
     const wire = this.#name.name === "stdout" ? result?.stdoutDigest : result?.stderrDigest;
     const { fn = "sha256" } = parseDigest(action) ?? {};
-    return wire && { text: digestText(fn, wire.hash, wire.sizeBytes), sizeBytes: wire.sizeBytes };
+    return wire && digestText(fn, wire.hash, wire.sizeBytes);
   }
 }
 
-/** The task whose claim it is, or whose result was made under it; and all there are. */
+/** The task with this claim, or whose result was made under it; and all tasks. */
 type Printing = {
   readonly tenant: string;
   readonly task: TaskView | undefined;
@@ -150,7 +134,7 @@ function isEnd(event: Event, task: number | undefined, token: number): boolean {
   return event.kind === "job-ended" || (event.kind === "invalidated" && event.task === task);
 }
 
-/** An action of a build that failed has no result: its failure says where the answer is, and not under which claim. */
+/** A failed action of a build has no result: its failure says where the answer is, but not under which claim. */
 function failedAnswer(before: TaskView | undefined, tasks: readonly TaskView[]) {
   const now = tasks.find(({ task }) => task === before?.task);
   if (now?.phase !== "FAILED" || now.attempts !== before?.attempts || !now.lastFailure) return undefined;

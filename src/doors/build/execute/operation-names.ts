@@ -1,4 +1,4 @@
-/** `[instance/]operations/<job>`: says all by itself where the operation is kept, so that any node can look. Pure. */
+/** `[instance/]operations/<job>`: contains everything needed to find the operation, so that any node can. Pure. */
 import { digestText, isDigest, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { parseJob } from "#base/ids.ts";
 import { checkedInstance } from "#doors/build/names.ts";
@@ -12,7 +12,7 @@ const nameLengthMax = 400;
 export const operationName = (instance: string, jobId: string): string =>
   instance === "" ? `${word}/${jobId}` : `${instance}/${word}/${jobId}`;
 
-/** Of a result that came from the cache: no job stands behind it, but any node can look for the result again. */
+/** For a result that came from the cache: there is no job, but any node can look the result up again. */
 export function cachedName(instance: string, action: Digest): string {
   const { fn = "sha256", hash = "", sizeBytes = 0 } = parseDigest(action) ?? {};
   return operationName(instance, `cached-${fn}-${hash}-${sizeBytes}`);
@@ -29,7 +29,7 @@ export function parseCachedName(name: string): { readonly instance: string; read
   return isDigest(action) ? { instance: checkedInstance(instance), action } : undefined;
 }
 
-/** 50: a name that can be none of ours is not found; clients begin anew then. */
+/** REAPI-50: an invalid name is not found; clients then start again. */
 export function parseOperationName(name: string): OperationName {
   const parts = name.split("/");
   const jobId = parts.at(-1) ?? "";
@@ -38,18 +38,18 @@ export function parseOperationName(name: string): OperationName {
   return { instance: checkedInstance(parts.slice(0, -2).join("/")), jobId };
 }
 
-/** `[instance/]streams/<job>/<token>/(stdout|stderr)`: what an operation prints, while it runs under a claim. */
+/** `[instance/]streams/<job>/<token>/(stdout|stderr)`: the output of an operation, while it runs under a claim. */
 export type StreamName = OperationName & { readonly token: number; readonly name: "stdout" | "stderr" };
 
 const streamShape = /^(?:(.*)\/)?streams\/([^/]+)\/(\d{1,15})\/(stdout|stderr)$/s;
 
-/** Of a name that is one of ours: it is not looked at again for every message that tells it. */
+/** For a valid operation name: it is not parsed again for every message. */
 export const streamNameOf = (operation: string, token: number, name: StreamName["name"]): string => {
   const at = operation.lastIndexOf(`${word}/`);
   return `${operation.slice(0, at)}streams${operation.slice(at + word.length)}/${token}/${name}`;
 };
 
-/** Undefined for names of blobs and the like: these never end in such a word. */
+/** Undefined for names of blobs and the like: these never end with such a part. */
 export function parseStreamName(text: string): StreamName | undefined {
   const [, instance = "", jobId = "", token = "", name] =
     (text.length <= nameLengthMax && streamShape.exec(text)) || [];
@@ -57,7 +57,7 @@ export function parseStreamName(text: string): StreamName | undefined {
   return { instance: checkedInstance(instance), jobId, token: Number(token), name: name as StreamName["name"] };
 }
 
-/** Of a collection: `[instance/]operations`, or the instance alone. */
+/** The instance of a collection: `[instance/]operations`, or the instance alone. */
 export function parseCollection(name: string): string {
   if (name.length > nameLengthMax) throw invalid("the name is too long");
   const parts = name.split("/");

@@ -1,6 +1,6 @@
 /**
- * google.longrunning.Operations over jobs of this door: each tenant sees its own, and none of others. A caller that may
- * run actions, but not read the tenant's work, sees those that it began itself.
+ * google.longrunning.Operations over jobs of this door: each tenant sees only its own. A caller that may run actions,
+ * but not read the tenant's work, sees those that it started itself.
  */
 import { parseDigest } from "#base/digest.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
@@ -36,11 +36,11 @@ export type Found = {
   readonly jobId: string;
   readonly name: string;
   readonly job: Job;
-  /** Only while it lives: history does not keep it. */
+  /** Only while it is live: history does not keep it. */
   readonly spec: ActionSpec | undefined;
 };
 
-/** Which jobs are looked for, and how much of them. */
+/** Which jobs are searched, and how much of them is read. */
 type Among = { readonly doors: readonly string[]; readonly tasksMax: number };
 
 const operations: Among = { doors: [door], tasksMax: 10 };
@@ -83,7 +83,7 @@ export class OperationsService {
     return { operations: read.flat(), nextPageToken: page.cursor ?? "" };
   }
 
-  /** 67: of what has ended, nothing is cancelled any more. */
+  /** REAPI-67: cancelling an operation that has ended does nothing. */
   async cancel({ name }: CancelOperationRequest, call: BuildCall): Promise<Empty> {
     if (!call.caller.may("work.cancel")) need(call.caller, "build.execute");
     if (await this.cached(name, call)) return {};
@@ -123,7 +123,7 @@ export class OperationsService {
     return await this.read(await this.find(name, call), call);
   }
 
-  /** 50: what came from the cache can be asked about for as long as it is there. Undefined for names of jobs. */
+  /** REAPI-50: an operation from the cache can be queried as long as the result exists. Undefined for names of jobs. */
   async cached(name: string, call: BuildCall): Promise<Operation | undefined> {
     const { instance: instanceName, action = "" } = parseCachedName(name) ?? {};
     if (instanceName === undefined) return undefined;
@@ -132,7 +132,7 @@ export class OperationsService {
     return viewCached(name, action, cachedResponse(await this.#results.get(asked, call)));
   }
 
-  /** 50: what is unknown, too old or another's is not there. */
+  /** REAPI-50: unknown, expired and foreign operations are not found. */
   async find(name: string, call: BuildCall, { doors, tasksMax }: Among = operations): Promise<Found> {
     const { instance, jobId } = parseOperationName(name);
     servedInstance(instance, this.#ports.settings);
@@ -154,7 +154,7 @@ export class OperationsService {
     return { jobId, name, job, spec };
   }
 
-  /** As it is now. */
+  /** Its present state. */
   async read({ name, job, spec }: Found, call: BuildCall): Promise<Operation> {
     const follower = new ExecutionFollower();
     follower.hear({ kind: "snapshot", stamp: { epoch: 0, seq: 0 }, view: job.view });
@@ -168,7 +168,7 @@ export class OperationsService {
     return viewOperation(about, { stage: Stage.COMPLETED, worker: "" }, response);
   }
 
-  /** What ended so long ago that its answer is gone is not listed. */
+  /** An operation whose answer is gone is not listed. */
   async #listed(jobId: string, instance: string, call: BuildCall): Promise<readonly Operation[]> {
     try {
       return [await this.read(await this.find(operationName(instance, jobId), call), call)];

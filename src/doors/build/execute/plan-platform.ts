@@ -1,4 +1,4 @@
-/** What an action must be run on becomes labels that a worker must offer, and wishes that a worker grants. Pure. */
+/** Turns an action's platform into labels that a worker must offer, and limits that the worker applies. Pure. */
 import { parseSizeBytes } from "#base/units.ts";
 import type { Action, Command, Platform } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { shown } from "#doors/build/digests.ts";
@@ -9,15 +9,15 @@ export type Demands = {
   /** Sorted, each once. */
   readonly labels: readonly string[];
   readonly network: boolean;
-  /** 0: as much as there is. */
+  /** 0: no limit. */
   readonly memoryBytes: number;
-  /** Processors at once; 0: as many as there are. */
+  /** Number of processors; 0: no limit. */
   readonly cpus: number;
-  /** The tool that it runs can stay for other actions. */
+  /** The tool that it runs may be reused for other actions. */
   readonly tool: ToolDemand | undefined;
 };
 
-/** As Bazel says it: a name for the tool with all its files, and how it is spoken to. */
+/** In Bazel's terms: a key for the tool with all its files, and its protocol. */
 export type ToolDemand = { readonly key: string; readonly protocol: "proto" | "json" };
 
 const poolDefault = "default";
@@ -26,7 +26,7 @@ export function poolLabel(pool: string): string {
   return `pool=${pool || poolDefault}`;
 }
 
-/** Names that mean the same to everybody, and the labels that workers have for their values. */
+/** Well-known property names, and the labels that workers have for their values. */
 const wellKnown: Readonly<Record<string, (value: string) => string>> = {
   OSFamily: (value) => `os=${value.toLowerCase()}`,
   ISA: (value) => `arch=${architectures[value.toLowerCase()] ?? value.toLowerCase()}`,
@@ -52,11 +52,11 @@ const networkValues: ReadonlyMap<string, boolean> = new Map([
 
 const labelLengthMax = 200;
 
-/** 60: what the action says counts; the command's word only where it says nothing. */
+/** REAPI-60: the action's platform counts; the command's only if the action has none. */
 export const platformOf = (action: Action, command: Command): Platform | undefined =>
   action.platform ?? command.platform;
 
-/** 59: a demand that nobody here understands is refused, not dropped. */
+/** REAPI-59: an unknown property is refused, not ignored. */
 export function demandsOf(platform: Platform | undefined, settings: ExecutionSettings): Demands {
   const labels = new Set<string>();
   let network = false;
@@ -76,7 +76,7 @@ export function demandsOf(platform: Platform | undefined, settings: ExecutionSet
     else if (name === "persistentWorkerProtocol") protocol = protocolOf(value);
     else throw unknownProperty(name, settings);
   }
-  // Who asks for nothing special is not given what others pay for.
+  // Actions without a pool run in the default pool, not in special ones.
   if (!labels.values().some(isPool)) labels.add(poolLabel(poolDefault));
   const tool = key === "" ? undefined : { key, protocol };
   return { labels: [...labels].toSorted(byCode), network, memoryBytes, cpus, tool };
@@ -124,7 +124,7 @@ function unknownProperty(name: string, { properties }: ExecutionSettings) {
     ", ",
   );
   return invalid(
-    `nobody here knows the platform property ${shown(name)}; known are ${known}; ` +
+    `unknown platform property ${shown(name)}; known are ${known}; ` +
       "build.properties adds to them, and build.ignoreProperties says which mean nothing",
   );
 }

@@ -48,7 +48,7 @@ describe("a result is published", () => {
     deepEqual([entry?.digest, entry?.principal, entry?.atMs, entry?.version], [digest("b"), "miller", 100, 1]);
   });
 
-  test("E1: in the place of an older one, never of a younger", async () => {
+  test("E1: it replaces an older one, never a younger one", async () => {
     const index = createMemoryIndex();
     await publish(index);
     await publish(index, { wanted: { digest: digest("c") }, atMs: 200 });
@@ -57,7 +57,7 @@ describe("a result is published", () => {
     equal((await index.get(key))?.digest, digest("c"), "a late publication changes nothing");
   });
 
-  test("E1: one that was asked for when there was none replaces none that came first", async () => {
+  test("E1: one that was requested when there was none does not replace the first", async () => {
     const index = createMemoryIndex();
     await publish(index, { spec: first });
     await publish(index, { spec: first, wanted: { digest: digest("c") }, atMs: 200 });
@@ -66,7 +66,7 @@ describe("a result is published", () => {
     equal((await index.get(key))?.digest, digest("c"), "who looked past the cache wants it replaced");
   });
 
-  test("without a look first, by what it is told where there is something (K7)", async () => {
+  test("without reading first; the refused write tells what is there (K7)", async () => {
     const index = createMemoryIndex();
     let looks = 0;
     const counted: ActionIndex = { ...index, get: (at) => ((looks += 1), index.get(at)) };
@@ -78,7 +78,7 @@ describe("a result is published", () => {
     deepEqual([looks, (await index.get(key))?.digest], [0, digest("c")]);
   });
 
-  test("another time, when others keep writing at the same time", async () => {
+  test("later, when others keep writing at the same time", async () => {
     const index = createMemoryIndex();
     const busy: ActionIndex = { ...index, put: async () => ({ kind: "conflict", current: undefined }) };
     equal(await publish(busy), "later");
@@ -91,15 +91,15 @@ describe("a result is published", () => {
     equal((await index.get(key))?.digest, digest("b"));
   });
 
-  test("T1: with no later time than now, or no rule could take it back", async () => {
+  test("T1: with a time no later than now; otherwise no rule could revoke it", async () => {
     const index = createMemoryIndex();
     await publish(index, { atMs: nowMs + 1e9 });
     equal((await index.get(key))?.atMs, nowMs);
   });
 });
 
-describe("E4: an executor has no say in what is published, but for the blob", () => {
-  const another = "done: it names another action than the one that its task is of";
+describe("E4: an executor decides nothing about a publication except the blob", () => {
+  const another = "done: it names another action than its task's";
   const nonsense = "done: it does not say which blob is the result of which action";
 
   test("its worker asks for what its task allows", async () => {
@@ -121,21 +121,21 @@ describe("E4: an executor has no say in what is published, but for the blob", ()
     ["no blob", { wanted: { digest: "x" } }, nonsense],
     ["no place", { wanted: { space: 7 as unknown as string } }, nonsense],
   ] as const)
-    test(`asked to publish ${what}, nothing is`, async () => {
+    test(`asked to publish ${what}, nothing is published`, async () => {
       const index = createMemoryIndex();
       equal(await publish(index, given), outcome);
       deepEqual((await index.list({ tenant: "mill", limit: 10 })).entries, []);
     });
 
-  test("it is no reason to try for ever, either", async () => {
+  test("and it is not retried for ever", async () => {
     const index = createMemoryIndex();
     for (const text of ["", "{}", "nonsense", "null"])
       equal(await publish(index, { ...publication(), publish: text }), nonsense);
     for (const text of ["", "{}", "nonsense"])
-      equal(await publish(index, { ...publication(), spec: text }), "done: its task is of no action");
+      equal(await publish(index, { ...publication(), spec: text }), "done: its task has no action");
   });
 
-  test("whose name it is in, when and in whose place comes from the owner, whatever it says besides", async () => {
+  test("principal, time and replacement come from the owner, whatever the executor adds", async () => {
     const index = createMemoryIndex();
     const asked = publication();
     const lie = { ...(JSON.parse(asked.publish) as object), principal: "king", atMs: 999, first: true };

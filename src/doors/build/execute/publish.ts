@@ -1,11 +1,11 @@
 /**
- * Makes results known in the action index, once their commit counts. The owner of the job's shard does it, as often as
- * it takes, so it may be done again, and late.
+ * Publishes results in the action index, once their commit counts. The owner of the job's shard does it, as often as
+ * necessary, so it may happen again, and late.
  *
- * E1 What was published after a result was made is never replaced by it, nor is the first by one that was asked for
- *    when there was none: an action may be run twice, its result is published once.
- * E4 A result is published for the action that its own task was given for, if that may be cached, in the name of who
- *    asked for it and at the time of its commit. An executor's word counts for which blob it is, and for nothing else.
+ * E1 A result never replaces one that was published after it was made; and one that was requested when there was none
+ * never replaces the first: an action may run twice, its result is published once.
+ * E4 A result is published for the action of its own task, if that may be cached, in the name of the client that
+ * requested it and with the time of its commit. The executor decides only which blob it is, and nothing else.
  */
 import { isDigest, type Digest } from "#base/digest.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
@@ -22,13 +22,13 @@ type Of = Pick<ActionSpec, "fn" | "instance" | "action">;
 export const publicationText = (spec: Of, digest: Digest): string =>
   JSON.stringify({ ...placeOf(spec), digest } satisfies Wanted);
 
-/** What is published, and whether only where there is nothing yet. */
+/** What is published, and whether only if there is nothing yet. */
 type Entry = { readonly key: EntryKey; readonly digest: Digest; readonly principal: string; readonly first: boolean };
 
 export type PublisherPorts = {
   readonly index: ActionIndex;
   readonly wallMs: () => number;
-  /** Told of what is not published, and never will be. */
+  /** Called for a publication that is refused for good. */
   readonly refused: (publication: Publication, why: string) => void;
 };
 
@@ -45,10 +45,10 @@ export const buildPublisher =
       return "done";
     }
     const { key, digest, principal, first } = entry;
-    // What says that it is from the future could be neither replaced nor taken back.
+    // An entry with a future time could be neither replaced nor revoked.
     const atMs = Math.min(publication.committedAtMs, wallMs());
-    // Not looked at before: what a write is refused for is sure to stay, what is merely seen may be lost with its
-    // server, and this publication is not asked for again once it is done (K7).
+    // Not read before: an entry that refuses a write is durable, one that is merely read may be lost with its server,
+    // and a publication that is done is not asked for again (K7).
     let current: Known;
     for (let tries = 0; tries < triesMax; tries += 1) {
       if (current && (first || current.digest === digest || current.atMs > atMs)) return "done";
@@ -67,15 +67,14 @@ export function entryOf({
   result,
 }: Pick<Publication, "tenant" | "spec" | "publish" | "result">): Entry | { readonly refused: string } {
   const spec = readSpec(text);
-  if (!spec) return { refused: "its task is of no action" };
+  if (!spec) return { refused: "its task has no action" };
   const wanted = readWanted(publish);
   if (!wanted) return { refused: "it does not say which blob is the result of which action" };
   const { space, name } = placeOf(spec);
-  if (wanted.space !== space || wanted.name !== name)
-    return { refused: "it names another action than the one that its task is of" };
+  if (wanted.space !== space || wanted.name !== name) return { refused: "it names another action than its task's" };
   if (spec.doNotCache) return { refused: "its action is not to be cached" };
   const { digest } = wanted;
-  // K3: what was not pinned may be gone. An empty blob is always there.
+  // K3: an unpinned blob may be gone. The empty blob always exists.
   if (!isEmpty(digest) && !result.digests.includes(digest))
     return { refused: "it names a blob that the result does not name" };
   const { principal, because } = spec;
@@ -87,7 +86,7 @@ const placeOf = ({ fn, instance, action }: Of): Pick<Wanted, "space" | "name"> =
   name: action.slice(action.indexOf(":") + 1),
 });
 
-/** Executors write it, and those need not be ours. By hand: every result comes by here. */
+/** Written by executors, which need not be ours. Parsed by hand, because every result passes here. */
 function readWanted(text: string): Wanted | undefined {
   const read = parsed(text);
   if (typeof read !== "object" || read === null) return undefined;

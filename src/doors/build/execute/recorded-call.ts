@@ -1,7 +1,7 @@
 import type { BuildCall } from "#doors/build/call.ts";
 import type { CallTraces } from "#door/ports.ts";
 
-/** A call that is answered with a stream, as a part of a trace if it is to be recorded. */
+/** A call with a streamed answer, as a part of a trace if it is recorded. */
 export function recorded<T>(
   method: string,
   traces: CallTraces | undefined,

@@ -1,17 +1,17 @@
-/** Pure: why there is no result, in the codes that decide whether a client tries again. */
+/** Pure: why there is no result, with the codes that decide whether a client tries again. */
 import { detail, grpcCode } from "#grpc/status.ts";
 import type { ExecuteResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { PreconditionFailure, RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import type { Status } from "#wire/generated/google/rpc/status.ts";
 import type { Ended } from "#doors/build/view.ts";
 
-/** As the kernel says it of a job whose last subscriber left. */
+/** The kernel's reason for a job whose last subscriber left. Stored in logs: it must not change. */
 export const abandoned = "nobody waits for it any more";
 
 export const isAbandoned = ({ phase, reason }: Pick<Ended, "phase" | "reason">): boolean =>
   (phase === "CANCELLED" || phase === "CANCELLING") && reason === abandoned;
 
-/** 57: how the reason begins why a job was ended that no worker can run. */
+/** REAPI-57: the beginning of the reason of a job that ended because no worker can run it. */
 export const hopeless = "no worker can run it: ";
 
 export const responseOf = (status: Status, message = ""): ExecuteResponse => ({
@@ -27,7 +27,7 @@ export const failed = (code: number, message: string, details: Status["details"]
   details,
 });
 
-/** 51, 52: clients upload these and try again. */
+/** REAPI-51, REAPI-52: clients upload these and try again. */
 export const missingStatus = (message: string, subjects: readonly string[]): Status =>
   failed(grpcCode.failedPrecondition, message, [
     detail(PreconditionFailure, {
@@ -35,21 +35,21 @@ export const missingStatus = (message: string, subjects: readonly string[]): Sta
     }),
   ]);
 
-/** 58: without it Bazel gives up. */
+/** REAPI-58: without RetryInfo Bazel gives up. */
 export const retryable = (code: number, message: string): Status =>
   failed(code, message, [detail(RetryInfo, { retryDelay: { seconds: 1, nanos: 0 } })]);
 
-/** Of a job that ended without a result. */
+/** For a job that ended without a result. */
 export function viewFailure({ phase, reason, failure }: Ended): ExecuteResponse {
   if (phase === "CANCELLED" && reason.startsWith(hopeless))
     return responseOf(failed(grpcCode.failedPrecondition, reason));
   if (phase === "CANCELLED") return responseOf(failed(grpcCode.cancelled, reason || "cancelled"));
   const message = failure ? `${failure.reason}: ${failure.message}` : reason;
-  // 57: nobody took it in all the time it may wait.
+  // REAPI-57: no worker took it within its queue time.
   if (!failure) return responseOf(failed(grpcCode.failedPrecondition, message));
   if (failure.reason === "timed-out") return responseOf(failed(grpcCode.deadlineExceeded, message));
   if (failure.reason === "user-failure") return responseOf(failed(grpcCode.internal, message));
   if (failure.reason === "out-of-memory") return responseOf(retryable(grpcCode.resourceExhausted, message));
-  // 65: as often as it may be tried. Not UNAVAILABLE: for that Bazel gives up the whole build.
+  // REAPI-65: all attempts failed. Not UNAVAILABLE: for that Bazel aborts the whole build.
   return responseOf(retryable(grpcCode.aborted, message));
 }

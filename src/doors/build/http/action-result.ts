@@ -1,4 +1,4 @@
-/** A result as it comes over HTTP: Bazel sends protobuf; moon sends the same as JSON. */
+/** A result over HTTP: Bazel sends protobuf; moon sends the same as JSON. */
 import { ActionResult, type Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import type { NamingResult } from "#doors/build/cache/closure.ts";
@@ -6,11 +6,11 @@ import { HttpRefusal } from "./refusal.ts";
 
 export type Form = "protobuf" | "json";
 
-/** What it names, unchecked. Throws Fault "invalid" or HttpRefusal 400 for what is no result. */
+/** The blobs it names, unchecked. Throws Fault "invalid" or HttpRefusal 400 if it is not a result. */
 export const readNaming = (bytes: Uint8Array, form: Form): NamingResult =>
   form === "json" ? namingInJson(bytes) : decode(ActionResult, bytes);
 
-/** Protobuf's JSON is written with either spelling of a field's name, and numbers of 64 bits often as text. */
+/** Protobuf's JSON may use either spelling of a field's name, and often has 64-bit numbers as strings. */
 function namingInJson(bytes: Uint8Array): NamingResult {
   let parsed: unknown;
   try {

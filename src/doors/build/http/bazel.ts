@@ -1,6 +1,6 @@
 /**
  * Bazel's HTTP cache: `/ac/<hash>` for results of actions and `/cas/<hash>` for blobs, below any prefix, which is the
- * instance. Results are looked into: what is no result is refused, and a result whose blobs are gone is a miss.
+ * instance. Results are decoded: an invalid one is refused, and a result with missing blobs is a miss.
  */
 import { digestText, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
@@ -21,13 +21,13 @@ const resultBytesMax = 16 * 1024 * 1024;
 
 export const bazel: Protocol = {
   name: "bazel",
-  // Of a path that only looks like one of Bazel's, Bazel's words say what is wrong.
+  // For a path that only looks like Bazel's, Bazel's protocol reports the error.
   owns: (path) => /\/(?:ac|cas)\/[^/]*$/.test(path),
   refuse: plainRefusal,
   async serve(ports, call) {
     const match = shape.exec(call.url.pathname);
     if (!match)
-      throw new HttpRefusal(400, "write [/<instance>]/ac/<hash> or /cas/<hash>, the hash in small hex digits");
+      throw new HttpRefusal(400, "write [/<instance>]/ac/<hash> or /cas/<hash>, the hash in lower-case hex digits");
     const [, instance = "", kind, hash = ""] = match;
     const asked = { instance: instance.slice(1), hash, fn: functionOf(hash) };
     return kind === "ac" ? await actionCache(ports, call, asked) : await blobCache(ports, call, asked);
@@ -88,13 +88,13 @@ async function keepResult(
   return new Response(null, { status: 200 });
 }
 
-/** Throws HttpRefusal 404 unless everything that the result names is there; all of it counts as used. */
+/** Throws HttpRefusal 404 unless everything that the result names exists; all of it counts as used. */
 async function beWhole(blobs: BlobStore, result: Digest, fn: DigestFunction, form: Form): Promise<void> {
   let closure: Closure;
   try {
     closure = await closureOf(readNaming(await gathered(blobs.read(result), resultBytesMax), form), fn, blobs);
   } catch (error) {
-    // What names a tree that is gone, or that is none, is as good as no result.
+    // A result that names a missing or invalid tree counts as a miss.
     if (!isFault(error, "not-found") && !isGrpcError(error, grpcCode.invalidArgument)) throw error;
     throw new HttpRefusal(404, "not all of what the result names is here", {}, error);
   }
@@ -114,8 +114,8 @@ async function gathered(parts: AsyncIterable<Uint8Array>, bytesMax = Infinity): 
 }
 
 /**
- * A path says a blob's hash and not its size, which is half of its name in the store. A disk knows it; for other stores
- * whoever puts a blob here leaves a note of its size under its hash, which is no promise that the blob is still there.
+ * A path has a blob's hash but not its size, which is part of its name in the store. A disk store knows the size; for
+ * other stores a PUT leaves a note of the size under the hash, which does not promise that the blob still exists.
  */
 async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Promise<Response> {
   const { request, caller } = call;
@@ -126,7 +126,7 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
     case "HEAD": {
       requireFor(caller, "blobs.read");
       const empty = digestOf(new Uint8Array(), asked.fn);
-      if (empty.includes(asked.hash)) return new Response(new Uint8Array()); // there is always nothing
+      if (empty.includes(asked.hash)) return new Response(new Uint8Array()); // the empty blob always exists
       if (isOnlyIfCached(request)) return await nearBlob(request, near, asked);
       const sizeBytes = blobs.prompt?.sizeOf?.(asked.fn, asked.hash);
       const digest =
@@ -153,14 +153,14 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
 const isOnlyIfCached = (request: Request): boolean =>
   (request.headers.get("cache-control") ?? "").split(",").some((word) => word.trim() === "only-if-cached");
 
-/** For another node: what this one has itself. It asks nobody else, so that nodes do not ask each other in circles. */
+/** For another node: only what this node itself has, so that nodes do not ask each other in circles. */
 async function nearBlob(request: Request, near: BlobStore, { fn, hash }: Asked): Promise<Response> {
   const sizeBytes = near.prompt?.sizeOf?.(fn, hash);
   if (sizeBytes === undefined) throw new HttpRefusal(504, "this node has no blob with this hash itself");
   return await blobResponse({ request, blobs: near, digest: digestText(fn, hash, sizeBytes), mayCode: true });
 }
 
-/** Straight into the store when its size is known beforehand, as with Bazel it always is. */
+/** Directly into the store if its size is known beforehand, as it always is with Bazel. */
 async function keepBlob(
   ports: CachePorts,
   { request, caller }: CacheCall,

@@ -1,4 +1,4 @@
-/** A blob as an answer: whole or in part, plain or coded, streamed no faster than it is taken. */
+/** A blob as a response: whole or a range, plain or compressed, streamed no faster than the client reads. */
 import { pipeline, Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { parseDigest, type Digest } from "#base/digest.ts";
@@ -13,11 +13,11 @@ export type BlobAnswer = {
   readonly blobs: BlobStore;
   readonly digest: Digest;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether it may go out in a content coding: not where the bytes are packed already. */
+  /** Whether it may be compressed: not if the bytes are compressed already. */
   readonly mayCode?: boolean;
 };
 
-/** For GET and HEAD. Throws Fault "not-found" while there is still time to say so. */
+/** For GET and HEAD. Throws Fault "not-found" before the response has begun. */
 export async function blobResponse(answer: BlobAnswer): Promise<Response> {
   const { request, digest, mayCode = false } = answer;
   const { hash, sizeBytes } = must(parseDigest(digest), "a digest");
@@ -82,7 +82,7 @@ async function bodyIn(
   return coding === "gzip" ? gzipped(body) : body;
 }
 
-/** Parts are copied: a part is the reader's only until the next one, and a socket may hold it longer. */
+/** Parts are copied: a part is valid only until the next one, and a socket may hold it longer. */
 function pulled(iterator: AsyncIterator<Uint8Array>, first: IteratorResult<Uint8Array>): ReadableStream<Uint8Array> {
   let next: IteratorResult<Uint8Array> | undefined = first;
   return new ReadableStream<Uint8Array>(

@@ -1,4 +1,4 @@
-/** What a request brings along: as fast as it is taken, never more than allowed, never waited for without end. */
+/** A request's body: read with backpressure, limited in size and time. */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
@@ -7,13 +7,13 @@ import { HttpRefusal } from "./refusal.ts";
 
 export type BodyLimits = {
   readonly bytesMax: number;
-  /** A client that sends nothing for so long is given up. */
+  /** A client that sends nothing for this long is disconnected. */
   readonly idleMs: number;
 };
 
 export const idleMsDefault = 60_000;
 
-/** The bytes of the body with its content coding taken off. Throws HttpRefusal. */
+/** The bytes of the body, with the content coding removed. Throws HttpRefusal. */
 export function bodyOf(request: Request, limits: BodyLimits, clock: Clock): AsyncGenerator<Uint8Array> {
   const announced = contentLength(request);
   const coding = request.headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
@@ -46,7 +46,7 @@ async function* rawParts(request: Request, idleMs: number, clock: Clock): AsyncG
       yield value;
     }
   } finally {
-    // A client that was left in the middle must not keep the connection waiting.
+    // A body that is not read to its end must not keep the connection waiting.
     reader.cancel().catch(() => {});
   }
 }

@@ -1,17 +1,17 @@
-/** Who asks for something of a cache, as far as a cache has to know. Found out by whoever mounts the caches. */
+/** The caller of a cache, as far as a cache has to know. The code that mounts the caches authenticates it. */
 
 /**
- * Bytes by their digest, or names that others will trust: whoever may write a name decides what others' builds hold.
- * The store as a whole is looked at and tended by those who run it.
+ * Blobs by their digest, or names that others will trust: a caller that may write names decides what others' builds
+ * contain. The store as a whole is for operators.
  */
 export type Need = "blobs.read" | "blobs.write" | "names.read" | "names.write" | "store.look" | "store.tend";
 
 export type HttpCaller = {
-  /** Whose cache it is. */
+  /** The owner of the cache. */
   readonly tenant: string;
-  /** For the record of who wrote an entry. */
+  /** Recorded as the writer of an entry. */
   readonly principal: string;
-  /** Undefined when it may. */
+  /** Undefined when it has the permission. */
   refusal(need: Need): CallRefusal | undefined;
 };
 
@@ -21,7 +21,7 @@ export type CallRefusal = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** Who a request comes from, or why nobody can be told. */
+/** The caller of a request, or why it could not be identified. */
 export type Identified = { readonly caller: HttpCaller } | { readonly refused: CallRefusal };
 
 export type Identify = (request: Request) => Promise<Identified>;

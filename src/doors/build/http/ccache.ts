@@ -1,6 +1,6 @@
 /**
- * ccache's HTTP storage in all its layouts: `ac/<64 hex>` (bazel), `ab/cdef...` (subdirs), `abcdef...` (flat). What it
- * keeps are its own raw bytes, also below `ac/`, so it has a space of its own and nothing in it is looked into.
+ * ccache's HTTP storage in all its layouts: `ac/<64 hex>` (bazel), `ab/cdef...` (subdirs), `abcdef...` (flat). Its
+ * entries are raw bytes of its own format, also below `ac/`, so it has a separate space and nothing in it is decoded.
  */
 import { forgetNamed, keepNamed, serveNamed, type CacheCall, type CachePorts } from "./named.ts";
 import { plainRefusal, segmentsBelow, type Protocol } from "./protocol.ts";

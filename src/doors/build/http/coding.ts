@@ -1,4 +1,4 @@
-/** In which coding an answer goes out: what the client likes, zstd before gzip. */
+/** The coding of a response: what the client accepts, zstd before gzip. */
 export type Coding = "identity" | "zstd" | "gzip";
 
 export function chosenCoding(acceptEncoding: string | null, sizeBytes: number): Coding {
@@ -14,5 +14,5 @@ export function chosenCoding(acceptEncoding: string | null, sizeBytes: number): 
   return gzip > 0 ? "gzip" : "identity";
 }
 
-/** Smaller things gain nothing. */
+/** Smaller bodies gain nothing. */
 const worthwhileBytes = 512;

@@ -1,6 +1,6 @@
 /**
- * Gradle's HTTP build cache: GET and PUT of `<prefix>/<key>`. 404 is a miss and 413 an entry that is not to be kept;
- * any other failure makes Gradle do without the cache for the rest of the build.
+ * Gradle's HTTP build cache: GET and PUT of `<prefix>/<key>`. 404 is a miss and 413 an entry that is too large to keep;
+ * after any other failure Gradle disables the cache for the rest of the build.
  */
 import { keepNamed, notesFrom, serveNamed, type CacheCall, type CachePorts } from "./named.ts";
 import { plainRefusal, segmentsBelow, type Protocol } from "./protocol.ts";

@@ -1,6 +1,6 @@
 /**
- * The caches that build tools speak over HTTP, on the one store: each tool has spaces of its own, none can read what
- * another has named, and all of them share the bytes.
+ * The caches that build tools use over HTTP, on one store: each tool has separate spaces, no tool can read what another
+ * has named, and all of them share the blobs.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
@@ -19,7 +19,7 @@ import { sccache } from "./sccache.ts";
 import { Spool } from "./spool.ts";
 import { turborepo } from "./turborepo.ts";
 
-/** In this order: what is not another's may be Bazel's, whose paths begin as anybody likes. */
+/** In this order: a path that belongs to no other tool may be Bazel's, whose prefix is free. */
 export const cacheProtocols: readonly Protocol[] = [ccache, sccache, gradle, turborepo, nx, bazel];
 
 export type HttpCachesOptions = {
@@ -30,15 +30,15 @@ export type HttpCachesOptions = {
   /** For uploads whose digest is not known yet. */
   readonly spoolFolder: string;
   readonly limits?: Partial<BodyLimits & { readonly spoolBytesMax: number }>;
-  /** Told once for each request that was answered. */
+  /** Called once for each answered request. */
   readonly ended?: (call: EndedCall) => void;
-  /** Told of bugs of ours; the caller gets 500. */
+  /** Called with internal errors; the caller gets 500. */
   readonly report: (error: unknown) => void;
 };
 
 export type EndedCall = { readonly protocol: string; readonly method: string; readonly status: number };
 
-/** Answers undefined for what is none of the caches'. */
+/** Undefined for paths that belong to no cache. */
 export type HttpCaches = (request: Request) => Promise<Response> | undefined;
 
 const MiB = 1024 * 1024;
@@ -76,7 +76,7 @@ async function answer(
   const response = await served(protocol, ports, options, request, url).catch((error: unknown) => {
     const refusal = asRefusal(error);
     if (!refusal || refusal.status === 500) options.report(error);
-    return protocol.refuse(refusal ?? new HttpRefusal(500, "something is wrong here; it has been written down"));
+    return protocol.refuse(refusal ?? new HttpRefusal(500, "internal error; see the node's log"));
   });
   options.ended?.({ protocol: protocol.name, method: request.method, status: response.status });
   return response;

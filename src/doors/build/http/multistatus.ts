@@ -1,7 +1,7 @@
 /** The answer to PROPFIND (RFC 4918, section 13): a few properties of files and folders as XML. */
 export type Resource = {
   readonly href: string;
-  /** A folder when left out. */
+  /** Left out for a folder. */
   readonly file?: { readonly sizeBytes: number; readonly atMs: number; readonly etag: string };
 };
 
@@ -23,7 +23,7 @@ function described({ href, file }: Resource): string {
   );
 }
 
-// Folders are not kept, so they have no time of their own; there are clients that cannot do without one.
+// Folders are not stored, so they have no time of their own; some clients require one.
 const epoch = new Date(0).toUTCString();
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };

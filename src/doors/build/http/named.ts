@@ -1,4 +1,4 @@
-/** What a build tool keeps under a key of its own: a name in the index for a blob in the store. */
+/** What a build tool stores under its own key: a name in the index for a blob in the store. */
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex, Entry, EntryKey } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
@@ -15,11 +15,11 @@ export type CachePorts = {
   readonly spool: Spool;
   readonly clock: Clock;
   readonly limits: BodyLimits;
-  /** What is no longer believed is not there. */
+  /** Revoked entries count as missing. */
   readonly trust: Pick<TrustRules, "isRevoked" | "isRevokedAtOnce">;
 };
 
-/** One request, after it is known who asks. */
+/** One request of an identified caller. */
 export type CacheCall = {
   readonly request: Request;
   readonly url: URL;
@@ -30,7 +30,7 @@ export type Place = { readonly space: string; readonly name: string };
 
 export const keyOf = ({ caller }: CacheCall, { space, name }: Place) => ({ tenant: caller.tenant, space, name });
 
-/** What is there and believed. */
+/** The entry, if it exists and is not revoked. */
 export async function findEntry(ports: CachePorts, call: CacheCall, place: Place): Promise<Entry | undefined> {
   const key = keyOf(call, place);
   const entry = ports.index.prompt?.(key) ?? (await ports.index.get(key));
@@ -41,7 +41,7 @@ export async function isBelieved({ trust }: CachePorts, key: EntryKey, entry: En
   return !(trust.isRevokedAtOnce(key, entry) ?? (await trust.isRevoked(key, entry)));
 }
 
-/** Throws HttpRefusal 404 for what is not there. */
+/** Throws HttpRefusal 404 if there is no entry. */
 export async function entryAt(ports: CachePorts, call: CacheCall, place: Place): Promise<Entry> {
   requireFor(call.caller, "names.read");
   const entry = await findEntry(ports, call, place);
@@ -67,7 +67,7 @@ export type KeepOptions = {
   readonly ifVersion?: number;
 };
 
-/** The bytes first, and the name when they are safe. False: the name was another version's. */
+/** Stores the bytes first, then the name. False: the name had another version. */
 export async function keepNamed(
   ports: CachePorts,
   call: CacheCall,
@@ -84,13 +84,13 @@ export async function keepNamed(
   return written.kind === "written";
 }
 
-/** Whether there was one. */
+/** Whether there was an entry. */
 export async function forgetNamed(ports: CachePorts, call: CacheCall, place: Place): Promise<boolean> {
   requireFor(call.caller, "names.write");
   return await ports.index.remove(keyOf(call, place));
 }
 
-/** Headers of a request that are kept with an entry, by name, as long as they are reasonable. */
+/** Headers of a request that are stored with an entry, by name, within a length limit. */
 export function notesFrom(headers: Headers, names: readonly string[], lengthMax = 600): Record<string, string> {
   const notes: Record<string, string> = {};
   for (const name of names) {

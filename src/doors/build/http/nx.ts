@@ -9,7 +9,7 @@ const below = "/v1/cache/";
 export const nx: Protocol = {
   name: "nx",
   owns: (path) => path.startsWith(below),
-  // Nx compares the whole header: with a charset in it, it complains of the server instead of the token.
+  // Nx compares the whole header: with a charset in it, it blames the server instead of the token.
   refuse: ({ status, message, headers }) =>
     new Response(`${message}\n`, { status, headers: { ...headers, "content-type": "text/plain" } }),
   async serve(ports: CachePorts, call: CacheCall): Promise<Response> {
@@ -35,7 +35,7 @@ async function keepOnce(ports: CachePorts, call: CacheCall, place: Place): Promi
   const key = keyOf(call, place);
   const there = await ports.index.get(key);
   const { blobs } = ports.store.forTenant(call.caller.tenant);
-  // A name whose bytes have been evicted, or that is no longer believed, says nothing any more.
+  // A name whose bytes were evicted, or that was revoked, no longer counts.
   if (there && (await blobs.missing([there.digest])).length === 0 && (await isBelieved(ports, key, there)))
     throw existsAlready();
   const isKept = await keepNamed(ports, call, place, { ifVersion: there?.version ?? 0 });

@@ -1,13 +1,13 @@
-/** What the caches of the different tools have in common: a name, the paths that are theirs, and how they say no. */
+/** What the caches of the different tools have in common: a name, their paths, and their form of refusals. */
 import type { CacheCall, CachePorts } from "./named.ts";
 import type { HttpRefusal } from "./refusal.ts";
 
 export type Protocol = {
   readonly name: string;
-  /** Whether requests to this path (decoded, with its leading slash) are for it. */
+  /** Whether requests to this path (decoded, with its leading slash) belong to it. */
   owns(path: string): boolean;
   serve(ports: CachePorts, call: CacheCall): Promise<Response>;
-  /** Before anybody has shown who they are, where the protocol wants that. */
+  /** Before authentication, if the protocol needs that. */
   preflight?(request: Request): Response | undefined;
   refuse(refusal: HttpRefusal): Response;
 };
@@ -19,7 +19,7 @@ export const pathOf = (url: URL): string => url.pathname;
 
 const segment = /^[A-Za-z0-9._~@+=:-]{1,200}$/;
 
-/** The parts of a path below a prefix, or undefined for a path that is none of ours. */
+/** The segments of a path below a prefix, or undefined for another path. */
 export function segmentsBelow(prefix: string, path: string): readonly string[] | undefined {
   if (!path.startsWith(prefix)) return undefined;
   const parts = path.slice(prefix.length).split("/");

@@ -1,4 +1,4 @@
-/** A request that is not served, with the status that says why. Each protocol has words of its own for the rest. */
+/** A refused request, with the status that says why. Each protocol has its own form for the body. */
 import { isFault, type Fault, type FaultCode } from "#base/fault.ts";
 import type { HttpCaller, Need } from "./caller.ts";
 
@@ -27,7 +27,7 @@ const statuses = {
   internal: [500, {}],
 } as const satisfies Record<FaultCode, readonly [number, Readonly<Record<string, string>>]>;
 
-/** Undefined for what is a bug of ours and nobody's answer. */
+/** Undefined for an internal error, which is not an answer. */
 export function asRefusal(error: unknown): HttpRefusal | undefined {
   if (error instanceof HttpRefusal) return error;
   if (!isFault(error)) return undefined;
@@ -36,17 +36,17 @@ export function asRefusal(error: unknown): HttpRefusal | undefined {
   return new HttpRefusal(status, told(error), headers, error);
 }
 
-/** 429 when the caller's own limit is reached, 413 when no waiting helps, 507 when the store is full. */
+/** 429 when the caller's own limit is reached, 413 when waiting does not help, 507 when the store is full. */
 function exhausted(fault: Fault): HttpRefusal {
   const { retryAfterMs, limit, why } = fault.facts;
-  const message = typeof why === "string" ? why : "there is no room for it";
+  const message = typeof why === "string" ? why : "the store is full";
   if (limit !== undefined && retryAfterMs === undefined) return new HttpRefusal(413, message, {}, fault);
   const seconds = typeof retryAfterMs === "number" ? Math.ceil(retryAfterMs / 1_000) : 5;
   const headers = { "retry-after": String(seconds) };
   return new HttpRefusal(limit === undefined ? 507 : 429, message, headers, fault);
 }
 
-/** What a stranger may read: the facts of our own machine's trouble are for the log. */
+/** What any caller may read: facts about this machine's failures are only for the log. */
 function told(fault: Fault): string {
   if (fault.code === "invalid") return fault.message;
   return `${fault.doing}: ${fault.code}`;
@@ -59,12 +59,12 @@ export function requireFor(caller: HttpCaller, ...needs: readonly Need[]): void 
   }
 }
 
-/** A part of an address as it was meant. */
+/** A part of an address, percent-decoded. */
 export function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch (error) {
-    throw new HttpRefusal(400, "the address is not written as addresses are", {}, error);
+    throw new HttpRefusal(400, "the address is not percent-encoded correctly", {}, error);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * sccache's WebDAV storage: GET, HEAD, PUT and DELETE of files, and as much of folders as its client asks for. A
- * folder is there when somebody names it, so MKCOL has nothing to do; what is in it is told by PROPFIND.
+ * sccache's WebDAV storage: GET, HEAD, PUT and DELETE of files, and the part of folders that its client uses. Folders
+ * exist implicitly, so MKCOL has nothing to do; PROPFIND lists them.
  */
 import { digestSizeBytes } from "#base/digest.ts";
 import type { Entry } from "#blobs/action-index.ts";
@@ -84,7 +84,7 @@ const asFile = (href: string, { digest, atMs }: Entry): Resource => ({
 
 const spaceOf = (folders: readonly string[]): string => ["sccache", ...folders].join("/");
 
-/** A folder is a space, so that what is in it can be listed. */
+/** A folder is a space, so that it can be listed. */
 function placeOf(path: string): Place {
   const parts = segmentsBelow(root, path);
   const name = parts?.at(-1);

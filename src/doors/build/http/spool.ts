@@ -1,6 +1,6 @@
 /**
- * Bytes whose digest is not known before the last of them has come: kept aside, in memory while they are few and in a
- * file without a name when they are many. What uploads hold here is bounded for a caller, a tenant and all.
+ * Buffers bytes whose digest is not known before the last of them has arrived: in memory while they are few and in an
+ * unnamed file when they are many. What uploads hold here is limited per caller, per tenant and in total.
  */
 import { randomUUID } from "node:crypto";
 import { open, rm, type FileHandle } from "node:fs/promises";
@@ -12,23 +12,23 @@ import { beyondLimit, UploadLedger, uploadSharesDefault, type Excess, type Uploa
 
 export type SpoolOptions = {
   readonly folder: string;
-  /** Of one upload, before it goes to a file. */
+  /** For one upload, before it goes to a file. */
   readonly memoryBytesEach: number;
-  /** Of all of them together. */
+  /** For all of them together. */
   readonly memoryBytesMax: number;
-  /** Of all of them together, in memory and in files; a tenant and a caller may hold a share of it. */
+  /** For all of them together, in memory and in files; a tenant and a caller may hold a share of it. */
   readonly bytesMax: number;
 };
 
-/** Whose bytes they are. */
+/** The owner of the bytes. */
 export type SpoolOwner = { readonly tenant: string; readonly principal: string };
 
-/** When to try again after a limit was reached: uploads here go on without a rest, or are given up in a minute. */
+/** When to try again after a limit was reached: uploads here either progress, or end within a minute. */
 const retryAfterMs = 10_000;
 
 export type Spooled = AsyncDisposable & {
   readonly digest: Digest;
-  /** Once. */
+  /** Call it once. */
   content(): Uint8Array | AsyncIterable<Uint8Array>;
 };
 
@@ -96,7 +96,7 @@ export class Spool {
     return heldBytes + moreBytes <= memoryBytesEach && this.#memoryBytes + moreBytes <= memoryBytesMax;
   }
 
-  /** Nobody else can find it, and nothing of it is left however this process ends. */
+  /** No other process can find it, and nothing of it is left however this process ends. */
   async #unnamed(): Promise<FileHandle> {
     const path = join(this.#options.folder, `spool-${randomUUID()}`);
     try {

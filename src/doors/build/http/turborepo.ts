@@ -1,4 +1,4 @@
-/** Turborepo's remote cache: `/v8/artifacts...`. A team has a space of its own, named by teamId or slug. */
+/** Turborepo's remote cache: `/v8/artifacts...`. Each team has a separate space, named by teamId or slug. */
 import type { Entry } from "#blobs/action-index.ts";
 import { digestSizeBytes } from "#base/digest.ts";
 import { bodyOf } from "./body.ts";
@@ -7,7 +7,7 @@ import type { Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
 
 const root = "/v8/artifacts";
-/** What comes back with an artifact as it was given: how long it took to make, and its signature. */
+/** Headers that are returned with an artifact as they were sent: how long it took to make, and its signature. */
 const kept = ["x-artifact-duration", "x-artifact-tag", "x-artifact-sha", "x-artifact-dirty-hash"] as const;
 const hashPattern = /^[0-9A-Za-z_-]{1,128}$/;
 
@@ -98,7 +98,7 @@ async function jsonOf(ports: CachePorts, call: CacheCall): Promise<unknown> {
   }
 }
 
-/** Statistics of the client's: read to the end, and nothing is done with them. */
+/** The client's statistics: read to the end and discarded. */
 async function events(ports: CachePorts, call: CacheCall): Promise<Response> {
   requireFor(call.caller, "names.read");
   if (!Array.isArray(await jsonOf(ports, call))) throw new HttpRefusal(400, "events are a list");

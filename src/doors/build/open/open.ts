@@ -7,6 +7,7 @@ import { buildsDoor, planLabel } from "#doors/build/builds/plan-build.ts";
 import { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
 import type { BuildConfig } from "#doors/build/config.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
+import { actionPrinted } from "#doors/build/execute/printed.ts";
 import { FlightDesk } from "#doors/build/execute/flight-desk.ts";
 import { buildPublisher } from "#doors/build/execute/publish.ts";
 import { Spool } from "#doors/build/http/spool.ts";
@@ -32,11 +33,13 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
   const execution = config.execute ? executionPorts(ports, trees, settings) : undefined;
   const http = openHttp(ports, { settings: buildSettings(config), execution, seen });
   const published = publisher(ports);
+  const printed = actionPrinted(stored.store);
   return {
     labels: work ? [taskLabel, planLabel] : [],
     facts: { actions: work ? 1 : 0 },
     ...work,
     publishers: { [door]: published, [buildsDoor]: published },
+    printed: { [door]: printed, [buildsDoor]: printed },
     calls: flightCalls(desk),
     services: (server) => {
       const paths = serveBuild(server, servedPorts(ports, config, { execution, seen }), grpcCallers());

@@ -23,7 +23,7 @@ async function answered(digests: readonly string[]) {
   return { outcome, answer: await readAnswer(at, blobs) };
 }
 
-describe("K3: all that a result names is named to whoever pins it", () => {
+describe("K3: everything that a result names is listed for pinning", () => {
   test("however much that is, each once", async () => {
     const digests = blobsOf(defaultLimits.digestsMax - 3);
     const { outcome, answer } = await answered([...digests, ...digests, `${"e".repeat(64)}/0`]);
@@ -32,7 +32,7 @@ describe("K3: all that a result names is named to whoever pins it", () => {
     deepEqual(outcome.digests?.slice(1), digests);
   });
 
-  test("or there is no result: it is said how much there is, and nothing is published", async () => {
+  test("or there is no result: it says how much there is, and nothing is published", async () => {
     const { outcome, answer } = await answered(blobsOf(defaultLimits.digestsMax + 1));
     equal(outcome.publish, undefined);
     equal(outcome.digests?.length, 1);

@@ -1,7 +1,7 @@
 /**
- * The answer to whoever waits for an action, put into the store; with what the kernel is to record of it.
+ * The answer for clients that wait for an action, put into the store; with what the kernel records of it.
  *
- * E2 A result is for the cache only when its command ended with 0, its status is well and its action may be cached.
+ * E2 A result goes into the cache only when its command ended with 0, its status is OK and its action may be cached.
  */
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { digestOf } from "#blobs/hashing.ts";
@@ -20,7 +20,7 @@ import { runLog, runLogName } from "./log.ts";
 import { outcomeText, pinnable, tooManyText } from "./outcome.ts";
 import { failed } from "#doors/build/execute/view-failure.ts";
 
-/** What came of it: a status where it went wrong, and as much of a result as there is. */
+/** The outcome: a status if it failed, and as much of a result as there is. */
 export type Made = {
   readonly status: Status | undefined;
   readonly message: string;
@@ -43,7 +43,7 @@ export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOu
   const { instance, action, principal, because } = spec;
   const about = { instance, action, code, exitCode, principal, token: task.token, ...(because && { because }) };
   if (isForCache) {
-    // What the cache serves is the answer, but for the message: one blob for both.
+    // The cache serves the same bytes as the answer, except for the message: one blob for both.
     const stored = await put(blobs, encode(ActionResult, result));
     const publish = publicationText(spec, stored);
     const payload = outcomeText({ ...about, result: stored, message });
@@ -55,14 +55,14 @@ export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOu
   return { kind: "done", payload, digests: pinnable([stored, ...digests]) };
 }
 
-/** K3: nobody is given a result of which a part may be gone tomorrow. */
+/** K3: no client gets a result of which a part may be gone tomorrow. */
 function keepable(made: Made): Made {
   const why = tooManyText(made.digests);
   if (why === undefined) return made;
   return { status: failed(grpcCode.resourceExhausted, why), message: made.message, result: undefined, digests: [] };
 }
 
-/** Who has to find out why a run did not end well is given what was noted of it, and the result by its digest. */
+/** For a failed run the answer includes the worker's notes, and the result by its digest. */
 async function noted(
   made: Made,
   { task, spec, blobs }: AnswerPorts,

@@ -1,4 +1,4 @@
-/** What a command left behind, put into the store: what it printed and what it made. */
+/** Puts what a command left behind into the store: its output streams and its output files. */
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -34,7 +34,7 @@ export type Collected = {
 export async function collectAll(from: Collecting): Promise<Collected> {
   const { ran } = from;
   const { stdout, stderr, logs } = await printedBy(from).catch((error: unknown) => {
-    // The store may be on the disk that is full: that it is full is worth more than what was printed.
+    // The store may be on the full disk: reporting that it is full matters more than the output.
     if (ran.why === "disk-full" && isFault(error)) return { stdout: undefined, stderr: undefined, logs: [] };
     throw error;
   });
@@ -58,10 +58,10 @@ async function printedBy({ folder, ran, fn, blobs }: Collecting) {
   return { stdout, stderr, logs: stdout || stderr ? await printed.send(blobs) : [] };
 }
 
-/** 55: whatever a command that took too long has made until then is worth a look, and nothing more. */
+/** REAPI-55: what a command made before its timeout may be inspected, and nothing more. */
 async function outputsOf({ command, folder: { root }, ran, fn, timeoutMs, symlinks, sandbox, blobs }: Collecting) {
   const trouble = troubleOf(ran, timeoutMs);
-  // Nobody wants to have back what filled a disk.
+  // Outputs that filled a disk are not returned.
   if (ran.why === "disk-full") return { outputs: noOutputs, status: trouble };
   const seenAs = sandbox.about.kind === "bubblewrap" ? boxRoot : root;
   try {
@@ -83,7 +83,7 @@ const noOutputs: Outputs = {
   digests: [],
 };
 
-/** 84: a command may not notice that a part of it ran out of memory; what it made cannot be trusted all the same. */
+/** REAPI-84: a command may not notice that one of its processes ran out of memory; its outputs cannot be trusted. */
 function troubleOf({ why, message, outOfMemory, exitCode }: Ran, timeoutMs: number): Status | undefined {
   if (why === "timed-out") return failed(grpcCode.deadlineExceeded, `the command was ended after ${timeoutMs} ms`);
   if (why === "disk-full") return retryable(grpcCode.resourceExhausted, message ?? why);

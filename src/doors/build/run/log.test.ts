@@ -19,7 +19,7 @@ const spec = {
 const task = { jobId: "j0-1", taskId: "t0-1", attempt: 2 };
 const empty = decode(ActionResult, new Uint8Array());
 
-test("of a run that failed, what a person would ask for is noted", () => {
+test("the log of a failed run has what a person would ask for", () => {
   const result: ActionResult = {
     ...empty,
     exitCode: 7,

@@ -1,4 +1,4 @@
-/** What a worker notes of a run that did not end well: for people, sent with the answer as one of its logs. Pure. */
+/** A worker's notes about a failed run: for people, sent with the answer as one of its logs. Pure. */
 import type {
   ActionResult,
   ExecutedActionMetadata,
@@ -9,7 +9,7 @@ import type { Status } from "#wire/generated/google/rpc/status.ts";
 import { decode } from "#wire/message.ts";
 import type { ActionSpec } from "#doors/build/plan.ts";
 
-/** As clients file it. */
+/** The name under which clients store it. */
 export const runLogName = "run.txt";
 
 export type RunFacts = {

@@ -14,37 +14,39 @@ export type RanBecause =
   | MissReason
   | { readonly kind: "skip-cache-lookup" }
   | { readonly kind: "do-not-cache" }
-  /** The result in the cache lacks an output that this one has to have. */
+  /** The result in the cache lacks an output that this action must have. */
   | { readonly kind: "lacks-output"; readonly output: string }
-  /** Who asked for it may not see what is in the cache. */
+  /** The requester may not read the cache. */
   | { readonly kind: "may-not-read" };
 
-/** Where the answer is: an ExecuteResponse, whole; or the result alone, to which there is nothing to add but this. */
+/** Where the answer is: a whole ExecuteResponse; or only the result, if there is nothing to add but this. */
 export type AnswerAt = { readonly response: Digest } | { readonly result: Digest; readonly message?: string };
 
 export type ActionOutcome = AnswerAt & {
   readonly instance: string;
   readonly action: Digest;
-  /** Of its status; 0 is well. */
+  /** The status code; 0 is OK. */
   readonly code: number;
   readonly exitCode: number;
-  /** Who asked for it: they may look at it again when its spec is gone. */
+  /** The requester: it may read the operation again when its spec is gone. */
   readonly principal?: string;
-  /** Of the claim that it was run under: names what it printed. */
+  /** The claim it ran under: identifies its output streams. */
   readonly token?: number;
-  /** It was not run: the result is the cache's. */
+  /** It was not run: the result came from the cache. */
   readonly cached?: boolean;
   readonly because?: RanBecause;
 };
 
-/** Each once: all that has to be pinned before the result counts (K3). What is empty is always there. */
+/** Each once: everything that must be pinned before the result counts (K3). The empty blob always exists. */
 export const pinnable = (digests: readonly Digest[]): readonly Digest[] =>
   [...new Set(digests)].filter((digest) => !isEmpty(digest));
 
 /** For the result itself, its log and its answer. */
 const besides = 3;
 
-/** Why what an action made cannot all be pinned, and so is no result; undefined for what can, as nearly all can. */
+/**
+ * Why the outputs of an action cannot all be pinned, and so are not a result; undefined if they can, as nearly always.
+ */
 export function tooManyText(digests: readonly Digest[]): string | undefined {
   const most = defaultLimits.digestsMax - besides;
   if (digests.length <= most) return undefined;
@@ -63,7 +65,7 @@ export async function readAnswer(at: AnswerAt, blobs: BlobStore): Promise<Execut
   return { result, cachedResult: false, serverLogs: new Map(), message: at.message ?? "" };
 }
 
-/** Undefined for what this door has not written. */
+/** Undefined if this door did not write it. */
 export function readOutcome(result: Result | undefined): ActionOutcome | undefined {
   if (!result) return undefined;
   try {

@@ -1,4 +1,6 @@
-/** Actions that were running when this node died, and are under way still: what is kept of them, and how to go on. */
+/**
+ * Actions that were running when this node's process died, and still run: what is kept of them, and how to continue.
+ */
 import type { Granted } from "#shard/client/executor.ts";
 import { keyOf } from "#worker/holding.ts";
 import type { Resume } from "#worker/runner.ts";
@@ -9,11 +11,11 @@ import type { Times } from "./times.ts";
 
 type Kept = { readonly task: Granted; readonly soFar: Times["soFar"] };
 
-/** Kept beside what runs. */
+/** Kept beside the running command. */
 export const keptText = (task: Granted, times: Times): string =>
   JSON.stringify({ task, soFar: times.soFar } satisfies Kept);
 
-/** Undefined for what another version has written. */
+/** Undefined if another version wrote it. */
 function readKept(text: string): Kept | undefined {
   try {
     const kept = JSON.parse(text) as Partial<Kept>;
@@ -37,7 +39,7 @@ export class Resumable {
     }
   }
 
-  /** What the sandbox is to keep. */
+  /** What the sandbox must keep. */
   get runs(): readonly FoundRun[] {
     return [...this.#found.values()].map(({ run }) => run);
   }
@@ -50,7 +52,7 @@ export class Resumable {
     return this.#found.has(keyOf(task));
   }
 
-  /** The attempt as it stands, if it is one of these; it is then its caller's. */
+  /** The running attempt, if it is one of these; from then on the caller owns it. */
   take(task: Granted): Resumed | undefined {
     const found = this.#found.get(keyOf(task));
     const attempt = found && this.#sandbox.adopt(found.run);

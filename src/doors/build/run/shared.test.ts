@@ -1,4 +1,4 @@
-/** Who runs an equal action and who waits, with a desk on a clock that the test holds and runs that it ends. */
+/** Which worker runs an equal action and which waits, with a desk on a clock and runs that the test controls. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock } from "#base/testing/manual-clock.ts";
@@ -55,14 +55,14 @@ class Trial {
     return sharedRunner(run, this.#ports)(given as unknown as RunContext);
   }
 
-  /** Lets everything go on that can. */
+  /** Lets everything continue that can. */
   async settle(): Promise<void> {
     await this.clock.advance(0);
   }
 }
 
-describe("an action that is being run already", () => {
-  test("is waited for, and its result is the waiting one's: not run, published as its own", async () => {
+describe("an action that is running already", () => {
+  test("is waited for, and its result is used: not run, published as its own", async () => {
     const trial = new Trial();
     const [first, second] = [trial.begin(), trial.begin({ principal: "me" })];
     await trial.settle();
@@ -101,7 +101,7 @@ describe("an action that is being run already", () => {
     equal(await second, well);
   });
 
-  test("is not waited for by one that is cancelled meanwhile, and not before its claim is held", async () => {
+  test("is not waited for by one that is cancelled in between, and not before its claim is confirmed", async () => {
     const trial = new Trial();
     const first = trial.begin();
     const cancel = new AbortController();
@@ -127,7 +127,7 @@ describe("an action that is being run already", () => {
     equal(trial.started, 1);
   });
 
-  test("is run here, too, when it takes too long for the time that an attempt has", async () => {
+  test("is run here, too, when it takes too long for the time of an attempt", async () => {
     const trial = new Trial();
     void trial.begin();
     const second = trial.begin();
@@ -186,7 +186,7 @@ describe("an action that is being run already", () => {
     },
   };
   for (const [what, begin] of Object.entries(apart))
-    test(`is not waited for where it ${what}`, async () => {
+    test(`is not waited for if it ${what}`, async () => {
       const [trial, second] = await begin();
       await trial.settle();
       equal(trial.started, 2);

@@ -1,8 +1,7 @@
 /**
- * Equal actions that are wanted at the same time are run once, whoever wants them: calls to execute share a job, and
- * this has builds share a run with them and with each other. A worker that is given an action which is being run
- * somewhere waits for what comes of it. It keeps its slot, where it would otherwise run the same: so whoever is waited
- * for always has one.
+ * Runs equal actions that are requested at the same time only once: Execute calls share a job, and this lets builds
+ * share a run with them and with each other. A worker with an action that already runs elsewhere waits for its result.
+ * It keeps its slot, in which it would otherwise run the same: so the awaited run always has a slot of its own.
  */
 import { randomUUID } from "node:crypto";
 import type { Clock } from "#base/clock.ts";
@@ -21,13 +20,13 @@ import { outcomeText, readOutcome, type RanBecause } from "./outcome.ts";
 
 export type SharingPorts = {
   readonly clock: Clock;
-  /** The same one for a key wherever it is asked for, while nodes do not come and go. */
+  /** Every node gives the same desk for a key, while nodes do not come and go. */
   readonly deskFor: (key: string) => Desk;
-  /** An earlier life of this node has begun it, and it is under way still. */
+  /** An earlier process of this node has started it, and it still runs. */
   readonly isUnderWay: (task: Granted) => boolean;
 };
 
-/** After that it is run here: the attempt has only so much time for both. */
+/** After that it is run here: the attempt's time must suffice for both. */
 const waitMsMax = 10 * 60_000;
 const askMsMax = 20_000;
 
@@ -52,11 +51,14 @@ export function sharedRunner(run: Runner, ports: SharingPorts): SharedRun & Pick
   return Object.assign(runner, { prepares: run.prepares ?? false });
 }
 
-/** Whoever wants it run anew, or may not see the results of others, waits for nobody; but others may for it. */
+/**
+ * An action that must run again, or whose requester may not see the results of others, does not wait; but others may
+ * wait for it.
+ */
 const mayWait = (because: RanBecause | undefined): boolean =>
   because?.kind !== "skip-cache-lookup" && because?.kind !== "may-not-read";
 
-/** Where an action is run, or waited for. */
+/** The right to run an action, or to wait for it. */
 class Place {
   readonly #key: string;
   readonly #desk: Desk;
@@ -72,13 +74,13 @@ class Place {
     this.#clock = clock;
   }
 
-  /** What another's run has come to; undefined when it is to be run here. */
+  /** The result of another run; undefined when it must be run here. */
   async enter({ signal, started }: RunContext, because: RanBecause | undefined): Promise<SharedResult | undefined> {
     const waitMs = mayWait(because) ? waitMsMax : 0;
     const untilMono = this.#clock.monotonicMs() + waitMs;
     const takesEnded = because?.kind === "never-stored";
     let answer = await this.#ask({ waitMs: 0, takesEnded }, signal);
-    // While it waits, others may want to know whether its claim is held.
+    // While it waits, its claim should be confirmed as held.
     if (answer.kind === "busy" && waitMs > 0) await started?.();
     for (;;) {
       this.#isRunning = answer.kind === "yours";
@@ -89,7 +91,7 @@ class Place {
       const askMs = Math.min(leftMs, askMsMax);
       const askedMono = this.#clock.monotonicMs();
       answer = await this.#ask({ waitMs: askMs, takesEnded }, signal);
-      // FL2: where too many wait already, the others are sent away at once.
+      // FL2: if too many wait already, the others are refused at once.
       if (answer.kind === "busy" && this.#clock.monotonicMs() - askedMono < askMs / 2 && !signal.aborted) break;
     }
     if (this.#isRunning) this.#renewLater();
@@ -102,7 +104,7 @@ class Place {
     this.#desk.end(this.#key, this.#runner, shared).catch(() => {});
   }
 
-  /** A desk that cannot be asked keeps nobody from running it. */
+  /** A desk that cannot be reached must not prevent the action from running. */
   async #ask(how: Pick<DeskQuestion, "waitMs" | "takesEnded">, signal: AbortSignal): Promise<DeskAnswer> {
     try {
       return await this.#desk.enter({ key: this.#key, runner: this.#runner, ...how }, signal);
@@ -119,14 +121,17 @@ class Place {
   }
 }
 
-/** Only what its command itself has come to: what this machine has done to it is not the next one's fate. */
+/** Only what the command itself resulted in: a failure of this machine is not shared. */
 function sharedOf(outcome: RunOutcome): SharedResult | undefined {
   if (outcome.kind !== "done" || readOutcome({ payload: outcome.payload, digests: [] })?.code !== 0) return undefined;
   const { payload, digests = [], publish } = outcome;
   return { payload, digests, isForCache: publish !== undefined };
 }
 
-/** Published for this task as well: it may end before the other's is. Undefined for what is not this action's. */
+/**
+ * Published for this task as well: its job may end before the other's result is published. Undefined if it is not this
+ * action's.
+ */
 function takenOver({ payload, digests }: SharedResult, spec: ActionSpec): RunOutcome | undefined {
   const outcome = readOutcome({ payload, digests: [] });
   if (!outcome || outcome.action !== spec.action || outcome.instance !== spec.instance) return undefined;

@@ -1,4 +1,7 @@
-/** When what happened to an action, on one worker's clocks. 68: never backwards, whatever the wall clock does. */
+/**
+ * When each phase of an action happened, on one worker's clocks. REAPI-68: never backwards, whatever the wall clock
+ * does.
+ */
 import type { Clock } from "#base/clock.ts";
 import type { ExecutedActionMetadata } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { moments, type Moment, type Moments } from "#worker/attempt-watch.ts";
@@ -6,7 +9,7 @@ import { timestampOf } from "#doors/build/view.ts";
 
 type Told = `${Moment}Timestamp`;
 
-/** Of the fields that tell of them. */
+/** The names of their fields. */
 const names = moments.map((moment) => [moment, `${moment}Timestamp`] as const satisfies [Moment, Told]);
 
 export class Times {
@@ -15,7 +18,7 @@ export class Times {
   readonly #startMonoMs: number;
   readonly #at: { [M in Moment]?: number };
 
-  /** `queuedAtMs` is another node's word: it cannot have been later than now. */
+  /** `queuedAtMs` comes from another node: it cannot have been later than now. */
   constructor(clock: Clock, queuedAtMs: number) {
     this.#clock = clock;
     this.#startWallMs = clock.wallMs();
@@ -27,12 +30,12 @@ export class Times {
     this.#at[moment] = this.#startWallMs + this.#clock.monotonicMs() - this.#startMonoMs;
   }
 
-  /** What has happened so far, for a later life of this process. */
+  /** What has happened so far, for a later process. */
   get soFar(): Moments {
     return { ...this.#at };
   }
 
-  /** What happened in an earlier life; as long ago as it says, unless this machine's clock was set back. */
+  /** What happened in an earlier process; as long ago as it says, unless this machine's clock was set back. */
   recall(soFar: Moments): void {
     for (const moment of moments) {
       const ms = soFar[moment];

@@ -1,4 +1,4 @@
-/** What an action would ask of a tool that stays, and which tools could be asked: what is equal there is one key. */
+/** The request of an action to a persistent tool, and which tools it can use: equal keys mean interchangeable tools. */
 import { createHash } from "node:crypto";
 import { parseDigest, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
@@ -11,17 +11,17 @@ import { expandFlagFiles, toolWords, type ReadInput } from "#worker/tool/tool-wo
 import type { ToolDemand } from "#doors/build/execute/plan-platform.ts";
 
 export type ToolPlan = {
-  /** Of tools that can be asked this. */
+  /** Of tools that can serve this request. */
   readonly key: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly request: ToolRequest;
 };
 
-/** The action is to be run as any other. */
+/** The action must be run as any other. */
 export type NoTool = { readonly why: string };
 
-/** What makes two tools differ besides the tool itself: who may ask, and what it may do. */
+/** What distinguishes two tools besides the tool itself: who may use it, and what it may do. */
 export type ToolTerms = {
   readonly tenant: string;
   readonly demand: ToolDemand;
@@ -30,7 +30,7 @@ export type ToolTerms = {
   readonly cpus: number;
 };
 
-/** A file that is part of the tool, as Bazel marks it. */
+/** Bazel's mark for a file that is part of the tool. */
 const mark = "bazel_tool_input";
 const flagFileBytesMax = 16 * 1024 * 1024;
 
@@ -42,7 +42,7 @@ export async function planTool(
 ): Promise<ToolPlan | NoTool> {
   const words = toolWords(command.arguments);
   if (!words) return { why: "its command names no flag file" };
-  // The tool stays in its folder; another one would not be there the next time.
+  // The tool stays in its folder; another working directory would not be there the next time.
   if (command.workingDirectory !== "") return { why: "it wants to be run in a folder of its inputs" };
   const own = tree.files.filter(isOfTool);
   if (own.length === 0) return { why: "none of its inputs is marked as the tool's" };

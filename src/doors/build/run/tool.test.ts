@@ -1,4 +1,4 @@
-/** Actions whose tool stays: a real tool in a real sandbox, well-behaved and not. */
+/** Actions with a persistent tool: a real tool in a real sandbox, well-behaved and not. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -46,7 +46,7 @@ type Trial = {
   readonly protocol?: "proto" | "json";
   readonly files?: Readonly<Record<string, string>>;
   readonly outputs?: readonly string[];
-  /** A word more that the tool is started with: another tool. */
+  /** An extra start argument: makes it a different tool. */
   readonly word?: string;
   readonly isMarked?: boolean;
 };
@@ -60,7 +60,7 @@ type Answered = {
   readonly isForCache: boolean;
 };
 
-describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, () => {
+describe("an action with a persistent tool", { skip: withoutTool, timeout: 120_000 }, () => {
   const home = rigHome();
   const store = createMemoryStore({ clock: realClock, sizeBytesMax: 1e9 });
   let sandbox: Sandbox;
@@ -166,7 +166,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
   const pidIn = ({ files }: Answered): number => Number(files["n"]?.split(" ")[0]);
 
   for (const protocol of ["proto", "json"] as const)
-    test(`${protocol}: one process answers one action after the other, each with its own inputs and outputs`, async () => {
+    test(`${protocol}: one process serves one action after the other, each with its own inputs and outputs`, async () => {
       await using own = toolsOf(2);
       const words = ["copy in out", "count n", "list l", "say hello", "warn careful"];
       const outputs = ["out", "n", "l"];
@@ -189,7 +189,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
     deepEqual([stderr.length, tool?.asked !== undefined], [90_001, true]);
   });
 
-  test("nobody is answered by a tool of another tenant, another command or another key", async () => {
+  test("a tool of another tenant, another command or another key is not used", async () => {
     await using own = toolsOf(3);
     const answers = [
       await run(["count n"], withCount, own),
@@ -203,14 +203,14 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
     equal(own.counts.started, 3);
   });
 
-  test("what cannot be asked of a tool is run as any other, and says why", async () => {
+  test("an action that cannot use a tool is run as any other, and says why", async () => {
     const unmarked = await run(["count n"], { ...withCount, isMarked: false });
     deepEqual([unmarked.exitCode, unmarked.tool], [0, { without: "none of its inputs is marked as the tool's" }]);
     const again = await run(["count n"], { ...withCount, attempt: 2 });
     deepEqual([again.exitCode, again.tool], [0, undefined]);
   });
 
-  test("O3: with no room for another, the one that waits goes; with all at work, it is done without", async () => {
+  test("O3: when the limit is reached, an idle tool is ended; if all are busy, the action runs without", async () => {
     await using own = toolsOf(1);
     const first = await run(["count n"], withCount, own);
     const second = await run(["count n"], { ...withCount, word: "--other" }, own);
@@ -224,7 +224,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
     await rejects(busy, Stopped);
   });
 
-  test("where a tool cannot be had, the action is run as any other", async () => {
+  test("if a tool cannot be started, the action is run as any other", async () => {
     const processes = (): Promise<never> =>
       Promise.reject(new Fault("unavailable", "make pipes", { why: "no mkfifo" }));
     await using none = new Tools(
@@ -237,13 +237,13 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
     deepEqual(none.counts, { lent: 0, idle: 0, kept: 0, started: 0, broken: 0 });
   });
 
-  test("a tool that nobody asks is ended", async () => {
+  test("an idle tool is ended", async () => {
     await using own = toolsOf(1, 50);
     await run(["count n"], { ...withCount, word: "--lonely" }, own);
     await until("none is left", () => own.counts.idle === 0 && toolsAlive("--lonely") === 0);
   });
 
-  describe("O5: a tool that does what tools do not costs time, and nothing else", () => {
+  describe("O5: a misbehaving tool costs time, and nothing else", () => {
     const cases: readonly (readonly [string, string, RegExp])[] = [
       ["dies", "die", /ended \(exited, exit code 9\)/],
       ["dies with half an answer", "half", /ended \(exited/],
@@ -262,7 +262,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
           deepEqual(next.tool, { asked: 1 }, "another one is started");
         });
 
-    test("it never answers: the action took too long, and the tool is dead", async () => {
+    test("it never answers: the action times out, and the tool is killed", async () => {
       await using own = toolsOf(1);
       const late = await run(["make o", "hang"], { timeoutMs: 1_500, outputs: ["o"], word: "--late" }, own);
       deepEqual([late.status, late.files, late.isForCache], [grpcCode.deadlineExceeded, { o: "made" }, false]);
@@ -270,7 +270,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
       deepEqual((await run(["count n"], withCount, own)).tool, { asked: 1 });
     });
 
-    test("the claim is lost meanwhile: the tool is dead when the runner has returned", async () => {
+    test("the claim is lost in between: the tool is dead when the runner has returned", async () => {
       await using own = toolsOf(1);
       const stop = new AbortController();
       const running = run(["warn begun", "hang"], { signal: stop.signal, word: "--lost" }, own);
@@ -281,7 +281,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
     });
 
     for (const word of ["later", "twice"])
-      test(`it prints when nobody asks (${word}): it is not asked again`, async () => {
+      test(`it prints between requests (${word}): it is not used again`, async () => {
         await using own = toolsOf(1);
         const first = await run(["count n", word], withCount, own);
         equal(first.exitCode, 0);
@@ -290,13 +290,13 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
         deepEqual([second.exitCode, second.tool], [0, { asked: 1 }]);
       });
 
-    test("what it prints is bounded", async () => {
+    test("its output is limited", async () => {
       const { stderr } = await run([`warn ${"w".repeat(300_000)}`, "say first"]);
       ok(stderr.startsWith("first\n") && stderr.length <= 100_000, `${stderr.length}`);
     });
   });
 
-  test("O4: a tool that swaps folders for links behind our backs is given nothing that is not its own", async () => {
+  test("O4: a tool that replaces folders with links gets no file that is not its own", async () => {
     await using own = toolsOf(1);
     const elsewhere = join(home, "elsewhere");
     mkdirSync(elsewhere, { mode: 0o700 });
@@ -304,7 +304,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
     chmodSync(elsewhere, 0o700);
     const found: string[] = [];
     for (let turn = 0; turn < 20; turn += 1) {
-      // Inputs are put into a folder that it would like to be another.
+      // Inputs are staged into a folder that the tool tries to redirect.
       const { files, status } = await run([`swap d ${elsewhere}`], { outputs: ["d/o"] }, own);
       found.push(files["d/o"] ?? `none ${status}`);
     }
@@ -314,7 +314,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
   });
 });
 
-/** Those that were started with the word. */
+/** The tools that were started with the argument. */
 function toolsAlive(word: string): number {
   return readdirSync("/proc").filter((pid) => {
     if (!/^\d+$/.test(pid) || !isAlive(Number(pid))) return false;

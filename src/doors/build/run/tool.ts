@@ -1,6 +1,6 @@
 /**
- * An action whose tool stays: inputs into the tool's folder, a request in place of a process, outputs out. A tool that
- * does not behave costs time, and nothing else: then the action is run as any other, and its result says so.
+ * An action with a persistent tool: inputs into the tool's folder, a request instead of a process, outputs out. A
+ * misbehaving tool costs time, and nothing else: then the action is run as any other, and its result says so.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -32,21 +32,21 @@ export type ToolRunPorts = {
   readonly sandbox: Ran["sandbox"];
   readonly printedBytesMax: number;
   readonly pidsMax: number;
-  /** Inputs into their places. */
+  /** Stages the inputs. */
   stage(into: StageInto): Promise<void>;
-  /** The claim is held, and the command begins. */
+  /** The claim is confirmed, and the command begins. */
   begin(): Promise<void>;
   collect(folder: AttemptFolder, ran: Ran, tool: ToolNote): Promise<Made>;
   done(made: Made): Promise<RunOutcome>;
 };
 
-/** What the result says of it. */
+/** What the result says about the tool. */
 export type ToolNote =
   | { readonly asked: number }
-  /** It was not asked, or did not answer. */
+  /** It was not used, or did not answer. */
   | { readonly without: string };
 
-/** The action's outcome, or why there is none that way. */
+/** The action's outcome, or why the tool gave none. */
 export async function runByTool({ command, inputRoot }: ReadAction, ports: ToolRunPorts): Promise<RunOutcome | NoTool> {
   const { spec, trees, blobs, tenant, tools, signal, symlinks, printedBytesMax, pidsMax } = ports;
   const { tool: demand, fn, network, memoryBytes, cpus } = spec;
@@ -75,7 +75,7 @@ export async function runByTool({ command, inputRoot }: ReadAction, ports: ToolR
   }
 }
 
-/** What a tool needs besides a sandbox may not be here; the action does not need it. */
+/** What a tool needs besides a sandbox may be missing here; the action does not need it. */
 function notToBeHad(error: unknown): NoTool {
   if (!isFault(error, "unavailable")) throw error;
   return { why: error.message };
@@ -102,7 +102,7 @@ async function ask(lent: LentTool, { request }: ToolPlan, ports: ToolRunPorts): 
 
 type Text = { readonly bytes: Buffer; readonly leftOutBytes: number };
 
-/** What it answered, and what it printed meanwhile; of too much, the beginning. */
+/** Its answer, and what it printed in between; if that is too long, only the beginning. */
 function textOf(asked: Asked, bytesMax: number): Text {
   if (asked.kind === "timed-out") return { bytes: Buffer.alloc(0), leftOutBytes: 0 };
   const whole = Buffer.concat([Buffer.from(asked.answer.output), asked.printed]);

@@ -1,4 +1,4 @@
-/** What a command took, and what it ran in: told with its result, as text that people can read. */
+/** What resources a command used, and what it ran in: part of its result, as readable text. */
 import { detail } from "#grpc/status.ts";
 import type { Any } from "#wire/generated/google/protobuf/any.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
@@ -24,7 +24,7 @@ export function usageOf(
     readBytes,
     writtenBytes,
     ...(leftOutBytes > 0 && { printedBytesLeftOut: leftOutBytes }),
-    // A tool that stays answered, for the how-manieth time; or why none did.
+    // A persistent tool answered, with the number of its request; or why none did.
     ...(tool && { tool }),
   };
   return detail(StringValue, { value: JSON.stringify(facts) });

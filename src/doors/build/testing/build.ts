@@ -19,8 +19,8 @@ import { serveBuild } from "#doors/build/serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 
-/** To be written over where it matters. */
-/** Of an action that went well, made nothing and printed this. */
+/** Overridden where it matters. */
+/** The result of an action that succeeded, made nothing and printed this. */
 export const resultPrinting = (text: string): ActionResult => ({
   outputFiles: [],
   outputFileSymlinks: [],
@@ -43,7 +43,7 @@ export const noCommand: Command = {
   outputDirectoryFormat: 0,
 };
 
-/** A claim on an action's task, whoever's it is. */
+/** A claim on an action's task, by any executor. */
 export const actionClaim = {
   task: 1,
   taskId: "t0-1",
@@ -67,7 +67,7 @@ export const actionClaim = {
 export type DoorOptions = {
   readonly settings?: Partial<BuildSettings>;
   readonly assets?: Partial<AssetSettings>;
-  /** Without, everything has to be waited for. */
+  /** Without it, every call is asynchronous. */
   readonly isPrompt?: boolean;
   /** Left out: one in memory. */
   readonly store?: Store;
@@ -90,7 +90,7 @@ function callerOf(text: string): BuildCaller {
 export type Door = Awaited<ReturnType<typeof openDoor>>;
 
 export async function openDoor(realClock: Clock, { settings, assets, isPrompt = true, ...given }: DoorOptions = {}) {
-  // Goes on with every look, so that what comes later has a later time.
+  // Advances with every reading, so that later writes have a later time.
   let wallMs = 1_700_000_000_000;
   const clock: Clock = { ...realClock, wallMs: () => (wallMs += 1) };
   const inner = given.store ?? createMemoryStore({ clock, sizeBytesMax: 64 * 1024 * 1024 });
@@ -133,7 +133,7 @@ export async function openDoor(realClock: Clock, { settings, assets, isPrompt = 
     seen,
     reported,
     paths,
-    /** Takes blobs away, as a janitor would. */
+    /** Removes blobs, as a janitor would. */
     lose: (...digests: readonly Digest[]) => digests.forEach((digest) => lost.add(digest)),
     find: () => lost.clear(),
     breakDown: (down: boolean) => void (isDown = down),

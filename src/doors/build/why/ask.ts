@@ -1,6 +1,6 @@
 /**
- * "Why is it queued?" and "why did it run again?", of an operation, a build, an action of a build, or an action by its
- * digest. Answered from what shards, history and the cache remember; each tenant hears of its own.
+ * "Why is it queued?" and "why did it run again?", for an operation, a build, an action of a build, or an action by its
+ * digest. Answered from shards, history and the cache; each tenant sees only its own.
  */
 import { isDigest, parseDigest, type Digest } from "#base/digest.ts";
 import { parseJob } from "#base/ids.ts";
@@ -47,7 +47,7 @@ export type WhyPorts = {
 export type WhyAsked = {
   /** An operation's name, the id of a build or of a job, or the digest of an action. */
   readonly of: string;
-  /** Of a build: which action. */
+  /** For a build: which action. */
   readonly key?: string | undefined;
   readonly instance?: string | undefined;
 };
@@ -57,18 +57,18 @@ export type WhyAnswer = {
   /** For people, all of it. */
   readonly told: readonly string[];
   readonly waits: readonly Pick<Why, "key" | "phase" | "because">[];
-  /** Where the shard has not seen any: what nodes say. */
+  /** If the shard has seen no worker: what the nodes report. */
   readonly workers?: Workers;
-  /** The last one first. */
+  /** Newest first. */
   readonly runs: readonly Run[];
-  /** What the cache has of the action now. */
+  /** What the cache has for the action now. */
   readonly cached?: { readonly principal: string; readonly atMs: number; readonly revoked: boolean };
   readonly miss?: Explanation;
 };
 
 export type WhyCall = Pick<BuildCall, "caller" | "signal">;
 
-/** How far back jobs are looked through for runs of an action, and how many of them are told. */
+/** How many jobs are searched for runs of an action, and how many runs are listed. */
 const lookMax = 5_000;
 const pageMax = 1_000;
 const runsMax = 5;
@@ -78,7 +78,7 @@ export async function askWhy(ports: WhyPorts, asked: WhyAsked, call: WhyCall): P
   need(call.caller, "work.read");
   const { of } = asked;
   if (isDigest(of)) return await whyAction(ports, of, checkedInstance(asked.instance ?? ""), call);
-  // No job stands behind what came from the cache, but earlier ones may have made it.
+  // An operation from the cache has no job, but earlier jobs may have made the result.
   const cached = parseCachedName(of);
   if (cached) return { ...(await whyAction(ports, cached.action, cached.instance, call)), of };
   const jobId = of.slice(of.lastIndexOf("/") + 1);
@@ -95,7 +95,7 @@ export async function askWhy(ports: WhyPorts, asked: WhyAsked, call: WhyCall): P
   return await answered(ports, { of, waits, runs: [run], instance }, call);
 }
 
-/** Another's is not there. */
+/** A foreign job is not found. */
 async function found({ client }: WhyPorts, jobId: string, { caller, signal }: WhyCall): Promise<Job> {
   const missing = notFound(`there is no job ${jobId}`);
   try {
@@ -109,7 +109,7 @@ async function found({ client }: WhyPorts, jobId: string, { caller, signal }: Wh
 
 const isLive = ({ view }: Job): boolean => view.endedAtMs === undefined;
 
-/** It may have ended since it was looked at. */
+/** It may have ended since it was read. */
 async function waitsOf({ client }: WhyPorts, job: Job, of: WhyOf = {}): Promise<readonly Why[]> {
   if (!isLive(job)) return [];
   return await client.why(job.jobId, { of: { ...of, tenant: job.view.tenant } }).catch((error: unknown) => {
@@ -120,7 +120,7 @@ async function waitsOf({ client }: WhyPorts, job: Job, of: WhyOf = {}): Promise<
 
 const attemptsOf = async ({ client }: WhyPorts, job: Job) => (isLive(job) ? [] : await client.attempts(job.jobId));
 
-/** With how its command ended: whoever may see the operation may see what is in its answer. */
+/** With how its command ended: a caller that may see the operation may see its answer. */
 async function endedRun(ports: WhyPorts, job: Job, task: TaskView | undefined, action: Digest): Promise<Run> {
   const { jobId, view } = job;
   const run = runOf(jobId, view, task, await attemptsOf(ports, job), action);
@@ -164,7 +164,7 @@ async function whyUnplanned(ports: WhyPorts, job: Job, key: string, call: WhyCal
   return { ...answer, told: [`${key}  ${state}${message === undefined ? "" : `: ${message}`}`, ...answer.told] };
 }
 
-/** As the kernel calls the task that plans a stage. */
+/** The kernel's name for the task that plans a stage. */
 const planning = "plan";
 
 async function whyAction(ports: WhyPorts, action: Digest, instance: string, call: WhyCall): Promise<WhyAnswer> {
@@ -196,7 +196,7 @@ const isNamed = (name: string, action: Digest): boolean => name === action || na
 
 type Gathered = Pick<WhyAnswer, "of" | "waits" | "runs"> & { readonly instance: string; readonly action?: Digest };
 
-/** With what the cache knows of the action, for who may look into it. */
+/** With what the cache knows of the action, if the caller may read the cache. */
 async function answered(ports: WhyPorts, gathered: Gathered, { caller }: WhyCall): Promise<WhyAnswer> {
   const { of, waits, runs, instance } = gathered;
   const nowMs = ports.clock.wallMs();

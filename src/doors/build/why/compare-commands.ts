@@ -1,6 +1,4 @@
-/**
- * Two actions, or two commands, side by side: everything that goes into the key, except what is below the input root.
- */
+/** Compares two actions, or two commands: everything that is part of the key, except the input tree. */
 import type { Action, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Difference } from "./difference.ts";
 
@@ -29,8 +27,8 @@ export function compareCommands(before: Command, after: Command): readonly Diffe
 }
 
 /**
- * What begins and ends alike is left out, so that one new argument in the middle is told as one. Places are counted in
- * the later command, or in the earlier one for what is gone.
+ * A common beginning and end is left out, so that one new argument in the middle is one difference. Positions are
+ * counted in the later command, or in the earlier one for removed arguments.
  */
 function comparedArguments(before: readonly string[], after: readonly string[]): readonly Difference[] {
   let head = 0;
@@ -56,7 +54,7 @@ const properties = (before: Platform | undefined, after: Platform | undefined): 
     ...change,
   }));
 
-/** A name may occur more than once: its values are compared as one. */
+/** A name may occur more than once: its values are compared together. */
 function pairs(list: readonly { readonly name: string; readonly value: string }[]): Map<string, string> {
   const all = new Map<string, string>();
   for (const { name, value } of list) {

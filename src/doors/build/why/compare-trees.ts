@@ -1,5 +1,5 @@
 /**
- * Two input trees side by side. Equal digests are equal trees, so only what changed is read: the cost is that of the
+ * Compares two input trees. Equal digests are equal trees, so only what changed is read: the cost is that of the
  * change, not of the tree.
  */
 import type { Directory } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
@@ -51,14 +51,14 @@ function compareDirectories(
   open: Pair[],
 ): void {
   const [was, is] = [entriesOf(before), entriesOf(after)];
-  // One that came or went with nothing in it would otherwise leave no trace.
+  // An empty directory that was added or removed would otherwise not be reported.
   if ((!before || !after) && was.size + is.size === 0)
     found.push({ kind: "input", path: at, before: before && "empty directory", after: after && "empty directory" });
   for (const name of [...new Set([...was.keys(), ...is.keys()])].toSorted()) {
     const path = at === "" ? name : `${at}/${name}`;
     const [old, now] = [was.get(name), is.get(name)];
     if (old?.text === now?.text) continue;
-    // A directory that came, went or changed is told by what is in it; where it became a file, by both.
+    // A directory that was added, removed or changed is reported by its contents; one that became a file, by both.
     if (old?.directory || now?.directory) open.push({ path, before: old?.directory, after: now?.directory });
     const [oldLeaf, nowLeaf] = [leaf(old), leaf(now)];
     if (oldLeaf !== nowLeaf) found.push({ kind: "input", path, before: oldLeaf, after: nowLeaf });

@@ -1,4 +1,4 @@
-/** What can differ between two actions, and how it is told to people. */
+/** What can differ between two actions, and how it is described to people. */
 
 export type Change<T> = { readonly before: T | undefined; readonly after: T | undefined };
 
@@ -12,9 +12,9 @@ export type Difference =
   | ({ readonly kind: "salt" } & Change<string>)
   | ({ readonly kind: "do-not-cache" } & Change<boolean>)
   | ({ readonly kind: "input"; readonly path: string } & Change<string>)
-  /** Something differs of which the bytes are not in the store, so it cannot be said what. */
+  /** Something differs whose bytes are not in the store, so it cannot be said what. */
   | ({ readonly kind: "unseen"; readonly what: "command" | "inputs"; readonly path: string } & Change<string>)
-  /** There is more, and nobody would read it. */
+  /** There are more differences than are worth listing. */
   | { readonly kind: "more" };
 
 /** One line for a person. */

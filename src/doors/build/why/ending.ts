@@ -1,4 +1,4 @@
-/** How a run ended, out of the answer that its worker stored: for people, who cannot read that as it is. */
+/** How a run ended, from the answer that its worker stored, as text for people. */
 import { stripVTControlCharacters } from "node:util";
 import { digestText, parseDigest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
@@ -13,13 +13,13 @@ import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import { decode } from "#wire/message.ts";
 import { readAnswer, type AnswerAt } from "#doors/build/run/outcome.ts";
 
-/** Where all that was printed is, and how it begins. */
+/** Where the whole output is, and how it begins. */
 export type Printed = { readonly blob: string; readonly head: string };
 
 export type Ending = {
-  /** Left out where the command was never run. */
+  /** Left out if the command was never run. */
   readonly exitCode?: number;
-  /** Left out where all is well. */
+  /** Left out for OK. */
   readonly status?: { readonly code: number; readonly message: string };
   readonly worker: string;
   readonly sandbox: string;
@@ -27,7 +27,7 @@ export type Ending = {
   readonly message: string;
   readonly stdout?: Printed;
   readonly stderr?: Printed;
-  /** What the worker noted. */
+  /** The worker's notes. */
   readonly logs: readonly string[];
 };
 
@@ -75,7 +75,7 @@ async function printedIn(wire: WireDigest | undefined, fn: DigestFunction, blobs
   return { blob, head: Buffer.concat(parts).toString("utf8") };
 }
 
-/** As run/usage.ts wrote it; of others' results nothing is known. */
+/** As run/usage.ts wrote it; nothing is known of results from elsewhere. */
 function usageIn(result: ActionResult | undefined): Pick<Ending, "sandbox" | "ranMs"> {
   const [usage] = result?.executionMetadata?.auxiliaryMetadata ?? [];
   try {
@@ -90,7 +90,7 @@ function usageIn(result: ActionResult | undefined): Pick<Ending, "sandbox" | "ra
 const logsIn = (logs: ExecuteResponse["serverLogs"], fn: DigestFunction): readonly string[] =>
   [...logs.values()].flatMap(({ digest }) => (digest ? [digestText(fn, digest.hash, digest.sizeBytes)] : []));
 
-/** What was printed is shown only of what did not end well: nobody looks for it otherwise. */
+/** The output is shown only for failed runs. */
 export function tellEnding(ending: Ending): readonly string[] {
   const { exitCode, status, worker, sandbox, ranMs, stdout, stderr, logs } = ending;
   const how = [
@@ -119,5 +119,5 @@ function tellPrinted(name: string, printed: Printed | undefined): readonly strin
   return [`${name}, ${size} (all of it: millrace cache get ${blob}):`, ...lines.map((each) => `  ${each}`)];
 }
 
-/** A command must not move the cursor of whoever looks at what it printed. */
+/** Output of a command must not control the terminal of its reader. */
 const plain = (line: string): string => stripVTControlCharacters(line).replace(/[^\P{Cc}\t]/gu, "");

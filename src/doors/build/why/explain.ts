@@ -1,4 +1,4 @@
-/** "Why did it miss?": the nearest earlier action of the same target, and exactly what differs. */
+/** "Why did it miss?": the closest earlier action of the same target, and exactly what differs. */
 import { digestText, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -13,7 +13,7 @@ import type { Miss, Seen, Stored } from "./seen.ts";
 export type Explanation = {
   readonly action: Digest;
   readonly miss?: Miss;
-  /** `unknown`: no miss of it is known. `unreadable`: its bytes are not in the store, so nothing can be compared. */
+  /** `unknown`: no miss of it is recorded. `unreadable`: its bytes are not in the store, so nothing can be compared. */
   readonly verdict: "unknown" | "incomplete" | "revoked" | "first-of-its-target" | "unreadable" | "differs";
   readonly nearest?: Stored;
   readonly differences: readonly Difference[];
@@ -106,7 +106,7 @@ class ActionReader {
       : Promise.resolve(undefined);
   }
 
-  /** Undefined for what is not there, too large to be one, or something else altogether. */
+  /** Undefined if it is missing, too large, or something else. */
   async #read<T>(message: Message<T>, digest: Digest): Promise<T | undefined> {
     const sizeBytes = parseDigest(digest)?.sizeBytes;
     if (sizeBytes === undefined || sizeBytes > messageBytesMax) return undefined;

@@ -7,7 +7,7 @@ export type HttpWhyPorts = WhyPorts & Pick<HttpBuildsPorts, "caller" | "report">
 
 export const whyPath = "/api/why";
 
-/** Undefined for what is served elsewhere. */
+/** Undefined for other paths. */
 export function httpWhy(ports: HttpWhyPorts): (request: Request) => Promise<Response> | undefined {
   return (request) => {
     const url = new URL(request.url);

@@ -1,4 +1,4 @@
-/** Pure: a job that ran an action, as far as that tells why it was run, and why again. */
+/** Pure: a job that ran an action, as far as it explains why the action was run, and why again. */
 import type { Digest } from "#base/digest.ts";
 import type { AttemptRow } from "#base/history-rows.ts";
 import { formatDuration } from "#base/units.ts";
@@ -17,21 +17,21 @@ export type Run = {
   readonly phase: string;
   readonly submittedAtMs: number;
   readonly endedAtMs?: number;
-  /** Its result was the cache's. */
+  /** Its result came from the cache. */
   readonly cached: boolean;
   readonly because?: RanBecause;
-  /** Why others could not have its result; undefined while it is not known, and where they could. */
+  /** Why others could not use its result; undefined while that is unknown, and if they could. */
   readonly unshared?: string;
-  /** How often it was begun so far, and how the last attempt that ended did. */
+  /** How often it was started so far, and how the last ended attempt ended. */
   readonly tries: number;
   readonly lastFailure?: string;
-  /** How its command ended; undefined until it has, and when the answer is no longer kept. */
+  /** How its command ended; undefined until then, and when the answer is no longer kept. */
   readonly ending?: Ending;
-  /** All of them, once the job has ended. */
+  /** All attempts, once the job has ended. */
   readonly attempts: readonly Omit<AttemptRow, "shard" | "task" | "token" | "job">[];
 };
 
-/** `action` is what is known of it otherwise: history does not keep what a job was to do. */
+/** `action` is known from elsewhere: history does not keep a job's spec. */
 export function runOf(
   job: string,
   view: JobView,
@@ -67,7 +67,7 @@ export function runOf(
   };
 }
 
-/** Where the answer is: of a build's action that failed, its failure says so. */
+/** Where the answer is: for a failed action of a build, its failure says so. */
 export const answerOf = (task: TaskView | undefined): AnswerAt | undefined =>
   readOutcome(task?.result) ?? (task?.lastFailure && readFailure(task.lastFailure.message).answer);
 
@@ -83,7 +83,7 @@ function whyNone({ phase, reason, endedAtMs }: JobView, task: TaskView | undefin
   return `it ended without a result: ${failure ?? (reason || phase.toLowerCase())}`;
 }
 
-/** Runs are told the last one first; each with why it was not spared by the one before. */
+/** Newest run first; each with why the run before did not make it unnecessary. */
 export function tellRuns(runs: readonly Run[], nowMs: number): readonly string[] {
   return runs.flatMap((run, i) => {
     const before = runs[i + 1];

@@ -1,19 +1,19 @@
 /**
- * Which actions of a target were seen before, so that one that missed can be laid beside the nearest of them. Kept
- * in the index of names, written behind the calls' backs and a few at a time: a hit costs nothing, a miss a note in
- * memory. What a crash takes along is the explanation of the last seconds' misses.
+ * Which actions of a target were seen before, so that a miss can be compared with the closest of them. Kept in the
+ * index of names, written in the background and a few at a time: a hit costs nothing, a miss a note in memory. A crash
+ * loses the explanation of the last seconds' misses.
  */
 import { hash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
 
-/** Why there was no result: `incomplete` names a blob of it that is gone. */
+/** Why there was no result: `incomplete` names a missing blob of it. */
 export type MissReason =
   | { readonly kind: "never-stored" }
   | { readonly kind: "incomplete"; readonly missing: Digest }
   | { readonly kind: "revoked" };
 
-/** What a client says of a call besides the call. */
+/** The client's metadata about a call. */
 export type Subject = { readonly target: string; readonly mnemonic: string };
 
 export type Miss = Subject & { readonly atMs: number; readonly invocation: string; readonly reason: MissReason };
@@ -27,7 +27,7 @@ export type SeenOptions = {
   readonly subjects?: number;
 };
 
-/** Enough to lay beside each other, few enough for an entry's notes. */
+/** Enough to compare, few enough for an entry's notes. */
 const storedMax = 16;
 const missesMaxDefault = 50_000;
 const subjectsMaxDefault = 20_000;
@@ -71,7 +71,7 @@ export class Seen {
     return notes?.["miss"] === undefined ? undefined : (JSON.parse(notes["miss"]) as Miss);
   }
 
-  /** The last misses that are in memory, the last one first. */
+  /** The last misses that are in memory, newest first. */
   recent(tenant: string, limit: number, target?: string): readonly (Miss & { readonly action: Digest })[] {
     const found: (Miss & { readonly action: Digest })[] = [];
     for (const { key, action, miss } of [...this.#misses.values()].toReversed()) {
@@ -81,7 +81,7 @@ export class Seen {
     return found;
   }
 
-  /** The actions of a target that were stored, the last one first. */
+  /** The actions of a target that were stored, newest first. */
   async earlier(tenant: string, instance: string, subject: Subject): Promise<readonly Stored[]> {
     const key = subjectKey(tenant, instance, subject);
     const inMemory = this.#stored.get(textOf(key));
@@ -90,7 +90,7 @@ export class Seen {
     return notes?.["stored"] === undefined ? [] : (JSON.parse(notes["stored"]) as Stored[]);
   }
 
-  /** Resolves when everything noted so far is in the index, or could not be put there. */
+  /** Resolves when everything recorded so far is in the index, or failed to be written. */
   async written(): Promise<void> {
     while (this.#writing || this.#unwritten.size > 0) await this.#flush();
   }
@@ -107,7 +107,7 @@ export class Seen {
       for (const [at, { key, digest, notes }] of this.#unwritten) {
         this.#unwritten.delete(at);
         const entry = { digest, principal: "millrace", atMs: this.#options.wallMs(), notes };
-        // An explanation that cannot be kept is no reason to disturb a build.
+        // A lost explanation is no reason to fail a build.
         await this.#options.index.put(key, entry).catch(() => undefined);
       }
     } finally {
@@ -118,7 +118,7 @@ export class Seen {
 
 const unwrittenMax = 10_000;
 
-/** What a target is called can be long, and is nobody's business in a key. */
+/** Target names can be long, and keys should not reveal them. */
 const subjectKey = (tenant: string, instance: string, { target, mnemonic }: Subject): EntryKey => ({
   tenant,
   space: `seen/${instance}`,
@@ -133,7 +133,7 @@ const missKey = (tenant: string, instance: string, action: Digest): EntryKey => 
 
 const textOf = ({ tenant, space, name }: EntryKey): string => `${tenant}\n${space}\n${name}`;
 
-/** A Map remembers the order in which things came: the first is the oldest. */
+/** A Map keeps insertion order: the first entry is the oldest. */
 function keepYoungest<T>(map: Map<string, T>, at: string, value: T, max: number): void {
   map.delete(at);
   map.set(at, value);

@@ -79,7 +79,7 @@ const lines = (differences: readonly Difference[]): readonly string[] => differe
 describe("why did it miss?", () => {
   const env = (...pairs: readonly (readonly [string, string])[]) => pairs.map(([name, value]) => ({ name, value }));
 
-  test("exactly what differs from the action before is told", async () => {
+  test("exactly what differs from the earlier action is reported", async () => {
     const { action, seen, missed, why } = rig();
     const before = await action(
       { arguments: ["cc", "-O1", "-c", "a.c"], environmentVariables: env(["CC", "gcc"], ["LANG", "C"]) },
@@ -107,7 +107,7 @@ describe("why did it miss?", () => {
     equal(told.length, 6);
   });
 
-  test("the nearest of several earlier actions is taken", async () => {
+  test("of several earlier actions the closest one is used", async () => {
     const { action, seen, missed, why } = rig();
     const files = { "a.c": "one" };
     const near = await action({ arguments: ["cc", "-O1", "a.c"] }, files);
@@ -120,7 +120,7 @@ describe("why did it miss?", () => {
     deepEqual(lines(differences), ['argument 1: "-O1" -> "-O2"']);
   });
 
-  test("an argument more in the middle is one difference", async () => {
+  test("one more argument in the middle is one difference", async () => {
     const { action, seen, missed, why } = rig();
     await seen.stored("a", "main", await action({ arguments: ["cc", "a.c", "-o", "a"] }, {}), subject);
     const now = await action({ arguments: ["cc", "-g", "a.c", "-o", "a"] }, {});
@@ -128,7 +128,7 @@ describe("why did it miss?", () => {
     deepEqual(lines((await why(now)).differences), ['argument 1: "-g" is new']);
   });
 
-  test("inputs that were never uploaded are said to differ, and no more", async () => {
+  test("inputs that were never uploaded are reported as different, and no more", async () => {
     const { action, seen, missed, why, named } = rig();
     const root = (text: string) => ({ inputRootDigest: named(digestOf(Buffer.from(text))) });
     await seen.stored("a", "main", await action({ arguments: ["x"] }, {}, root("one")), subject);
@@ -139,7 +139,7 @@ describe("why did it miss?", () => {
     deepEqual(rest, []);
   });
 
-  test("other reasons are told as what they are", async () => {
+  test("other reasons are reported as what they are", async () => {
     const { action, seen, missed, why, named } = rig();
     const one = await action({ arguments: ["x"] }, {});
     equal((await why(one)).verdict, "unknown");
@@ -164,7 +164,7 @@ describe("why did it miss?", () => {
     equal((await why(now)).verdict, "first-of-its-target");
   });
 
-  test("what was noted is there after a restart", async () => {
+  test("what was recorded is there after a restart", async () => {
     const { action, seen, missed, index, blobs, clock } = rig();
     const before = await action({ arguments: ["x", "1"] }, {});
     await seen.stored("a", "main", before, subject);

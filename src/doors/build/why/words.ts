@@ -1,10 +1,10 @@
-/** Pure: why work waits, was run, and was run again, in words for people. */
+/** Pure: why work waits, was run, and was run again, as text for people. */
 import type { AttemptRow } from "#base/history-rows.ts";
 import { formatDuration } from "#base/units.ts";
 import type { WhyReason } from "#kernel/read/query.ts";
 import type { RanBecause } from "#doors/build/run/outcome.ts";
 
-/** What nodes say of themselves: how many run actions, and how much of what they can run at once is in use. */
+/** What nodes report of themselves: how many run actions, and how many of their slots are in use. */
 export type Workers = { readonly nodes: number; readonly slots: number; readonly running: number };
 
 /** Why something is not running, or where it is. */
@@ -41,12 +41,12 @@ export function tellWaits(because: WhyReason, workers?: Workers): string {
   }
 }
 
-/** Workers ask a shard for work when they have room and it has work: until one has, the shard knows of none. */
+/** Workers ask a shard for work when they have free slots and it has work: until one has, the shard knows of none. */
 function tellUnseen(needs: readonly string[], workers: Workers | undefined): string {
-  if (!workers || workers.nodes === 0) return "no worker is there";
+  if (!workers || workers.nodes === 0) return "there is no worker";
   const { nodes, slots, running } = workers;
   const who = nodes === 1 ? "1 node runs" : `${nodes} nodes run`;
-  const use = `${running} of ${slots} places in use`;
+  const use = `${running} of ${slots} slots in use`;
   return `no worker has asked for it yet: ${who} actions, with ${use}; it needs one that offers ${needs.join(", ")}`;
 }
 
@@ -73,11 +73,11 @@ export function tellBecause(because: RanBecause): string {
     case "revoked":
       return "its result in the cache had been revoked";
     case "skip-cache-lookup":
-      return "who asked for it did not want a result from the cache (skip_cache_lookup)";
+      return "its client did not want a result from the cache (skip_cache_lookup)";
     case "do-not-cache":
       return "the action says that its result is not to be cached (do_not_cache)";
     case "may-not-read":
-      return "who asked for it may not read the cache";
+      return "its client may not read the cache";
     case "lacks-output":
       return `the result in the cache lacks an output that is wanted here: ${because.output}`;
     default:
@@ -99,7 +99,7 @@ export function tellAttempt(
 ): string {
   const ranMs = Math.max(0, endedAtMs - (startedAtMs || grantedAtMs));
   const how = outcomes[outcome] ?? outcome;
-  // A failed command's message ends in where its answer is kept, for programs.
+  // A failed command's message ends with where its answer is kept, for programs.
   const why = reason === "" ? "" : `: ${reason.replace(/ \[action \S+, response \S+\]$/, "").split("\n")[0]}`;
   return `attempt ${number} on ${executor} ${how} after ${formatDuration(ranMs)}${why}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The signatures that can be accepted at all. None with a shared secret: a public key must never be mistaken for one,
- * and what can verify must not be able to sign.
+ * The signature algorithms that can be accepted at all. None with a shared secret: a public key must never be used as
+ * one, and a verifier must not be able to sign.
  */
 export const jwtAlgorithms = [
   "ES256",

@@ -10,14 +10,14 @@ const rules: ClaimRules = {
 const claims = { sub: "ada", org: "acme", groups: ["builders"] };
 
 describe("claims", () => {
-  test("are found by their whole name first, then by the way the dots lead", () => {
+  test("are found by their whole name first, then along the dots", () => {
     equal(claimAt({ "https://x.example/org": "a" }, "https://x.example/org"), "a");
     equal(claimAt({ realm: { access: "b" } }, "realm.access"), "b");
     equal(claimAt({ "realm.access": "whole", realm: { access: "b" } }, "realm.access"), "whole");
     equal(claimAt({ realm: "text" }, "realm.length"), undefined);
   });
 
-  test("are never what objects inherit", () => {
+  test("are never inherited properties", () => {
     for (const name of ["constructor", "toString", "__proto__", "a.constructor.name"])
       equal(claimAt({ a: {} }, name), undefined, name);
     const inherited = { ...claims, groups: ["constructor", "__proto__", "toString"] };
@@ -36,7 +36,7 @@ describe("claims", () => {
     ]);
   });
 
-  test("give nothing when one of them is missing or of another kind", () => {
+  test("give nothing when one of them is missing or of another type", () => {
     for (const bad of [
       { sub: undefined },
       { sub: 7 },
@@ -73,13 +73,13 @@ describe("claims", () => {
     equal(grantOf({ ...claims, groups: ["operator"] }, withOps), undefined);
   });
 
-  test("cannot make themselves of all tenants", () => {
+  test("cannot grant access to all tenants", () => {
     const workers: ClaimRules = { ...rules, roles: { always: ["executor"], map: {} } };
     equal(grantOf(claims, workers)?.tenant, "acme");
     equal(grantOf({ ...claims, org: "*" }, workers), undefined);
   });
 
-  test("cannot combine into what may not be granted", () => {
+  test("cannot combine into a grant that is not allowed", () => {
     const shared: ClaimRules = {
       ...rules,
       tenant: { fixed: "*" },

@@ -1,4 +1,4 @@
-/** From the claims of a token whose signature holds to what is granted; pure. */
+/** From the claims of a verified token to what is granted; pure. */
 import type { IssuerConfig } from "#edge/identity/identity-config.ts";
 import { allTenants, grantProblem, type Grant, type Role } from "#access/principal.ts";
 
@@ -8,8 +8,8 @@ export type ClaimRules = Pick<IssuerConfig, "name" | "tenant" | "roles" | "pools
 const valuesMax = 1_000;
 
 /**
- * Undefined where the claims give no name, no tenant or no role, or roles that cannot be of that tenant. Whom the
- * configuration makes an operator is of all tenants, whatever tenant the claims name.
+ * Undefined if the claims give no name, no tenant or no role, or roles that are not allowed for that tenant. An
+ * operator by configuration is of all tenants, whatever tenant the claims name.
  */
 export function grantOf(claims: Claims, rules: ClaimRules): Grant | undefined {
   const name = claimAt(claims, rules.name.claim);
@@ -21,10 +21,10 @@ export function grantOf(claims: Claims, rules: ClaimRules): Grant | undefined {
   return { name, tenant, roles: granted, ...(pools && { pools }), ...(labels && { labels }) };
 }
 
-/** Goes into logs: nothing that moves a cursor or hides. */
+/** Goes into logs: no control or invisible characters. */
 const presentable = /^[^\p{C}]{1,200}$/u;
 
-/** The claim with this very name, or else the one that its dots lead to; never anything that objects inherit. */
+/** The claim with exactly this name, or else the one that its dots lead to; never an inherited property. */
 export function claimAt(claims: Claims, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   let at: unknown = claims;
@@ -39,7 +39,7 @@ function tenantOf(claims: Claims, rule: ClaimRules["tenant"]): string | undefine
   if ("fixed" in rule) return rule.fixed;
   const value = claimAt(claims, rule.claim);
   if (typeof value !== "string") return undefined;
-  // "*" in a claim is no tenant: only the configuration can say "all of them".
+  // "*" in a claim is not a tenant: only the configuration can say "all tenants".
   if (rule.map === undefined) return value === allTenants ? undefined : value;
   return Object.hasOwn(rule.map, value) ? rule.map[value] : undefined;
 }
@@ -52,7 +52,7 @@ function rolesOf(claims: Claims, rule: ClaimRules["roles"]): readonly Role[] {
   return [...granted];
 }
 
-/** A list of texts, or one text with words, as in `scope`. */
+/** A list of strings, or one string with spaces, as in `scope`. */
 function words(value: unknown): readonly string[] {
   const list: readonly unknown[] = Array.isArray(value) ? value : typeof value === "string" ? value.split(" ") : [];
   return list.slice(0, valuesMax).filter((word) => typeof word === "string");

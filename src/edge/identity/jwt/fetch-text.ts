@@ -1,4 +1,6 @@
-/** One GET within limits of time and size; redirects are refused, for they would lead around the address's check. */
+/**
+ * One GET within limits of time and size; redirects are refused, because they would bypass the check of the address.
+ */
 import { Deadline } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";

@@ -28,14 +28,14 @@ function rig(answers: (() => Promise<string>)[]) {
 const failing = () => Promise.reject(new Fault("unavailable", "fetch an issuer's keys"));
 
 describe("keys from an issuer", () => {
-  test("are fetched on first use, by one request for all who wait", async () => {
+  test("are fetched on first use, by one request for all waiting callers", async () => {
     const { keys, fetches } = rig([]);
     const [one, other] = await Promise.all([keys.current(), keys.current()]);
     ok(one === other);
     equal(fetches(), 1);
   });
 
-  test("are asked for at most once per cooldown, however many tokens name unknown keys", async () => {
+  test("are fetched at most once per cooldown, however many tokens name unknown keys", async () => {
     const { keys, clock, fetches } = rig([]);
     await keys.current();
     for (let token = 0; token < 100; token += 1) equal(await keys.newer(), undefined);
@@ -46,7 +46,7 @@ describe("keys from an issuer", () => {
     equal(fetches(), 2);
   });
 
-  test("count until newer ones are there", async () => {
+  test("are used until newer ones are there", async () => {
     const { keys, clock, troubles, fetches } = rig([() => Promise.resolve(good), failing, () => Promise.resolve("{}")]);
     const first = await keys.current();
     await clock.advance(60_000);
@@ -64,7 +64,7 @@ describe("keys from an issuer", () => {
     equal(fetches(), 4);
   });
 
-  test("that were never there are unavailable, and asked for again after the cooldown", async () => {
+  test("that could never be fetched are unavailable, and fetched again after the cooldown", async () => {
     const { keys, clock, fetches } = rig([failing]);
     for (let call = 0; call < 3; call += 1) await rejects(keys.current(), (error) => isFault(error, "unavailable"));
     equal(fetches(), 1);
@@ -86,13 +86,13 @@ describe("fetching them", () => {
   }
   const limits = { timeoutMs: 1_000, sizeBytesMax: 1_000 };
 
-  test("gives the text", () =>
+  test("returns the text", () =>
     fetching(
       (_, response) => response.end("text"),
       async (url) => equal(await fetchText(url, limits, new ManualClock()), "text"),
     ));
 
-  test("ends at the limit of size, without a length in the answer", () =>
+  test("stops at the size limit, without a length in the answer", () =>
     fetching(
       (_, response) => {
         response.write("x".repeat(600));
@@ -101,7 +101,7 @@ describe("fetching them", () => {
       (url) => rejects(fetchText(url, limits, new ManualClock()), (error) => isFault(error, "exhausted")),
     ));
 
-  test("ends at the limit of time", async () => {
+  test("stops at the time limit", async () => {
     const clock = new ManualClock();
     await fetching(
       () => void clock.advance(1_000),
@@ -114,7 +114,7 @@ describe("fetching them", () => {
     equal(clock.pending, 0);
   });
 
-  test("follows no redirect, and takes no other status", async () => {
+  test("follows no redirect, and accepts no other status", async () => {
     const redirect: RequestListener = ({ url }, response) =>
       url === "/keys" ? response.writeHead(302, { location: "/elsewhere" }).end() : response.end(good);
     const failure: RequestListener = (_, response) => response.writeHead(500).end("{}");

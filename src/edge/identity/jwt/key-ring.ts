@@ -1,12 +1,12 @@
-/** An issuer's keys: fixed, or fetched from the issuer within bounds of time and rate. */
+/** An issuer's keys: fixed, or fetched from the issuer within limits of time and rate. */
 import { isFault, type Fault } from "#base/fault.ts";
 import type { Clock } from "#base/clock.ts";
 import { keySetOfText, type KeySet } from "./jwks.ts";
 
 export type KeyRing = {
-  /** The keys as they are known now. Fault "unavailable" when none are. */
+  /** The current keys. Fault "unavailable" if there are none. */
   current(): Promise<KeySet>;
-  /** After a token has named a key that is not among them: newer ones, or undefined if there are none to be had now. */
+  /** For a token that names an unknown key: newer keys, or undefined if there are none now. */
   newer(): Promise<KeySet | undefined>;
 };
 
@@ -23,8 +23,8 @@ export type RemoteKeysPorts = {
 };
 
 /**
- * Fetched on first use and again when they have grown old; old ones count until newer ones are there. However many
- * tokens name unknown keys, the issuer is asked at most once per cooldown, and by one request at a time.
+ * Fetched on first use and again when they are old; old keys are used until newer ones are there. However many tokens
+ * name unknown keys, the issuer is asked at most once per cooldown, with one request at a time.
  */
 export class RemoteKeys implements KeyRing {
   readonly #ports: RemoteKeysPorts;
@@ -49,7 +49,7 @@ export class RemoteKeys implements KeyRing {
 
   async newer(): Promise<KeySet | undefined> {
     const before = this.#keys?.set;
-    // What went wrong was reported where it went wrong; whoever asked goes on with the keys that are known.
+    // The failure was already reported; the caller continues with the known keys.
     const after = await this.#ask().catch(() => undefined);
     return after === before ? undefined : after;
   }

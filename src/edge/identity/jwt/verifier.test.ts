@@ -52,13 +52,13 @@ describe("a JSON Web Token", () => {
       ok(reason.split("|").includes(got), got);
     });
 
-  test("is refused when another key signed it, under the same name or another", async () => {
+  test("is refused when another key signed it, under the same key id or another", async () => {
     const impostor = await testIssuer(acme.name);
     equal(await reasonOf(await impostor.sign()), "signature-wrong");
     equal(await reasonOf(await impostor.sign({}, { kid: "k2" })), "signature-wrong");
   });
 
-  test("is refused when a letter of it was changed", async () => {
+  test("is refused when one character of it was changed", async () => {
     const token = await acme.sign();
     const [header = "", payload = "", signature = ""] = token.split(".");
     const richer = JSON.parse(Buffer.from(payload, "base64url").toString()) as object;
@@ -68,7 +68,7 @@ describe("a JSON Web Token", () => {
     equal(await reasonOf(`${header}.${payload}.${flipped}`), "signature-wrong");
   });
 
-  test("is refused without a signature, and with the public key taken for a secret", async () => {
+  test("is refused without a signature, and with the public key used as a shared secret", async () => {
     const claims = { iss: acme.name, aud: "millrace", sub: "ada", org: "acme", groups: ["builders"], exp: nowS + 60 };
     const unsigned = new UnsecuredJWT(claims).encode();
     ok(["algorithm-refused", "token-malformed"].includes(await reasonOf(unsigned)));
@@ -81,12 +81,12 @@ describe("a JSON Web Token", () => {
     equal(await reasonOf(await acme.sign(), testNowMs, verifier({ algorithms: ["RS256"] })), "algorithm-refused");
   });
 
-  test("is malformed when it is not one", async () => {
+  test("is malformed if it does not parse", async () => {
     for (const text of ["eyJ.e30.x", "eyJhbGciOiJFUzI1NiJ9.!!.x", "a.b.c", "", "eyJhbGciOiJFUzI1NiJ9.e30."])
       ok(["token-malformed", "issuer-unknown"].includes(await reasonOf(text)), text);
   });
 
-  test("is told from other tokens by its look", async () => {
+  test("is distinguished from other tokens by its form", async () => {
     ok(looksLikeJwt(await acme.sign()));
     for (const text of ["millrace_abc", "a.b.c", "eyJabc", "eyJa.b.c.d.e"]) ok(!looksLikeJwt(text), text);
   });
@@ -99,7 +99,7 @@ describe("a JSON Web Token", () => {
     for (const issuer of [acme, rsa, edwards]) equal(await reasonOf(await issuer.sign(), testNowMs, all), "ok");
   });
 
-  test("waits for newer keys when it names one that is not known, and asks once", async () => {
+  test("waits for newer keys when it names an unknown one, and fetches them once", async () => {
     const next = await testIssuer(acme.name, "k2");
     let asked = 0;
     const keys = {
@@ -112,7 +112,7 @@ describe("a JSON Web Token", () => {
     equal(asked, 2);
   });
 
-  test("is refused for now when the keys cannot be had; a bug is not mistaken for that", async () => {
+  test("is refused for now when the keys cannot be fetched; a bug is not reported like that", async () => {
     const without = (error: Error) =>
       jwtVerifier([
         {
@@ -138,7 +138,7 @@ describe("an issuer's keys", () => {
     }
   };
 
-  test("are public ones, or refused with advice", async () => {
+  test("must be public, or are refused with advice", async () => {
     const { privateKey } = await generateKeyPair("ES256", { extractable: true });
     for (const secret of [await exportJWK(privateKey), { kty: "oct", k: "c2VjcmV0" }])
       equal(/replace the secret one/.test(problem(JSON.stringify({ keys: [secret] }))), true);
@@ -147,6 +147,6 @@ describe("an issuer's keys", () => {
     for (const text of ["null", "[]", '{"keys":{}}']) ok(problem(text).startsWith("there is no list of keys"), text);
     for (const text of ['{"keys":[]}', `{"keys":[${Array.from({ length: 101 }, () => "{}").join()}]}`])
       ok(problem(text).includes("expected are 1 to 100"));
-    ok(problem('{"keys":[7]}').includes("no JWK"));
+    ok(problem('{"keys":[7]}').includes("not a JWK"));
   });
 });

@@ -1,4 +1,4 @@
-/** JSON Web Tokens of configured issuers. Whatever costs little is checked before the signature is. */
+/** JSON Web Tokens of configured issuers. Cheap checks come before the signature is verified. */
 import { decodeJwt, errors, jwtVerify, type JWTPayload } from "jose";
 import { isFault } from "#base/fault.ts";
 import type { Identified } from "#edge/identity/identified.ts";
@@ -13,10 +13,10 @@ export type JwtIssuer = { readonly config: IssuerConfig; readonly keys: KeyRing 
 
 export type JwtVerifier = (token: string, nowMs: number) => Promise<Identified>;
 
-/** Three pieces in base64url; the first begins as every JSON object does. */
+/** Three parts in base64url; the first begins as every JSON object does. */
 export const looksLikeJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(token);
 
-/** `nowMs` is the wall clock: that is what issuers write into tokens, and the skew is what it may be wrong by. */
+/** `nowMs` is the wall clock, which issuers write into tokens; the skew allows for its error. */
 export function jwtVerifier(issuers: readonly JwtIssuer[]): JwtVerifier {
   const byName = new Map(issuers.map((issuer) => [issuer.config.issuer, issuer]));
   return async (token, nowMs) => {
@@ -25,7 +25,7 @@ export function jwtVerifier(issuers: readonly JwtIssuer[]): JwtVerifier {
     const issuer = typeof claims.iss === "string" ? byName.get(claims.iss) : undefined;
     if (!issuer) return unauthenticated("issuer-unknown");
     if (typeof claims.exp === "number" && claims.exp * 1_000 <= nowMs - issuer.config.skew)
-      return unauthenticated("token-expired"); // much the most frequent, and not worth a signature
+      return unauthenticated("token-expired"); // by far the most frequent case, and not worth verifying a signature
     try {
       return await verified(token, issuer, nowMs);
     } catch (error) {
@@ -44,8 +44,8 @@ function unverifiedClaims(token: string): JWTPayload | undefined {
 
 async function verified(token: string, { config, keys }: JwtIssuer, nowMs: number): Promise<Identified> {
   const claims = await verifiedClaims(token, { config, keys }, nowMs);
-  const expiresAtMs = (claims.exp ?? 0) * 1_000; // jose has made sure that it is there
-  // Counted from now at the latest: a token from the future would be valid for longer than it seems.
+  const expiresAtMs = (claims.exp ?? 0) * 1_000; // jose has checked that it is there
+  // Counted from now at the latest: a token issued in the future would be valid for longer than allowed.
   const sinceMs = Math.min(nowMs, (claims.iat ?? Infinity) * 1_000);
   if (expiresAtMs - sinceMs > config.lifetimeMax) return unauthenticated("token-lifetime");
   const grant = grantOf(claims, config);
@@ -75,7 +75,7 @@ async function verifiedClaims(token: string, { config, keys }: JwtIssuer, nowMs:
   }
 }
 
-/** Anything that is not an answer about this token is a bug, and is thrown on. */
+/** Anything that is not about this token is a bug, and is rethrown. */
 function reasonOf(error: unknown): UnauthenticatedReason {
   if (isFault(error) || error instanceof errors.JWKSInvalid || error instanceof errors.JWKInvalid)
     return "keys-unavailable";
@@ -95,6 +95,6 @@ function reasonOf(error: unknown): UnauthenticatedReason {
 const claimReasons: Readonly<Record<string, UnauthenticatedReason>> = {
   aud: "audience-wrong",
   iss: "issuer-unknown",
-  exp: "token-lifetime", // there is none: it would be valid for ever
+  exp: "token-lifetime", // without it the token would be valid for ever
   nbf: "token-not-yet-valid",
 };

@@ -1,19 +1,19 @@
-/** What executors say all the time, straight from the wire, without the generated messages between. */
+/** The most frequent executor commands, decoded from the wire directly, without the generated messages in between. */
 import type { CommandOf } from "#kernel/model/command.ts";
 import type { Evidence, Result, Step } from "#kernel/model/model.ts";
 import type { Reader } from "#wire/reader.ts";
 import { knownTexts } from "./template.ts";
 import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "#shard/work/unusual.ts";
-import { stepStatuses } from "#shard/work/words.ts";
+import { stepStatuses } from "#shard/work/enums.ts";
 
-/** What a request says beside its command. */
-export type Beside = { shard: number; waitMs: number | undefined };
+/** Fields of a request besides its command. */
+export type RequestFields = { shard: number; waitMs: number | undefined };
 
-/** The host's own word, which it puts in the place of this (K3). */
+/** The host replaces this with its own evidence (K3). */
 const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
 
-export function readReserve(from: Reader, end: number, beside: Beside): CommandOf<"reserve"> {
+export function readReserve(from: Reader, end: number, beside: RequestFields): CommandOf<"reserve"> {
   let offers: readonly string[] = nothing;
   let prefer: readonly string[] = nothing;
   let executor = "";
@@ -47,7 +47,7 @@ export function readReserve(from: Reader, end: number, beside: Beside): CommandO
 
 export const startOf = (all: boolean, pure: boolean): boolean | "pure" => (!all && pure ? "pure" : all);
 
-export function readStart(from: Reader, end: number, beside: Beside): CommandOf<"start"> {
+export function readStart(from: Reader, end: number, beside: RequestFields): CommandOf<"start"> {
   let executor = "";
   let task = 0;
   let token = 0;
@@ -64,7 +64,7 @@ export function readStart(from: Reader, end: number, beside: Beside): CommandOf<
 
 type Claim = { readonly task: number; readonly token: number };
 
-export function readRenew(from: Reader, end: number, beside: Beside): CommandOf<"renew"> {
+export function readRenew(from: Reader, end: number, beside: RequestFields): CommandOf<"renew"> {
   let claims: readonly Claim[] = nothing;
   let executor = "";
   while (from.pos < end) {
@@ -92,7 +92,7 @@ function readClaim(from: Reader, end: number): Claim {
   return { task, token };
 }
 
-export function readReport(from: Reader, end: number, beside: Beside): CommandOf<"report"> {
+export function readReport(from: Reader, end: number, beside: RequestFields): CommandOf<"report"> {
   let steps: readonly Step[] = nothing;
   let executor = "";
   let task = 0;
@@ -126,7 +126,7 @@ function readStep(from: Reader, end: number): Step {
   return { step, name, status: stepStatuses.wordOf(status) ?? unusual() };
 }
 
-export function readCommit(from: Reader, end: number, beside: Beside): CommandOf<"commit"> {
+export function readCommit(from: Reader, end: number, beside: RequestFields): CommandOf<"commit"> {
   let executor = "";
   let task = 0;
   let token = 0;

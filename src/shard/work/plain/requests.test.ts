@@ -1,4 +1,4 @@
-/** Requests that are read straight from the wire, held against those that are read by way of generated messages. */
+/** Requests decoded directly from the wire must equal those decoded through the generated messages. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc, { type Arbitrary } from "fast-check";
@@ -15,7 +15,7 @@ import { requestMessage } from "./requests.ts";
 import { batchExchange, commandExchange, commandOf } from "#shard/testing/work.ts";
 import { stage, taskSet } from "#shard/testing/work-messages.ts";
 
-/** Tells refusals from bytes that cannot be read. */
+/** Distinguishes refused messages from bytes that cannot be decoded. */
 class Refused extends Error {}
 
 const refused = (error: unknown): unknown => (isFault(error) ? new Refused(error.message) : error);
@@ -55,7 +55,7 @@ const request: Arbitrary<ShardRequest> = fc.oneof(
   batchExchange.map((exchange) => exchange.request),
 );
 
-/** Bytes changed, left out, put in or said twice, anywhere. */
+/** Bytes changed, removed, inserted or repeated, anywhere. */
 type Change = { readonly at: number; readonly length: number; readonly bytes: Uint8Array; readonly again: boolean };
 const change: Arbitrary<Change> = fc.record({
   at: fc.nat(),
@@ -71,7 +71,7 @@ function changed(bytes: Buffer, { at, length, bytes: put, again }: Change): Buff
   return Buffer.concat([bytes.subarray(0, start), ...middle, bytes.subarray(end)]);
 }
 
-/** A field that has these bytes, one behind the other: of several messages they make one. */
+/** A field with these bytes, concatenated: protobuf merges several messages into one. */
 function field(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const to = new Writer();
   to.data(tag, Buffer.concat(parts));
@@ -132,8 +132,8 @@ const submit: CommandOf<"submit"> = {
   ],
 };
 
-describe("a request that is read straight from the wire", () => {
-  test("is what the generated messages say, whatever is asked", () => {
+describe("a request decoded directly from the wire", () => {
+  test("equals what the generated messages decode, for any request", () => {
     fc.assert(
       fc.property(request, (asked) => {
         const bytes = bytesOf(asked);
@@ -144,7 +144,7 @@ describe("a request that is read straight from the wire", () => {
     );
   });
 
-  test("is the same, or refused in the same words, whatever the bytes", () => {
+  test("equals it, or is refused with the same text, for any bytes", () => {
     fc.assert(
       fc.property(request, fc.array(change, { minLength: 1, maxLength: 3 }), (asked, changes) => {
         const bytes = changes.reduce(changed, bytesOf(asked));
@@ -154,7 +154,7 @@ describe("a request that is read straight from the wire", () => {
     );
   });
 
-  test("is the same when its parts come twice, or the calls are mistaken for each other", () => {
+  test("equals it when its parts come twice, or the calls are confused", () => {
     const calls = fc.constantFrom(...workCalls);
     fc.assert(
       fc.property(request, request, calls, (one, other, call) => {
@@ -166,7 +166,7 @@ describe("a request that is read straight from the wire", () => {
     );
   });
 
-  test("is the same when a part of it is given twice, and both are one", () => {
+  test("equals it when a part is given twice and both merge into one", () => {
     const submits = fc.tuple(commandOf("submit"), commandOf("submit"));
     const commits = fc.tuple(commandOf("commit"), commandOf("commit"));
     fc.assert(
@@ -194,7 +194,7 @@ describe("a request that is read straight from the wire", () => {
     );
   });
 
-  test("is refused in the same words where a command of a batch names a shard, or is none", () => {
+  test("is refused with the same text where a command of a batch names a shard, or is missing", () => {
     const named = encode(CommitRequest, {
       shard: 3,
       executor: "e",
@@ -224,13 +224,13 @@ describe("a request that is read straight from the wire", () => {
     deepEqual(decode(message, encode(message, asked)), asked);
   });
 
-  test("is bounded as all messages are", () => {
+  test("is limited as all messages are", () => {
     const asked: ShardRequest = { kind: "command", shard: 0, command: submit };
     const call = callOf(asked);
     const bytes = bytesOf(asked);
     // Stage, tasks, template, its two labels and the task.
     const items = 6;
-    decode(requestMessage(call, refused), bytes); // Now the template is known.
+    decode(requestMessage(call, refused), bytes); // Now the template is cached.
     for (const itemsMax of [items, items - 1, items - 2, 0])
       for (const depthMax of [3, 2, 0]) {
         const limits = { itemsMax, depthMax };
@@ -261,13 +261,13 @@ describe("a template", () => {
     return { ...submit, stages: [{ ...stage, tasks: { ...stage.tasks, template: { ...template, ...change } } }] };
   };
 
-  test("that was read before is the same object, and nobody can change it", () => {
+  test("decoded before is the same object, and cannot be changed", () => {
     const one = read(submit);
     ok(one !== undefined && one === read(submit));
     ok(Object.isFrozen(one));
   });
 
-  test("of other bytes is another, however many there are", () => {
+  test("with other bytes is another object, however many there are", () => {
     for (let i = 0; i < 2_000; i += 1) {
       const change = { kind: `kind-${i}`, leaseMs: i };
       deepEqual(read(withTemplate(change)), { ...template, ...change });
@@ -275,13 +275,13 @@ describe("a template", () => {
     deepEqual(read(submit), template);
   });
 
-  test("that is too long to be kept is read all the same", () => {
+  test("that is too long for the cache is still decoded", () => {
     const change = { requires: Array.from({ length: 300 }, (_, i) => `label-${i}=x`) };
     deepEqual(read(withTemplate(change)), { ...template, ...change });
     ok(read(withTemplate(change)) !== read(withTemplate(change)));
   });
 
-  test("with fields that nobody knows is read afresh: how deep they may go depends on where it stands", () => {
+  test("with unknown fields is decoded again each time: their allowed depth depends on the position", () => {
     const to = new Writer();
     to.string(10, "kind");
     to.int32(40, 1);

@@ -1,6 +1,6 @@
 /**
- * Requests of the work protocol as a server reads them: the commands that are sent most go straight from the wire to
- * the kernel's words. Whatever is not as nearly all are, or wrong, is read again by way of the generated messages
+ * Requests of the work protocol as a server decodes them: the most frequent commands go from the wire directly to the
+ * kernel's types. An unusual or invalid request is decoded again through the generated messages
  * (`WorkCall.readRequest`), which say what it means, or what is wrong with it.
  */
 import { isFault } from "#base/fault.ts";
@@ -11,11 +11,11 @@ import type { Reader } from "#wire/reader.ts";
 import type { ShardRequest } from "#shard/transport/protocol.ts";
 import { readCommand, type WorkCall } from "#shard/work/calls.ts";
 import { commandTable, type ClientKind } from "#shard/work/commands.ts";
-import { readCommit, readRenew, readReport, readReserve, readStart, type Beside } from "./claims.ts";
+import { readCommit, readRenew, readReport, readReserve, readStart, type RequestFields } from "./claims.ts";
 import { readSubmit } from "./submit.ts";
 import { unusual } from "#shard/work/unusual.ts";
 
-type ReadPlain = (from: Reader, end: number, beside: Beside) => Command;
+type ReadPlain = (from: Reader, end: number, beside: RequestFields) => Command;
 
 const plainKinds: Readonly<Partial<Record<ClientKind, ReadPlain>>> = {
   submit: readSubmit,
@@ -36,7 +36,7 @@ const plainTags: readonly (ReadPlain | undefined)[] = Object.assign([], {
   74: readCommit,
 });
 
-/** What the server reads for the call. `refused` makes an error of what is wrong with a message that can be read. */
+/** What the server reads for the call. `refused` makes the error for a message that can be decoded but is invalid. */
 export function requestMessage(call: WorkCall, refused: (error: unknown) => unknown): Message<ShardRequest> {
   const { request } = call.method;
   const plain = plainRequests.get(request.typeName);
@@ -80,7 +80,7 @@ const plainRequests: ReadonlyMap<string, ReadRequest> = new Map([
 
 function commandRequest(read: ReadPlain): ReadRequest {
   return (from, end) => {
-    const beside: Beside = { shard: 0, waitMs: undefined };
+    const beside: RequestFields = { shard: 0, waitMs: undefined };
     const command = read(from, end, beside);
     const { shard, waitMs } = beside;
     if (shard < 0) return unusual();
@@ -90,7 +90,7 @@ function commandRequest(read: ReadPlain): ReadRequest {
 
 function readBatch(from: Reader, end: number): ShardRequest {
   const commands: Command[] = [];
-  const beside: Beside = { shard: 0, waitMs: undefined };
+  const beside: RequestFields = { shard: 0, waitMs: undefined };
   let shard = 0;
   while (from.pos < end) {
     const tag = from.tag();
@@ -104,8 +104,8 @@ function readBatch(from: Reader, end: number): ShardRequest {
   return shard < 0 ? unusual() : { kind: "commands", shard, commands };
 }
 
-/** One of many. That it may name the batch's shard again is left to those who know which that is. */
-function readOne(from: Reader, end: number, beside: Beside): Command {
+/** One command of a batch. It may repeat the batch's shard; the caller, which knows the shard, checks that. */
+function readOne(from: Reader, end: number, beside: RequestFields): Command {
   const start = from.pos;
   const read = start < end ? plainTags[from.tag()] : undefined;
   if (read === undefined) {
@@ -115,6 +115,6 @@ function readOne(from: Reader, end: number, beside: Beside): Command {
   const stop = from.enter();
   const command = read(from, stop, beside);
   from.leave(stop);
-  // Where more follows, the message's end is missed, and that is unusual too.
+  // If more bytes follow, the end of the message is missed, and that is unusual too.
   return beside.shard === 0 ? command : unusual();
 }

@@ -6,9 +6,9 @@ import { callOf } from "#shard/work/calls.ts";
 import { plainAnswer, responseMessage } from "./responses.ts";
 import { batchExchange, commandExchange, queryExchange, takeExchange } from "#shard/testing/work.ts";
 
-describe("an answer that is written straight from what the shard said", () => {
+describe("an answer written directly from the shard's response", () => {
   for (const [what, exchange] of Object.entries({ commandExchange, batchExchange }))
-    test(`is byte for byte what the generated messages make of it: ${what}`, () => {
+    test(`is byte for byte what the generated messages write: ${what}`, () => {
       fc.assert(
         fc.property(exchange, ({ request, response }) => {
           const call = callOf(request);
@@ -22,7 +22,7 @@ describe("an answer that is written straight from what the shard said", () => {
       );
     });
 
-  test("is only for commands; the others are written as the messages that they are", () => {
+  test("is only for commands; other answers are written as generated messages", () => {
     fc.assert(
       fc.property(fc.oneof(queryExchange, takeExchange), ({ request, response }) => {
         const call = callOf(request);

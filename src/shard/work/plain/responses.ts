@@ -1,6 +1,6 @@
 /**
- * Answers of the work protocol as a server writes them: straight from what the shard said, without the messages
- * between. Byte for byte what `WorkCall.writeResponse` and the generated messages make of it.
+ * Answers of the work protocol as a server writes them: directly from the shard's response, without the generated
+ * messages in between. Byte for byte what `WorkCall.writeResponse` and the generated messages write.
  */
 import type { Grant } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
@@ -8,20 +8,20 @@ import { Status } from "#wire/generated/google/rpc/status.ts";
 import { Stamp as StampMessage } from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
 import type { Writer } from "#wire/writer.ts";
-import type { Said, ShardRequest, ShardResponse, Stamp } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardRequest, ShardResponse, Stamp } from "#shard/transport/protocol.ts";
 import type { WorkCall } from "#shard/work/calls.ts";
 import { commandTable, type ClientKind } from "#shard/work/commands.ts";
 import { statusOfRejection } from "#shard/work/rejections.ts";
 import { replyTable } from "#shard/work/replies.ts";
-import { effects } from "#shard/work/words.ts";
+import { effects } from "#shard/work/enums.ts";
 
-/** What the server writes for the call: what the shard said, or one of the messages for it. */
+/** What the server writes for the call: the shard's response, or a generated message. */
 export const responseMessage = ({ method: { response } }: WorkCall): Message<unknown> => ({
   ...response,
   write: (message, to) => (message instanceof PlainAnswer ? message.write(to) : response.write(message, to)),
 });
 
-/** What the shard said, where no message is needed to write it; undefined where one is. */
+/** The shard's response if it can be written directly; undefined if it needs a generated message. */
 export function plainAnswer(request: ShardRequest, response: ShardResponse): PlainAnswer | undefined {
   if (request.kind === "command") return response.kind === "reply" ? new ReplyAnswer(request, response) : undefined;
   return request.kind === "commands" && response.kind === "said" ? new BatchAnswer(request, response) : undefined;
@@ -31,7 +31,7 @@ abstract class PlainAnswer {
   abstract write(to: Writer): void;
 }
 
-type Reply = Extract<Said, { kind: "reply" }>;
+type Reply = Extract<CommandOutcome, { kind: "reply" }>;
 
 class ReplyAnswer extends PlainAnswer {
   readonly #kind: ClientKind;
@@ -51,7 +51,7 @@ class ReplyAnswer extends PlainAnswer {
 class BatchAnswer extends PlainAnswer {
   readonly #asked: Extract<ShardRequest, { kind: "commands" }>;
   readonly #answer: Extract<ShardResponse, { kind: "said" }>;
-  /** In their order. Made before anything is written: in them are messages that were bytes already. */
+  /** In order. Made before anything is written, because they contain messages that are encoded already. */
   readonly #refusals: readonly Status[];
 
   constructor(asked: Extract<ShardRequest, { kind: "commands" }>, answer: Extract<ShardResponse, { kind: "said" }>) {
@@ -67,7 +67,7 @@ class BatchAnswer extends PlainAnswer {
     let refused = 0;
     writeStamp(stamp, to);
     for (let i = 0; i < said.length; i += 1) {
-      const one = said[i] as Said;
+      const one = said[i] as CommandOutcome;
       const start = to.open(18);
       if (one.kind === "reply") writeOutcome(commands[i]?.kind as ClientKind, one, to);
       else writeRefused(this.#refusals[refused++] as Status, to);
@@ -78,7 +78,7 @@ class BatchAnswer extends PlainAnswer {
 
 const none: readonly Status[] = [];
 
-function refusalsOf(shard: number, said: readonly Said[]): readonly Status[] {
+function refusalsOf(shard: number, said: readonly CommandOutcome[]): readonly Status[] {
   let refusals: Status[] | undefined;
   for (const one of said)
     if (one.kind === "rejected") (refusals ??= []).push(statusOfRejection(shard, one.rejection, one.stamp));
@@ -97,7 +97,7 @@ function writeRefused(status: Status, to: Writer): void {
   to.close(start);
 }
 
-/** Of the fields of `Outcome`. */
+/** Tags of the fields of `Outcome`. */
 const outcomeTags: Readonly<Record<ClientKind, number>> = {
   submit: 10,
   leave: 18,
@@ -118,11 +118,11 @@ const outcomeTags: Readonly<Record<ClientKind, number>> = {
   "lend-quota": 138,
 };
 
-/** Every response begins with its stamp; what is left of it is the reply. */
+/** Every response begins with its stamp; the rest is the reply. */
 function writeReply(kind: ClientKind, { stamp, reply }: Reply, to: Writer): void {
   writeStamp(stamp, to);
   if (kind === "reserve") return writeGrants(reply as Replies["reserve"], to);
-  // The tables are typed entry by entry; which of them is looked up is only known while running.
+  // The tables are typed entry by entry; which entry is looked up is known only at run time.
   const response = commandTable[kind].method.response as Message<unknown>;
   response.write((replyTable[kind].write as (reply: unknown) => unknown)(reply), to);
 }
@@ -135,7 +135,7 @@ function writeStamp(stamp: Stamp, to: Writer): void {
 
 function writeGrants({ grants }: Replies["reserve"], to: Writer): void {
   for (const grant of grants) {
-    // A good guess at its length: then it need not be moved to make room for that.
+    // A good guess at its length: then the bytes need not be moved to fit the length in.
     const sizeHint = grant.spec.length + 80;
     const start = to.open(18, sizeHint);
     writeGrant(grant, to);
@@ -163,4 +163,5 @@ function writeGrant(grant: Grant, to: Writer): void {
   const effect = effects.numberOf(grant.effects);
   if (effect !== 0) to.int32(136, effect);
   if (grant.outOfMemory !== undefined) to.int32(144, grant.outOfMemory);
+  if (grant.trace !== undefined) to.string(154, grant.trace);
 }

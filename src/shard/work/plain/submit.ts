@@ -1,6 +1,6 @@
 /**
- * Submissions straight from the wire, without the generated messages between. The number of a field times 8 plus its
- * wire type is its tag; the numbers are those of `proto/millrace/work/v1`.
+ * Submissions decoded directly from the wire, without the generated messages in between. The number of a field times 8
+ * plus its wire type is its tag; the numbers are those of `proto/millrace/work/v1`.
  */
 import type { Submit } from "#kernel/model/command.ts";
 import type { LockSpec, PlanSpec, Reuse, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
@@ -8,15 +8,15 @@ import * as wire from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
 import type { Reader } from "#wire/reader.ts";
 import { readReuse } from "#shard/work/model.ts";
-import type { Beside } from "./claims.ts";
+import type { RequestFields } from "./claims.ts";
 import { knownTexts, readTemplate } from "./template.ts";
 import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "#shard/work/unusual.ts";
-import { afters } from "#shard/work/words.ts";
+import { afters } from "#shard/work/enums.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export function readSubmit(from: Reader, end: number, beside: Beside): Submit {
+export function readSubmit(from: Reader, end: number, beside: RequestFields): Submit {
   let stages: readonly StageSpec[] = nothing;
   let more: More | undefined;
   let requestKey: string | undefined;
@@ -51,14 +51,15 @@ export function readSubmit(from: Reader, end: number, beside: Beside): Submit {
   return more === undefined ? submit : { ...submit, ...more };
 }
 
-type MoreFields = "mergeKey" | "joinOnly" | "subscriber" | "leaveGraceMs" | "lock";
+type MoreFields = "mergeKey" | "joinOnly" | "subscriber" | "leaveGraceMs" | "lock" | "trace";
 type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[] };
 
-/** Fields that are seldom given, and what nobody knows. */
+/** Rare fields, and unknown ones. */
 function readMore(from: Reader, tag: number, more: More): void {
   if (tag === 58) more.mergeKey = from.string();
   else if (tag === 66) more.subscriber = from.string();
   else if (tag === 72) more.leaveGraceMs = from.int64();
+  else if (tag === 138) more.trace = from.string();
   else if (tag === 114) more.lock = once(from, wire.LockSpec, more.lock);
   else if (tag === 122) {
     const stop = from.enter();
@@ -70,7 +71,7 @@ function readMore(from: Reader, tag: number, more: More): void {
   } else from.skip(tag);
 }
 
-/** A message in a field. One that is given twice is not as most are: both would be one. */
+/** A message in a field. If it is given twice, leave it to the generated decoder, which merges both. */
 function once<T>(from: Reader, type: Message<T>, before: T | undefined): T {
   if (before !== undefined) return unusual();
   const stop = from.enter();

@@ -1,7 +1,8 @@
 /**
- * Templates of tasks straight from the wire. A door has few of them and sends them with every job: one whose bytes were
- * read before is the same object, frozen, so that a million jobs hold it once. Its list is not: loops over frozen lists
- * take six times as long. Bounded: templates have a place each, and whatever came there last is kept.
+ * Task templates decoded directly from the wire. A door has few of them and sends them with every job: a template whose
+ * bytes were decoded before is the same object, frozen, so that a million jobs share it. Its label list is not frozen:
+ * loops over frozen lists take six times as long. The cache is bounded: each template hashes to one slot, and a slot
+ * keeps what came last.
  */
 import type { TaskTemplate } from "#kernel/model/model.ts";
 import { byteHash } from "#wire/byte-hash.ts";
@@ -9,7 +10,7 @@ import { KnownTexts } from "#wire/known-texts.ts";
 import type { Reader } from "#wire/reader.ts";
 import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "#shard/work/unusual.ts";
-import { effects, retryOns } from "#shard/work/words.ts";
+import { effects, retryOns } from "#shard/work/enums.ts";
 
 const places = 256;
 const bytesMax = 1_024;
@@ -18,10 +19,10 @@ type Kept = { readonly bytes: Buffer; readonly template: TaskTemplate };
 
 const kept: (Kept | undefined)[] = Array.from({ length: places });
 
-/** Texts that many jobs have in common; others would only push them out. */
+/** Texts that many jobs have in common; rare ones would only push them out. */
 export const knownTexts = new KnownTexts();
 
-/** The template that lies between where the reader is and `end`. */
+/** Decodes the template between the reader's position and `end`. */
 export function readTemplate(from: Reader, end: number): TaskTemplate {
   const start = from.pos;
   if (end - start > bytesMax) return readAfresh(from, end, -1);
@@ -39,7 +40,7 @@ function isSame(known: Buffer, bytes: Buffer, start: number, end: number): boole
   return true;
 }
 
-/** -1 for `place`: there is none. */
+/** `place` -1: do not cache it. */
 function readAfresh(from: Reader, end: number, place: number): TaskTemplate {
   const start = from.pos;
   let requires: readonly string[] = nothing;
@@ -67,7 +68,8 @@ function readAfresh(from: Reader, end: number, place: number): TaskTemplate {
     else if (tag === 96) numbers.graceMs = from.int64();
     else {
       from.skip(tag);
-      // What is in there may be fit to be read here and not elsewhere: limits count from the message's beginning.
+      // Unknown fields may be allowed here and not elsewhere, since limits count from the start of the message: do not
+      // cache.
       isKnown = false;
     }
   }

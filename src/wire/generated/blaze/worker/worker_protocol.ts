@@ -6,7 +6,7 @@ import { noBytes } from "#wire/reader.ts";
 export type Input = {
   /** Below the folder that the tool was started in. */
   readonly path: string;
-  /** What is in it, for tools that remember files: equal bytes, equal digest. Hexadecimal digits. */
+  /** Of its contents, for tools that cache files: equal bytes, equal digest. Hexadecimal digits. */
   readonly digest: Uint8Array;
 };
 
@@ -131,7 +131,7 @@ export const WorkRequest: Message<WorkRequest> = {
 export type WorkResponse = {
   /** As of a process. */
   readonly exitCode: number;
-  /** What is to be shown to whoever waits for the action. */
+  /** Text to show to the user of the action. */
   readonly output: string;
   /** The request's. */
   readonly requestId: number;

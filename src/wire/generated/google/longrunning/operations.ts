@@ -9,7 +9,7 @@ import { Status } from "#wire/generated/google/rpc/status.ts";
 export type Operation = {
   /** By which it is asked for. */
   readonly name: string;
-  /** How far it has come, in the words of the service that began it. */
+  /** The progress, in a message of the service that started it. */
   readonly metadata?: Any | undefined;
   /** Whether it has ended; then one of the two below is there. */
   readonly done: boolean;
@@ -125,7 +125,7 @@ export const GetOperationRequest: Message<GetOperationRequest> = {
 
 /** Asks for operations. */
 export type ListOperationsRequest = {
-  /** Which of them, in the words of the service. */
+  /** A filter, in the syntax of the service. */
   readonly filter: string;
   /** How many at most. */
   readonly pageSize: number;

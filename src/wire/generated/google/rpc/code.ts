@@ -6,7 +6,7 @@ export const Code = {
   OK: 0,
   /** The caller gave up. */
   CANCELLED: 1,
-  /** Nobody knows. */
+  /** The error is unknown. */
   UNKNOWN: 2,
   /** The request is wrong, whatever state the system is in. */
   INVALID_ARGUMENT: 3,
@@ -34,6 +34,6 @@ export const Code = {
   UNAVAILABLE: 14,
   /** Data is lost for good. */
   DATA_LOSS: 15,
-  /** Nobody knows who the caller is. */
+  /** The caller is not authenticated. */
   UNAUTHENTICATED: 16,
 } as const;

@@ -432,7 +432,7 @@ export const Build: Message<Build> = {
 export type Group = {
   /** Their places in the list of the build's actions. */
   readonly actions: readonly number[];
-  /** Labels that whoever runs them must offer. */
+  /** Labels that a worker must offer to run them. */
   readonly requires: readonly string[];
   /** The groups that have to end before, by their places. */
   readonly needs: readonly number[];
@@ -519,9 +519,9 @@ export type RecordedBuild = {
   readonly build?: Build | undefined;
   /** How it is done: a stage for each. */
   readonly groups: readonly Group[];
-  /** Who asked for it. */
+  /** The principal that submitted it. */
   readonly principal: string;
-  /** Whether who asked may take results from the cache. */
+  /** Whether the submitter may take results from the cache. */
   readonly mayReadCache: boolean;
 };
 
@@ -701,7 +701,7 @@ export type ActionStatus = {
   readonly actionDigest: string;
   /** How often it was begun. */
   readonly attempts: number;
-  /** Who is at it, while it runs. */
+  /** The worker, while it runs. */
   readonly worker: string;
   /** What went wrong, or what went wrong last. */
   readonly message: string;
@@ -1257,7 +1257,7 @@ export const ListBuildsResponse: Message<ListBuildsResponse> = {
   },
 };
 
-/** Asks to be told what happens to a build until it has ended. */
+/** Asks for a stream of a build's changes until it has ended. */
 export type WatchBuildRequest = {
   /** Which one. */
   readonly buildId: string;
@@ -1291,7 +1291,7 @@ export const WatchBuildRequest: Message<WatchBuildRequest> = {
 export type WatchBuildResponse = {
   /** The build as it is now, without its actions. */
   readonly build?: BuildStatus | undefined;
-  /** The actions that are no longer as they were told; the first answer has all of them. */
+  /** The actions that changed since the last answer; the first answer has all of them. */
   readonly changed: readonly ActionStatus[];
 };
 
@@ -1339,7 +1339,7 @@ export const WatchBuildResponse: Message<WatchBuildResponse> = {
 export type CancelBuildRequest = {
   /** Which one. */
   readonly buildId: string;
-  /** For whoever looks at it later. */
+  /** The reason, shown with the build. */
   readonly reason: string;
 };
 

@@ -29,13 +29,13 @@ export type SubmitRequest = {
   readonly payloadHash: string;
   /** Live jobs of the same tenant and door with the same merge key are one job. */
   readonly mergeKey?: string | undefined;
-  /** Who waits for the job. When all who joined have left, it is cancelled. */
+  /** The subscriber that waits for the job. When all subscribers have left, the job is cancelled. */
   readonly subscriber?: string | undefined;
   /** How long after the last of them has left. */
   readonly leaveGraceMs?: number | undefined;
   /** From -100 to 100; higher runs first within the tenant. */
   readonly priority: number;
-  /** The job's spec, in the door's own words; opaque to the shard. */
+  /** The job's spec, in a format of the door; opaque to the shard. */
   readonly spec: string;
   /** Its stages, at least one. */
   readonly stages: readonly StageSpec[];
@@ -50,6 +50,8 @@ export type SubmitRequest = {
    * deadline_ms, lock and reuse unset; a shard that does not know this field refuses a submission without stages.
    */
   readonly joinOnly: boolean;
+  /** The trace that the job is recorded in, as W3C Trace Context writes it. At most 256 characters. */
+  readonly trace?: string | undefined;
 };
 
 export const SubmitRequest: Message<SubmitRequest> = {
@@ -109,6 +111,9 @@ export const SubmitRequest: Message<SubmitRequest> = {
     if (message.joinOnly) {
       to.bool(128, message.joinOnly);
     }
+    if (message.trace !== undefined) {
+      to.string(138, message.trace);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -127,6 +132,7 @@ export const SubmitRequest: Message<SubmitRequest> = {
     let lock = before?.lock;
     const reuse: Reuse[] = before === undefined ? [] : (before.reuse as Reuse[]);
     let joinOnly = before === undefined ? false : before.joinOnly;
+    let trace = before?.trace;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -200,11 +206,15 @@ export const SubmitRequest: Message<SubmitRequest> = {
           joinOnly = from.bool();
           break;
         }
+        case 138: {
+          trace = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly };
+    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace };
   },
 };
 
@@ -592,7 +602,7 @@ export const SignalResponse: Message<SignalResponse> = {
 export type ReserveRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
-  /** Who is asking. */
+  /** The executor's name. */
   readonly executor: string;
   /** Labels that it offers; sorted, without repeats. */
   readonly offers: readonly string[];
@@ -600,7 +610,7 @@ export type ReserveRequest = {
   readonly prefer: readonly string[];
   /** How many tasks at most. */
   readonly count: number;
-  /** Takes what it is given as started, which saves a call. */
+  /** Starts the granted claims at once, which saves a call. */
   readonly start: boolean;
   /** Names this request: repeated, it gets the same claims again while they live. Only the last one is remembered. */
   readonly nonce: string;
@@ -609,8 +619,8 @@ export type ReserveRequest = {
   /** How long the call may be held when there is nothing to do, a minute at most. Not in a Batch. */
   readonly waitMs?: number | undefined;
   /**
-   * The same for tasks without effects outside alone. They may be given back all the same, as long as nobody has said
-   * how they ended.
+   * The same, but only for tasks without outside effects. They may still be released, as long as their end was not
+   * reported.
    */
   readonly startPure: boolean;
 };
@@ -765,7 +775,7 @@ export const ReserveResponse: Message<ReserveResponse> = {
 export type StartRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
-  /** Who is speaking: the executor that holds the claim. */
+  /** The executor that holds the claim. */
   readonly executor: string;
   /** The task. */
   readonly task: number;
@@ -869,9 +879,9 @@ export const StartResponse: Message<StartResponse> = {
 export type RenewRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
-  /** Who is speaking: the executor that holds the claim. */
+  /** The executor that holds the claim. */
   readonly executor: string;
-  /** Those that the executor believes to hold. Whatever else it holds is renewed, too, and told. */
+  /** The claims that the executor believes to hold. All others that it holds are renewed and listed, too. */
   readonly claims: readonly Claim[];
 };
 
@@ -985,7 +995,7 @@ export const RenewResponse: Message<RenewResponse> = {
 export type ReportRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
-  /** Who is speaking: the executor that holds the claim. */
+  /** The executor that holds the claim. */
   readonly executor: string;
   /** The task. */
   readonly task: number;
@@ -1103,7 +1113,7 @@ export const ReportResponse: Message<ReportResponse> = {
 export type CommitRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
-  /** Who is speaking: the executor that holds the claim. */
+  /** The executor that holds the claim. */
   readonly executor: string;
   /** The task. */
   readonly task: number;
@@ -1231,7 +1241,7 @@ export const CommitResponse: Message<CommitResponse> = {
 export type RecordPlanRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
-  /** Who is speaking: the executor that holds the claim. */
+  /** The executor that holds the claim. */
   readonly executor: string;
   /** The task. */
   readonly task: number;
@@ -1359,7 +1369,7 @@ export const RecordPlanResponse: Message<RecordPlanResponse> = {
 export type FailRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
-  /** Who is speaking: the executor that holds the claim. */
+  /** The executor that holds the claim. */
   readonly executor: string;
   /** The task. */
   readonly task: number;
@@ -1483,7 +1493,7 @@ export const FailResponse: Message<FailResponse> = {
 export type ReleaseRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
-  /** Who is speaking: the executor that holds the claim. */
+  /** The executor that holds the claim. */
   readonly executor: string;
   /** The task. */
   readonly task: number;

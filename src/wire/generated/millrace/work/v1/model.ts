@@ -328,7 +328,7 @@ export const TaskTemplate: Message<TaskTemplate> = {
 export type TaskPlan = {
   /** Names the task within its stage, in every generation. */
   readonly key: string;
-  /** What is to be done, in the door's own words; opaque to the shard. */
+  /** What is to be done, in a format of the door; opaque to the shard. */
   readonly spec: string;
   /** A hint such as a digest or a host: an executor that prefers it gets this task sooner than its neighbours. */
   readonly affinity?: string | undefined;
@@ -694,8 +694,8 @@ export type Result = {
   /** The blobs that it names, `<hash>/<size>` or `<function>:<hash>/<size>`. They must be in the store. */
   readonly digests: readonly string[];
   /**
-   * What is to be made known outside once the result is committed, in the door's own words, 2 KiB at most. The owner of
-   * the shard sees to it, and the job does not succeed before. In a Reuse it has no effect.
+   * What is to be published once the result is committed, in a format of the door, 2 KiB at most. The owner of
+   * the shard publishes it, and the job does not succeed before. In a Reuse it has no effect.
    */
   readonly publish?: string | undefined;
 };
@@ -1158,7 +1158,7 @@ export type Grant = {
   readonly attempt: number;
   /** How long the claim lasts without renewal. */
   readonly leaseMs: number;
-  /** How long to go on after that when nobody can be reached. */
+  /** How long to go on after that when no owner can be reached. */
   readonly graceMs: number;
   /** The longest run. */
   readonly attemptMs: number;
@@ -1166,6 +1166,8 @@ export type Grant = {
   readonly effects: number;
   /** How many attempts at the task ran out of memory. Absent from a node of an older version, which does not count them. */
   readonly outOfMemory?: number | undefined;
+  /** The trace that the job was submitted with. Absent from a node of an older version. */
+  readonly trace?: string | undefined;
 };
 
 export const Grant: Message<Grant> = {
@@ -1225,6 +1227,9 @@ export const Grant: Message<Grant> = {
     if (message.outOfMemory !== undefined) {
       to.int32(144, message.outOfMemory);
     }
+    if (message.trace !== undefined) {
+      to.string(154, message.trace);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -1245,6 +1250,7 @@ export const Grant: Message<Grant> = {
     let attemptMs = before === undefined ? 0 : before.attemptMs;
     let effects = before === undefined ? 0 : before.effects;
     let outOfMemory = before?.outOfMemory;
+    let trace = before?.trace;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1320,11 +1326,15 @@ export const Grant: Message<Grant> = {
           outOfMemory = from.int32();
           break;
         }
+        case 154: {
+          trace = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory };
+    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace };
   },
 };
 

@@ -343,9 +343,9 @@ export type WhyRequest = {
   readonly job: number;
   /** If set, a job of another tenant is refused. */
   readonly tenant?: string | undefined;
-  /** If set, only what is of this stage is told, by its place in the job. */
+  /** If set, only this stage is explained; its index in the job. */
   readonly stage?: number | undefined;
-  /** If set, only this task is told. */
+  /** If set, only this task is explained. */
   readonly task?: number | undefined;
 };
 
@@ -731,7 +731,7 @@ export const GetStatsResponse: Message<GetStatsResponse> = {
   },
 };
 
-/** Asks to be told what happens to a job. */
+/** Asks for a stream of a job's events. */
 export type WatchRequest = {
   /** The shard that is asked. */
   readonly shard: number;
@@ -1104,7 +1104,7 @@ export const GetPartitionMapResponse: Message<GetPartitionMapResponse> = {
 export type GetPartitionMapResponse_Ownership = {
   /** The shard. */
   readonly shard: number;
-  /** Grows with every change of owner; 0 when nobody has ever owned it. */
+  /** Grows with every change of owner; 0 if the shard never had an owner. */
   readonly epoch: number;
   /** The node that owns it. */
   readonly owner?: string | undefined;

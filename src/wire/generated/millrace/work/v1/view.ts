@@ -8,7 +8,7 @@ import { Step } from "#wire/generated/millrace/work/v1/model.ts";
 export type ClaimView = {
   /** Its token. */
   readonly token: number;
-  /** Who holds it. */
+  /** The executor that holds it. */
   readonly executor: string;
   /** When it ends unless it is renewed; negative when it is overdue. */
   readonly expiresInMs: number;
@@ -290,7 +290,7 @@ export type StageView = {
   readonly needs: readonly number[];
   /** Where it is in its life. */
   readonly phase: number;
-  /** Why it is there, if that needs a word. */
+  /** Why it has this phase, if that needs an explanation. */
   readonly reason: string;
   /** How often it was opened. */
   readonly generation: number;
@@ -435,11 +435,11 @@ export type JobView = {
   readonly name: string;
   /** Where it is in its life. */
   readonly phase: number;
-  /** Why it is there, if that needs a word. */
+  /** Why it has this phase, if that needs an explanation. */
   readonly reason: string;
   /** From -100 to 100; higher runs first within the tenant. */
   readonly priority: number;
-  /** The job's spec, in the door's own words. */
+  /** The job's spec, in a format of the door. */
   readonly spec: string;
   /** When it was submitted. */
   readonly submittedAtMs: number;

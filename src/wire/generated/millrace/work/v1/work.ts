@@ -57,7 +57,7 @@ import { WatchResponse } from "#wire/generated/millrace/work/v1/queries.ts";
 import { WhyRequest } from "#wire/generated/millrace/work/v1/queries.ts";
 import { WhyResponse } from "#wire/generated/millrace/work/v1/queries.ts";
 
-/** For those who want work done and for those who do it. */
+/** For programs that submit work and programs that run it. */
 export const Work = {
   typeName: "millrace.work.v1.Work",
   methods: {
@@ -248,7 +248,7 @@ export const Work = {
   },
 } as const satisfies Service;
 
-/** For those who run the system. */
+/** For operators. */
 export const Admin = {
   typeName: "millrace.work.v1.Admin",
   methods: {

@@ -24,7 +24,7 @@ export const Compressor_Value = {
 
 /** The functions. */
 export const DigestFunction_Value = {
-  /** To be told from the length of the hash. */
+  /** Derived from the length of the hash. */
   UNKNOWN: 0,
   /** SHA-256. */
   SHA256: 1,
@@ -70,7 +70,7 @@ export const Command_OutputDirectoryFormat = {
 
 /** The stages. */
 export const ExecutionStage_Value = {
-  /** Nobody knows. */
+  /** Unknown. */
   UNKNOWN: 0,
   /** Perhaps it has been run before. */
   CACHE_CHECK: 1,
@@ -84,7 +84,7 @@ export const ExecutionStage_Value = {
 
 /** The ways. */
 export const SymlinkAbsolutePathStrategy_Value = {
-  /** Nobody says. */
+  /** Not specified. */
   UNKNOWN: 0,
   /** They are refused. */
   DISALLOWED: 1,
@@ -2479,7 +2479,7 @@ export type ExecuteResponse = {
   readonly status?: Status | undefined;
   /** What the server wrote down, by name. */
   readonly serverLogs: ReadonlyMap<string, LogFile>;
-  /** Words for whoever asked. */
+  /** A message for the client. */
   readonly message: string;
 };
 
@@ -2903,7 +2903,7 @@ export type ServerCapabilities = {
   readonly cacheCapabilities?: CacheCapabilities | undefined;
   /** With actions. */
   readonly executionCapabilities?: ExecutionCapabilities | undefined;
-  /** The oldest version that still works, although nobody should use it. */
+  /** The oldest version that still works, although it is deprecated. */
   readonly deprecatedApiVersion?: SemVer | undefined;
   /** The oldest version that it speaks. */
   readonly lowApiVersion?: SemVer | undefined;
@@ -3122,7 +3122,7 @@ export type CacheCapabilities = {
   readonly supportedCompressors: readonly number[];
   /** How blobs in a batch may be compressed. */
   readonly supportedBatchUpdateCompressors: readonly number[];
-  /** How many bytes a blob may have; 0: nobody says. */
+  /** How many bytes a blob may have; 0: not specified. */
   readonly maxCasBlobSizeBytes: number;
   /** SplitBlob is there. */
   readonly splitBlobSupport: boolean;
@@ -3509,7 +3509,7 @@ export const ToolDetails: Message<ToolDetails> = {
 export type RequestMetadata = {
   /** The program that asks. */
   readonly toolDetails?: ToolDetails | undefined;
-  /** The action, in the words of that program. */
+  /** The action's name in that program. */
   readonly actionId: string;
   /** One run of that program. */
   readonly toolInvocationId: string;

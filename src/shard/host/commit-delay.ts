@@ -1,24 +1,24 @@
 /**
- * The rest between two appends. An append costs the same for one record as for thirty, and where several tasks are
- * being worked on, the next record is on its way: so it is waited for, but never long, and never where nobody else is
- * at work.
+ * The pause between two appends. An append costs the same for one record as for thirty, and where several tasks are
+ * running, the next record is on its way: so the append waits for it, but never long, and never if no other task is
+ * running.
  *
- * H4 An append is put off only while fewer wait for it than tasks are claimed still, for no longer than six times what
- *    the last append took, and never beyond ten milliseconds after its end.
+ * H4 An append is delayed only while fewer requests wait for it than tasks are still claimed, for no longer than six
+ * times the duration of the last append, and never beyond ten milliseconds after that append ended.
  */
 import type { Clock } from "#base/clock.ts";
 
 const timesLast = 6;
 const restMsMax = 10;
-/** One append for so many is cheap enough. */
+/** One append for this many records is cheap enough. */
 const recordsEnough = 32;
 
-/** For the next append: records, and those who are told nothing before it has returned. */
+/** Contents of the next append: records, and the callers that wait for it to return. */
 export type Gathered = { readonly records: number; readonly waiting: number };
 
-export class CommitRest {
+export class CommitDelay {
   readonly #clock: Clock;
-  /** It is over, and something may be waiting. */
+  /** Called when the pause is over and something may be waiting. */
   readonly #over: () => void;
   #beganMono = 0;
   #untilMono = 0;
@@ -39,7 +39,7 @@ export class CommitRest {
     this.#untilMono = nowMono + Math.min(restMsMax, timesLast * (nowMono - this.#beganMono));
   }
 
-  /** Whether those that wait should wait for more. If so, it is told when that is over. */
+  /** Whether the waiting records should wait for more. If so, `over` is called when the pause ends. */
   isWorthIt(gathered: () => Gathered, claims: () => number): boolean {
     const leftMs = this.#untilMono - this.#clock.monotonicMs();
     if (leftMs <= 0) return false;

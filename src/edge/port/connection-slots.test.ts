@@ -17,7 +17,7 @@ import { testAuthority } from "#edge/testing/certificate.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
-import type { PlaceLimits } from "./places.ts";
+import type { SlotLimits } from "./connection-slots.ts";
 import { Tls } from "#edge/tls/tls-config.ts";
 
 const secretOf = (name: string): string => `a-token-that-is-long-enough-to-be-taken-by-${name}`;
@@ -33,7 +33,7 @@ const identity = {
 
 const opened: { readonly edges: Edge[]; readonly sockets: Socket[] } = { edges: [], sockets: [] };
 
-async function edgeWith(places: Partial<PlaceLimits>, more: { readonly identity?: unknown; readonly tls?: Tls } = {}) {
+async function edgeWith(slots: Partial<SlotLimits>, more: { readonly identity?: unknown; readonly tls?: Tls } = {}) {
   const edge = await startEdge({
     clock,
     listen: [{ host: "127.0.0.1", port: 0 }],
@@ -43,7 +43,7 @@ async function edgeWith(places: Partial<PlaceLimits>, more: { readonly identity?
     notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 200 },
-    places,
+    slots,
   });
   opened.edges.push(edge);
   return { edge, port: edge.ports[0] ?? 0 };
@@ -56,7 +56,7 @@ afterEach(async () => {
 
 type Client = { readonly socket: Socket; readonly isClosed: () => boolean };
 
-/** Connects, says this at once, and reads whatever comes. */
+/** Connects, sends this at once, and reads whatever comes. */
 async function open(port: number, says?: string | Buffer, from = "127.0.0.1"): Promise<Client> {
   const socket = connect({ port, host: "127.0.0.1", localAddress: from });
   let closed = false;
@@ -109,7 +109,7 @@ const sample = (metrics: string, series: string): number =>
       ?.split(" ")[1],
   );
 
-describe("a flood of connections keeps nobody out", () => {
+describe("a flood of connections locks no caller out", () => {
   const greetings = {
     "that say nothing": undefined,
     "that speak HTTP/2 and make no call": h2Preface,
@@ -127,7 +127,7 @@ describe("a flood of connections keeps nobody out", () => {
       ok(sample(metrics, "millrace_edge_connections_open") <= 60);
     });
 
-  test("while it goes on, each connection replaced as soon as it is closed", async () => {
+  test("while it goes on and replaces each connection as soon as it is closed", async () => {
     const { port } = await edgeWith({ max: 60, lobbyMin: 10, perAddressMax: 40 });
     let going = true;
     const again = async (): Promise<void> => {
@@ -154,7 +154,7 @@ describe("a flood of connections keeps nobody out", () => {
     equal(sample(metrics, 'millrace_edge_connections_by_state{state="silent"}'), 25);
   });
 
-  test("never closes the connection of a caller that was accepted", async () => {
+  test("never closes the connection of an accepted caller", async () => {
     const { port } = await edgeWith({ max: 60, lobbyMin: 10, perAddressMax: 1_000 });
     const request = `GET /metrics HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secretOf("ada")}\r\n\r\n`;
     const known = await flood(port, 20, request);
@@ -170,7 +170,7 @@ describe("a flood of connections keeps nobody out", () => {
 });
 
 describe("a connection without a call lives for seconds", () => {
-  /** Says something more whenever it may; resolves when the node has closed the connection. */
+  /** Sends something more whenever it can; resolves when the node has closed the connection. */
   async function trickle({ socket, isClosed }: Client, more: string | Buffer): Promise<void> {
     await until(
       "it was closed",
@@ -182,7 +182,7 @@ describe("a connection without a call lives for seconds", () => {
     );
   }
 
-  test("whatever it says meanwhile", async () => {
+  test("whatever it sends in the meantime", async () => {
     const { port } = await edgeWith({ firstCallMs: 300 });
     await Promise.all([
       until("silence was closed", (await open(port)).isClosed, { limitMs: 3_000 }),
@@ -194,7 +194,7 @@ describe("a connection without a call lives for seconds", () => {
     equal(sample(metrics, 'millrace_edge_connections_closed_total{reason="no-call"}'), 4);
   });
 
-  test("also when it never ends its TLS handshake", async () => {
+  test("also when it never completes its TLS handshake", async () => {
     const folder = await mkdtemp(join(tmpdir(), "millrace-places-"));
     after(() => rm(folder, { recursive: true, force: true }));
     const authority = testAuthority();
@@ -225,13 +225,13 @@ describe("a connection without a call lives for seconds", () => {
     );
   });
 
-  test("and the headers of a later call may not take longer, whoever calls", async () => {
+  test("and the headers of a later call may not take longer, for any caller", async () => {
     const { port } = await edgeWith({ firstCallMs: 300 });
     const request = `GET /metrics HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secretOf("ada")}\r\n\r\n`;
     await trickle(await open(port, `${request}GET /livez HTTP/1.1\r\nx: `), "x");
   });
 
-  test("and a stranger's is closed when it is idle", async () => {
+  test("and that of an unknown caller is closed when it is idle", async () => {
     const { port } = await edgeWith({ strangerIdleMs: 200 });
     const stranger = await open(port, "GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
     await until("it was closed", stranger.isClosed, { limitMs: 3_000 });
@@ -239,7 +239,7 @@ describe("a connection without a call lives for seconds", () => {
   });
 });
 
-test("a caller that was accepted keeps its connection between calls, anonymous or known", async () => {
+test("an accepted caller keeps its connection between calls, anonymous or known", async () => {
   const anonymous = { anonymous: { from: "loopback", tenant: "blue", roles: ["viewer"] }, ...identity };
   const { port } = await edgeWith({ firstCallMs: 100, strangerIdleMs: 100 }, { identity: anonymous });
   const h2 = await connectH2({ host: "127.0.0.1", port, clock });
@@ -254,7 +254,7 @@ test("a caller that was accepted keeps its connection between calls, anonymous o
   client.close();
 });
 
-test("accepted callers share their places: whoever has the most loses one; operators are let in beyond", async () => {
+test("accepted callers share the slots: the one with the most loses one; operators may exceed the limit", async () => {
   const { port } = await edgeWith({ max: 20, lobbyMin: 5, perAddressMax: 1_000 });
   const request = (name: string): string =>
     `GET /metrics HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secretOf(name)}\r\n\r\n`;
@@ -269,7 +269,7 @@ test("accepted callers share their places: whoever has the most loses one; opera
   equal(opens(blue), 14);
 });
 
-test("a port that is closed lets its connections go", async () => {
+test("a closed port releases its connections", async () => {
   const { edge, port } = await edgeWith({});
   const client = await open(port, h2Preface);
   await edge.close();

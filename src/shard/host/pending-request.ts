@@ -1,15 +1,15 @@
-/** Who waits for an answer of a shard's. */
+/** Callers that wait for a shard's answer. */
 import type { Load } from "./load.ts";
 import type { HostedShard } from "./shard.ts";
-import type { Said, ShardResponse } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardResponse } from "#shard/transport/protocol.ts";
 
-export type Asker = { settle(response: ShardResponse): void };
+export type Requester = { settle(response: ShardResponse): void };
 
-/** For what the host does of its own accord. */
-export const nobody: Asker = { settle() {} };
+/** For commands of the host itself: the answer is discarded. */
+export const noRequester: Requester = { settle() {} };
 
-/** One request that was taken in, counted until it is answered. One object, for there may be 100,000 a second. */
-export class Asking implements Asker {
+/** One accepted request, counted until it is answered. A single object, because there may be 100,000 a second. */
+export class PendingRequest implements Requester {
   readonly #load: Load;
   readonly #shard: HostedShard;
   readonly #weightBytes: number;
@@ -28,50 +28,53 @@ export class Asking implements Asker {
     this.#resolve(response);
   }
 
-  /** From here on it is another's to bound how many there are: one that is held. */
+  /** Stops counting the request here: held requests have a limit of their own. */
   uncount(): void {
     if (this.#counted) this.#load.leave(this.#shard, this.#weightBytes);
     this.#counted = false;
   }
 }
 
-/** Many commands in one request: answered when each of them is, or with the first that cannot be. */
-export class AskingMany {
-  readonly #asking: Asker;
-  readonly #said: (Said | undefined)[];
+/**
+ * Several commands in one request: answered when each of them is, or with the first answer that is neither reply nor
+ * rejection.
+ */
+export class PendingCommands {
+  readonly #asking: Requester;
+  readonly #said: (CommandOutcome | undefined)[];
   #left: number;
 
-  constructor(asking: Asker, count: number) {
+  constructor(asking: Requester, count: number) {
     this.#asking = asking;
     this.#said = Array.from({ length: count });
     this.#left = count;
   }
 
-  at(index: number): Asker {
+  at(index: number): Requester {
     return new OneOfMany(this, index);
   }
 
   settle(index: number, response: ShardResponse): void {
     if (this.#left === 0) return;
     if (response.kind !== "reply" && response.kind !== "rejected") {
-      // The others may be done or not: like any command they may be said again.
+      // The other commands may or may not have been done; like every command they may be repeated.
       this.#left = 0;
       return this.#asking.settle(response);
     }
     this.#said[index] = response;
     this.#left -= 1;
     if (this.#left > 0) return;
-    const said = this.#said as Said[];
+    const said = this.#said as CommandOutcome[];
     const oldest = said.reduce((least, { stamp }) => (stamp.seq < least.seq ? stamp : least), response.stamp);
     this.#asking.settle({ kind: "said", stamp: oldest, said });
   }
 }
 
-class OneOfMany implements Asker {
-  readonly #many: AskingMany;
+class OneOfMany implements Requester {
+  readonly #many: PendingCommands;
   readonly #index: number;
 
-  constructor(many: AskingMany, index: number) {
+  constructor(many: PendingCommands, index: number) {
     this.#many = many;
     this.#index = index;
   }

@@ -1,5 +1,5 @@
 /**
- * The kernel's words as numbers of the work protocol and back, and what is said when a message makes no sense.
+ * The kernel's string constants as enum numbers of the work protocol and back, and the Faults for invalid messages.
  * Part of the translation between `protocol.ts` and `proto/millrace/work/v1`: pure, no sockets.
  */
 import { Fault, isFault } from "#base/fault.ts";
@@ -25,13 +25,13 @@ import {
   TaskPhase,
 } from "#wire/generated/millrace/work/v1/model.ts";
 
-type Words<W extends string> = {
-  /** 0, "unspecified", for a word that is none: whoever receives it says where it stands. */
+type EnumMap<W extends string> = {
+  /** 0, "unspecified", for an unknown constant: the receiver then reports the field. */
   numberOf(word: W): number;
   wordOf(number: number): W | undefined;
 };
 
-function words<W extends string>(numbers: Readonly<Record<W, number>>): Words<W> {
+function enumMap<W extends string>(numbers: Readonly<Record<W, number>>): EnumMap<W> {
   const byNumber: (W | undefined)[] = [];
   for (const [word, number] of Object.entries(numbers)) byNumber[number as number] = word as W;
   return {
@@ -40,7 +40,7 @@ function words<W extends string>(numbers: Readonly<Record<W, number>>): Words<W>
   };
 }
 
-export const jobPhases = words<JobPhaseWord>({
+export const jobPhases = enumMap<JobPhaseWord>({
   WAITING: JobPhase.JOB_PHASE_WAITING,
   RUNNING: JobPhase.JOB_PHASE_RUNNING,
   CANCELLING: JobPhase.JOB_PHASE_CANCELLING,
@@ -49,7 +49,7 @@ export const jobPhases = words<JobPhaseWord>({
   CANCELLED: JobPhase.JOB_PHASE_CANCELLED,
 });
 
-export const stagePhases = words<StagePhaseWord>({
+export const stagePhases = enumMap<StagePhaseWord>({
   BLOCKED: StagePhase.STAGE_PHASE_BLOCKED,
   READY: StagePhase.STAGE_PHASE_READY,
   RUNNING: StagePhase.STAGE_PHASE_RUNNING,
@@ -59,7 +59,7 @@ export const stagePhases = words<StagePhaseWord>({
   CANCELLED: StagePhase.STAGE_PHASE_CANCELLED,
 });
 
-export const taskPhases = words<TaskPhaseWord>({
+export const taskPhases = enumMap<TaskPhaseWord>({
   READY: TaskPhase.TASK_PHASE_READY,
   CLAIMED: TaskPhase.TASK_PHASE_CLAIMED,
   RUNNING: TaskPhase.TASK_PHASE_RUNNING,
@@ -71,7 +71,7 @@ export const taskPhases = words<TaskPhaseWord>({
   CANCELLED: TaskPhase.TASK_PHASE_CANCELLED,
 });
 
-export const failReasons = words<FailReasonWord>({
+export const failReasons = enumMap<FailReasonWord>({
   "executor-lost": FailReason.FAIL_REASON_EXECUTOR_LOST,
   preempted: FailReason.FAIL_REASON_PREEMPTED,
   "timed-out": FailReason.FAIL_REASON_TIMED_OUT,
@@ -81,19 +81,19 @@ export const failReasons = words<FailReasonWord>({
   cancelled: FailReason.FAIL_REASON_CANCELLED,
 });
 
-export const retryOns = words<TaskTemplate["retryOn"]>({
+export const retryOns = enumMap<TaskTemplate["retryOn"]>({
   infrastructure: RetryOn.RETRY_ON_INFRASTRUCTURE,
   any: RetryOn.RETRY_ON_ANY,
 });
 
-export const effects = words<TaskTemplate["effects"]>({
+export const effects = enumMap<TaskTemplate["effects"]>({
   pure: Effects.EFFECTS_PURE,
   outside: Effects.EFFECTS_OUTSIDE,
 });
 
-export const afters = words<StageSpec["after"]>({ success: After.AFTER_SUCCESS, end: After.AFTER_END });
+export const afters = enumMap<StageSpec["after"]>({ success: After.AFTER_SUCCESS, end: After.AFTER_END });
 
-export const stepStatuses = words<StepStatusWord>({
+export const stepStatuses = enumMap<StepStatusWord>({
   started: StepStatus.STEP_STATUS_STARTED,
   succeeded: StepStatus.STEP_STATUS_SUCCEEDED,
   failed: StepStatus.STEP_STATUS_FAILED,
@@ -101,14 +101,14 @@ export const stepStatuses = words<StepStatusWord>({
   progress: StepStatus.STEP_STATUS_PROGRESS,
 });
 
-export const planKinds = words<Plan["kind"]>({
+export const planKinds = enumMap<Plan["kind"]>({
   tasks: PlanKind.PLAN_KIND_TASKS,
   skip: PlanKind.PLAN_KIND_SKIP,
   fail: PlanKind.PLAN_KIND_FAIL,
   wait: PlanKind.PLAN_KIND_WAIT,
 });
 
-/** `path` leads to the field, in the names that protobuf's JSON has. */
+/** `path` leads to the field, in the names of protobuf's JSON. */
 export function refuse(path: string, why: string): never {
   throw new Fault("invalid", "read message", { path, why });
 }
@@ -118,7 +118,7 @@ export const noSuch = (path: string): never => refuse(path, "must be one of the 
 
 export const must = <T>(value: T | undefined, path: string): T => value ?? refuse(path, "must be there");
 
-/** Reads a part; what is wrong with it is told of the whole. Paths are put together only when there is need of them. */
+/** Reads a part and puts its complaints under `path`. Paths are built only when there is a complaint. */
 export function within<T>(path: string, read: () => T): T {
   try {
     return read();
@@ -127,7 +127,7 @@ export function within<T>(path: string, read: () => T): T {
   }
 }
 
-/** Reads a part that must be there. */
+/** Reads a required part. */
 export function readPart<W, K>(path: string, part: W | undefined, read: (part: W) => K): K {
   const there = must(part, path);
   return within(path, () => read(there));

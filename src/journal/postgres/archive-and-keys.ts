@@ -1,4 +1,4 @@
-/** What lies beside the log in PostgreSQL: archived segments, the trimming that they allow, and request keys. */
+/** What PostgreSQL keeps besides the log: archived segments, the trimming that they allow, and request keys. */
 import type { ShardId } from "#base/ids.ts";
 import * as guards from "#journal/engine/guards.ts";
 import type { Journal, RequestKey, Segment, Seq } from "#journal/journal.ts";
@@ -8,11 +8,11 @@ import { lockedShard, putShard, storedRecord, storedTail } from "./rows.ts";
 import { utf8Array } from "./values.ts";
 import type { ShardRow } from "#journal/engine/tables.ts";
 
-type Kept = Pick<Journal, "recordSegment" | "segments" | "trim" | "findKeys" | "trimKeys">;
+type ArchiveAndKeys = Pick<Journal, "recordSegment" | "segments" | "trim" | "findKeys" | "trimKeys">;
 
 const trimRecordsMax = 512;
 
-export function keptIn({ lane, schema, offsetMs }: Ports): Kept {
+export function keptIn({ lane, schema, offsetMs }: Ports): ArchiveAndKeys {
   const locked = (run: Run, shard: ShardId, doing: string): Promise<{ row: ShardRow }> =>
     lockedShard(run, { schema, shard, offsetMs: offsetMs(), doing });
   const segmentsOf = async (run: Run, shard: ShardId): Promise<Segment[]> =>
@@ -39,7 +39,7 @@ export function keptIn({ lane, schema, offsetMs }: Ports): Kept {
     segments: (shard) => lane.transaction("read segments", (run) => segmentsOf(run, shard)),
 
     async trim(shard, epoch, throughSeq) {
-      // In steps: each holds the shard's row for a moment only, so appends wait little.
+      // In steps: each locks the shard's row only briefly, so appends wait little.
       const step = (run: Run): Promise<Seq> => trimStep(run, { shard, epoch, throughSeq });
       while ((await lane.transaction("trim log", step)) < throughSeq);
     },

@@ -1,4 +1,4 @@
-/** Whether there is room for more: refuses before the shard is in trouble, never after. */
+/** Checks for free memory: refuses new work before the shard is in trouble. */
 import type { Submit } from "#kernel/model/command.ts";
 import type { Job } from "#kernel/model/entities.ts";
 import type { Plan, Result, StageSpec } from "#kernel/model/model.ts";
@@ -13,7 +13,7 @@ import {
   bytesOfTemplate,
 } from "./weigh.ts";
 
-export function noRoomForJob(state: State, submit: Submit): Rejection | undefined {
+export function noMemoryForJob(state: State, submit: Submit): Rejection | undefined {
   const { limits, memory } = state;
   const { retryAfterMs } = limits;
   let tasks = 0;
@@ -30,40 +30,40 @@ export function noRoomForJob(state: State, submit: Submit): Rejection | undefine
   const bytes = bytesOfSubmit(submit);
   if (bytes > memory.jobBytesMax)
     return { kind: "limit", what: "memory of a job", limit: memory.jobBytesMax, got: bytes };
-  if (!memory.hasRoom(submit.tenant, bytes, "new")) return outOfMemory(state, submit.tenant);
+  if (!memory.fits(submit.tenant, bytes, "new")) return outOfMemory(state, submit.tenant);
   if (limits.tenantBytesMax > 0 && memory.heldBy(submit.tenant) + bytes > limits.tenantBytesMax)
     return outOfMemory(state, submit.tenant);
-  // A tenant may have as many as are left for all others.
+  // A tenant may have at most as many classes as are left for all others.
   if ((tenant?.queues.size ?? 0) >= limits.classesMax - state.ready.classes && submit.stages.some(isNewClassIn(state)))
     return { kind: "shard-full", what: "requirement classes", retryAfterMs };
   return undefined;
 }
 
-/** For something more of a job that was taken in: `new` if a caller adds to it, `due` if its own work does. */
-export function noRoomForMore(state: State, job: Job, bytes: number, kind: "new" | "due"): Rejection | undefined {
-  return state.memory.hasRoom(job.tenant.name, bytes, kind) ? undefined : outOfMemory(state, job.tenant.name);
+/** Whether an accepted job may grow: `new` if a caller adds to it, `due` if its own work does. */
+export function noMemoryForMore(state: State, job: Job, bytes: number, kind: "new" | "due"): Rejection | undefined {
+  return state.memory.fits(job.tenant.name, bytes, kind) ? undefined : outOfMemory(state, job.tenant.name);
 }
 
-export function noRoomForPlan(state: State, job: Job, plan: Plan): Rejection | undefined {
+export function noMemoryForPlan(state: State, job: Job, plan: Plan): Rejection | undefined {
   if (plan.kind !== "tasks") return undefined;
   const { tasks, template } = plan.set;
   const { tasksMax, retryAfterMs } = state.limits;
   if (state.tasks.size + tasks.length > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
-  return noRoomForMore(state, job, bytesOfTemplate(template) + bytesOfPlans(tasks), "due");
+  return noMemoryForMore(state, job, bytesOfTemplate(template) + bytesOfPlans(tasks), "due");
 }
 
 /**
- * A small result always has room: its task made way for it, and when no result is taken no job ends, and no memory
- * comes free.
+ * A small result is always accepted: its task's memory becomes free, and if no result were accepted, no job would end
+ * and no memory would become free.
  */
 const smallResultBytes = 1_024;
 
-export function noRoomForResult(state: State, job: Job, result: Result): Rejection | undefined {
+export function noMemoryForResult(state: State, job: Job, result: Result): Rejection | undefined {
   const bytes = bytesOfResult(result);
-  return bytes <= smallResultBytes ? undefined : noRoomForMore(state, job, bytes, "due");
+  return bytes <= smallResultBytes ? undefined : noMemoryForMore(state, job, bytes, "due");
 }
 
-/** Whether the job takes more memory than one job may, now that it has this result as well. */
+/** Whether the job, with this result, uses more memory than one job may. */
 export function outgrows(state: State, job: Job, result: Result): boolean {
   const bytes = bytesOfResult(result);
   return bytes > smallResultBytes && job.bytes + bytes > 2 * state.memory.jobBytesMax;

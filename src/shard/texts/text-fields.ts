@@ -1,6 +1,6 @@
 /**
- * Where long texts are in what goes into a shard and comes out of it. Each function gives back the very thing that it
- * was given where no text in it was changed, and leaves alone what is not of the right shape: the kernel refuses that.
+ * Where long texts occur in commands and answers. Each function returns the same object if no text in it was changed,
+ * and ignores malformed parts: the kernel refuses those.
  */
 import type { Command, CommandOf } from "#kernel/model/command.ts";
 import type { Event } from "#kernel/model/event.ts";

@@ -1,13 +1,13 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock, settle } from "#base/testing/manual-clock.ts";
-import { CommitRest } from "./commit-rest.ts";
+import { CommitDelay } from "./commit-delay.ts";
 import { commit, Rig, submit } from "#shard/testing/host.ts";
 
 const restAfter = async (appendMs: number) => {
   const clock = new ManualClock();
   let times = 0;
-  const rest = new CommitRest(clock, () => (times += 1));
+  const rest = new CommitDelay(clock, () => (times += 1));
   rest.appendBegins();
   await clock.advance(appendMs);
   rest.appendEnded();
@@ -19,20 +19,20 @@ const restAfter = async (appendMs: number) => {
   return { clock, rest, isWorthIt, overs: () => times };
 };
 
-describe("H4: after an append, records wait for one another", () => {
+describe("H4: after an append, records wait for more records", () => {
   for (const [appendMs, sinceMs, records, waiting, claims, isWorthIt] of [
     [1, 0, 2, 1, 3, true],
     [1, 5, 2, 1, 3, true],
-    [1, 6, 2, 1, 3, false], // for six times as long as the last append took
+    [1, 6, 2, 1, 3, false], // at most six times as long as the last append took
     [100, 9, 2, 1, 3, true],
-    [100, 10, 2, 1, 3, false], // and no longer than that
+    [100, 10, 2, 1, 3, false], // and at most this long
     [0, 0, 2, 1, 3, false],
-    [2, 0, 2, 1, 0, false], // nobody else is at work
+    [2, 0, 2, 1, 0, false], // no other executor is working
     [2, 0, 2, 1, 1, false],
-    [2, 0, 9, 3, 3, false], // as many as are still to come
+    [2, 0, 9, 3, 3, false], // as many records as can still come
     [2, 0, 31, 1, 1_000, true],
-    [2, 0, 32, 1, 1_000, false], // enough
-    [2, 0, 0, 1, 2, true], // a question
+    [2, 0, 32, 1, 1_000, false], // enough records
+    [2, 0, 0, 1, 2, true], // a read
   ] as const)
     test(`append ${appendMs} ms, ${sinceMs} ms ago, ${records} records, ${waiting} wait, ${claims} claims`, async () => {
       const { clock, ...rest } = await restAfter(appendMs);
@@ -40,7 +40,7 @@ describe("H4: after an append, records wait for one another", () => {
       equal(rest.isWorthIt(records, waiting, claims), isWorthIt);
     });
 
-  test("it is told once when that is over, and nothing waits any longer", async () => {
+  test("its callback runs once when the wait is over, and nothing waits any longer", async () => {
     const { clock, isWorthIt, overs } = await restAfter(1);
     deepEqual([isWorthIt(2, 1, 5), isWorthIt(4, 2, 5)], [true, true]);
     await clock.advance(5);
@@ -50,7 +50,7 @@ describe("H4: after an append, records wait for one another", () => {
     equal(isWorthIt(2, 1, 5), false);
   });
 
-  test("it is told nothing of a rest that an append has ended", async () => {
+  test("its callback does not run for a wait that an append has ended", async () => {
     const { clock, rest, isWorthIt, overs } = await restAfter(2);
     equal(isWorthIt(2, 1, 5), true);
     rest.appendBegins();
@@ -58,7 +58,7 @@ describe("H4: after an append, records wait for one another", () => {
     equal(overs(), 0);
   });
 
-  test("a host makes one append of what several executors bring one after another", async () => {
+  test("a host writes the records of several executors with one append", async () => {
     const { a, clock, grants } = await claimed(8);
     const before = a.journal.count("append");
     const answers = [];
@@ -72,7 +72,7 @@ describe("H4: after an append, records wait for one another", () => {
     equal(a.journal.count("append") - before, 1);
   });
 
-  test("a host makes one who is alone wait for nobody", async () => {
+  test("a host lets a single executor wait for nothing", async () => {
     const { a, grants } = await claimed(1);
     const before = a.journal.count("append");
     const [grant] = grants;
@@ -83,7 +83,7 @@ describe("H4: after an append, records wait for one another", () => {
   });
 });
 
-/** So many tasks are being worked on, and the last append took five milliseconds. */
+/** This many tasks are claimed, and the last append took five milliseconds. */
 async function claimed(count: number) {
   const rig = new Rig();
   const { clock } = rig;

@@ -1,13 +1,19 @@
-/** A client that knows one node: whatever it asks, that node asks the owner. Survives the node's restart. */
+/** For tests: a client of one node over the nodes' own protocol; the node passes each request on to the owner. */
 import { randomUUID } from "node:crypto";
 import { Random } from "#base/random.ts";
-import type { RemoteClient } from "#door/command.ts";
-import { createClient } from "#shard/client/client.ts";
+import type { NodeStatus } from "#shard/node-status.ts";
+import { createClient, type WorkClient } from "#shard/client/client.ts";
 import { createRouter } from "#shard/router/router.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
 import type { Address } from "#shard/transport/transport.ts";
-import { systemClock } from "./node/system-clock.ts";
-import { wireDirectory } from "./peers/wire-directory.ts";
+import { systemClock } from "#app/node/system-clock.ts";
+import { wireDirectory } from "#app/peers/wire-directory.ts";
+
+type RemoteClient = AsyncDisposable & {
+  readonly work: WorkClient;
+  /** What the node reports about itself. */
+  status(): Promise<NodeStatus>;
+};
 
 export function connectTo(
   address: Address,

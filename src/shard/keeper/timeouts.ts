@@ -2,14 +2,14 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { Journal } from "#journal/journal.ts";
 
-/** What keeping shards takes of a journal. */
+/** The part of a journal that the keeper needs. */
 export type KeeperJournal = Pick<
   Journal,
   "acquire" | "renew" | "release" | "tail" | "ownerships" | "announce" | "nodes" | "raiseFeatureLevel"
 >;
 
-/** A call that never returns must not keep the others from being made: after `ms` its outcome is unknown. */
-export function patient(journal: KeeperJournal, clock: Clock, ms: number): KeeperJournal {
+/** Adds a timeout: a call that never returns must not block the others. After `ms` its outcome is unknown. */
+export function withTimeouts(journal: KeeperJournal, clock: Clock, ms: number): KeeperJournal {
   const within = async <T>(doing: string, call: Promise<T>): Promise<T> => {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const cancel = clock.after(ms, () => reject(new Fault("unknown-outcome", doing, { why: "no answer", ms })));

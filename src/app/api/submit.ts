@@ -1,0 +1,73 @@
+/** Serves POST /v1/jobs: the door plans the job here, on the server, and the work policy judges the plan. */
+import { randomUUID } from "node:crypto";
+import type { Caller } from "#access/caller.ts";
+import { submitJob } from "#api/jobs.ts";
+import type { Door, JobDocuments, Wishes } from "#door/door.ts";
+import { checkText } from "#door/yaml-file.ts";
+import { Problem } from "#http/problem.ts";
+import { route, type Route } from "#http/route.ts";
+import type { Order, WorkClient } from "#shard/client/client.ts";
+import type { KindTable } from "#shard/door-kinds.ts";
+import { outOfBounds, type WorkBounds } from "#app/config/work-config.ts";
+
+export type SubmitPorts = {
+  readonly work: Pick<WorkClient, "submit">;
+  readonly bounds: WorkBounds;
+  readonly kinds: KindTable;
+  readonly doors: readonly Door[];
+};
+
+type SubmitCall = Pick<Parameters<Parameters<typeof route<typeof submitJob>>[1]>[0], "body">;
+
+export const submitRoute = ({ work, bounds, kinds, doors }: SubmitPorts): Route =>
+  route(submitJob, async ({ body, tenant, caller, headers, signal }) => {
+    const { door, key, merge, priority, name } = body;
+    const documents = documentsOf(door, doors);
+    const unique = uniqueOf(caller, headers);
+    const wishes: Wishes = { tenant, priority, name, key, merge, unique };
+    const order = withKey(documents.plan(documentIn(body, documents), wishes), caller, headers);
+    judge(order, caller, bounds, kinds);
+    const { jobId, created, merged } = await work.submit(order, { signal });
+    return { status: created ? 201 : 200, body: { job: jobId, created, merged } };
+  });
+
+/** Those of the door that is named; otherwise of the first that takes command lines. */
+function documentsOf(named: string | undefined, doors: readonly Door[]): JobDocuments {
+  const found = doors.find(({ name, documents }) =>
+    named === undefined ? documents?.fromCommand !== undefined : name === named,
+  );
+  if (found?.documents) return found.documents;
+  throw new Problem(400, `body.door: no jobs are submitted to ${JSON.stringify(named ?? "")} by this call`);
+}
+
+/** JSON is YAML: a document that was parsed already is checked by the same code. */
+function documentIn({ command, document }: SubmitCall["body"], { schema, fromCommand }: JobDocuments): unknown {
+  if ((command === undefined) === (document === undefined))
+    throw new Problem(400, "body: send a command or a document, one of them");
+  if (command !== undefined && !fromCommand) throw new Problem(400, "body.command: this door takes documents only");
+  const given = command === undefined ? document : fromCommand?.(command);
+  return checkText(typeof given === "string" ? given : JSON.stringify(given), schema, { doing: "read job file" });
+}
+
+const keyOf = (headers: Headers): string | undefined => headers.get("idempotency-key") ?? undefined;
+
+/** A call that is repeated has to reach the shard that the first one reached. */
+function uniqueOf({ principal }: Caller, headers: Headers): string {
+  const key = keyOf(headers);
+  return key === undefined ? randomUUID() : `idempotency ${principal.name} ${key}`;
+}
+
+/** The shard remembers the call's key: another node, and one that was started anew, gives the first answer again. */
+function withKey(order: Order, { principal }: Caller, headers: Headers): Order {
+  const key = keyOf(headers);
+  if (key === undefined || order.requestKey !== undefined) return order;
+  return { ...order, requestKey: `idempotency ${principal.name} ${key}` };
+}
+
+function judge(order: Order, { principal }: Caller, bounds: WorkBounds, kinds: KindTable): void {
+  const by = { name: principal.name, isOperator: principal.roles.has("operator") };
+  const refused = kinds.refuseJob(order, by);
+  if (refused !== undefined) throw new Problem(403, refused);
+  const why = by.isOperator ? undefined : outOfBounds({ ...order, kind: "submit" }, bounds);
+  if (why !== undefined) throw new Problem(400, why);
+}

@@ -1,0 +1,18 @@
+import { equal, ok } from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { teaDoor } from "#e2e/node/fifth-door/tea-door.ts";
+import { bundleConsole } from "./console.ts";
+
+test("a page of a door is in the console's bundle, with its entry of the menu", async (context) => {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-page-"));
+  context.after(() => rm(folder, { recursive: true }));
+  const module = join(folder, "tea.tsx");
+  await writeFile(module, `export const Page = () => "a page about tea";`);
+  const files = await bundleConsole(teaDoor(module).pages);
+  equal(files[0]?.name, "index.html");
+  const script = Buffer.from(files.find(({ name }) => name.endsWith(".js"))?.bytes ?? []).toString();
+  ok(script.includes("a page about tea") && script.includes('path:"tea"'), script.slice(-2_000));
+});
