@@ -7,6 +7,7 @@ import type { DoorPorts } from "#door/ports.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import type { BatchConfig } from "./config.ts";
 import { engineLabel, planLabel, taskLabel } from "./plan.ts";
+import { batchRoutes } from "./routes.ts";
 import { batchPlanners, batchRunners } from "./run.ts";
 import { Engines } from "./run/engines.ts";
 
@@ -17,10 +18,11 @@ export async function openBatch(
   { place, clock, stored, client, dataFolder, log }: DoorPorts,
   { packsMax, taskMemory }: BatchConfig,
 ): Promise<OpenDoor> {
-  if (!place) return {};
+  const routes = batchRoutes({ client });
+  if (!place) return { routes };
   if (!isEngineThere()) {
     log("queries are not run here: the npm package @duckdb/node-api is not installed for this platform");
-    return {};
+    return { routes };
   }
   const home = join(dataFolder, "batch");
   await mkdir(home, { recursive: true, mode: 0o700 });
@@ -43,6 +45,7 @@ export async function openBatch(
     labels: [taskLabel, planLabel, engineLabel],
     runners: batchRunners(ports),
     planners: batchPlanners(ports),
+    routes,
     close: () => engines[Symbol.asyncDispose](),
   };
 }

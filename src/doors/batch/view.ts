@@ -59,9 +59,10 @@ function lineOf(id: string, parts: readonly (TaskResult & { readonly wave: numbe
   };
 }
 
+export const stageText = ({ wave, about, tasks, rows, bytes, cpuMs }: StageLine): string => {
+  const count = `${tasks} ${tasks === 1 ? "task" : "tasks"}`;
+  return `  wave ${wave}: ${about}: ${count}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU`;
+};
+
 /** A line for each stage that has written anything. */
-export const stagesOf = (view: JobView): readonly string[] =>
-  viewBatch(view).stages.map(({ wave, about, tasks, rows, bytes, cpuMs }) => {
-    const count = `${tasks} ${tasks === 1 ? "task" : "tasks"}`;
-    return `  wave ${wave}: ${about}: ${count}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU`;
-  });
+export const stagesOf = (view: JobView): readonly string[] => viewBatch(view).stages.map(stageText);

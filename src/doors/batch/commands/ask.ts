@@ -1,21 +1,10 @@
-/** What the commands of this door share: a job is followed to its end, and read. */
-import { Fault } from "#base/fault.ts";
-import { nodeFlags, type Flags, type ServerFlagValues, type World } from "#door/command.ts";
-import type { JobView } from "#kernel/read/query.ts";
-import type { WorkClient } from "#shard/client/client.ts";
-import { door } from "#doors/batch/plan.ts";
-import { viewBatch, type BatchView } from "#doors/batch/view.ts";
+/** What the commands of this door share: a job is submitted, followed to its end, and read. */
+import { setTimeout as pause } from "node:timers/promises";
+import { serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
+import type { QueryView } from "#doors/batch/endpoints.ts";
 import type { ReadBlob } from "./results.ts";
 
-export const batchFlags = {
-  ...nodeFlags,
-  server: {
-    type: "string",
-    value: "URL",
-    about: "where results are fetched from; left out: the data folder says ($MILLRACE_SERVER)",
-  },
-  token: { type: "string", value: "TOKEN", about: "who fetches; better said by $MILLRACE_TOKEN" },
-} as const satisfies Flags;
+export const batchFlags = serverFlags;
 
 /** Plans and results are fetched from the node's cache, over HTTP. */
 export const blobsFrom =
@@ -28,27 +17,32 @@ export const blobsFrom =
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
-export const tasksMax = 100_000;
-
-/** Ctrl-C ends the watching, never the job. */
-export async function followToEnd(
-  work: Pick<WorkClient, "watch" | "job">,
+export async function queryView(
   jobId: string,
+  values: ServerFlagValues,
+  world: Pick<World, "http">,
+): Promise<QueryView> {
+  const http = await world.http(values);
+  return (await (await http.ask(`/v1/batch/queries/${encodeURIComponent(jobId)}`, "show query")).json()) as QueryView;
+}
+
+const pauseMsMax = 500;
+
+/** Ctrl-C ends the watching, never the job: undefined then. */
+export async function followToEnd(
+  jobId: string,
+  values: ServerFlagValues,
   world: World,
-): Promise<BatchView | undefined> {
+): Promise<QueryView | undefined> {
   const abort = new AbortController();
-  const stop = (): void => abort.abort(new Error("watching ended"));
+  const stop = (): void => abort.abort();
   process.once("SIGINT", stop);
   try {
-    let done = 0;
-    let tasks = 0;
-    for await (const message of work.watch(jobId, abort.signal)) {
-      if (message.kind !== "events") continue;
-      for (const event of message.events) {
-        if (event.kind === "stage-planned") tasks += event.set.tasks.length;
-        if (event.kind === "committed") done += 1;
-      }
-      world.progress(tasks === 0 ? "planning" : `${Math.min(done, tasks)} of ${tasks} tasks`);
+    for (let pauseMs = 20; ; pauseMs = Math.min(pauseMsMax, pauseMs * 1.5)) {
+      const view = await queryView(jobId, values, world);
+      if (view.ended) return view;
+      world.progress(view.plan === undefined ? "planning" : `${view.done} of ${view.tasks} tasks`);
+      await pause(pauseMs, undefined, { signal: abort.signal });
     }
   } catch (error) {
     if (!abort.signal.aborted) throw error;
@@ -59,11 +53,4 @@ export async function followToEnd(
     process.off("SIGINT", stop);
     world.progress("");
   }
-  return viewBatch(await batchJob(work, jobId));
-}
-
-export async function batchJob(work: Pick<WorkClient, "job">, jobId: string): Promise<JobView> {
-  const { view } = await work.job(jobId, { tasksMax });
-  if (view.door !== door) throw new Fault("not-found", "look up query", { job: jobId, why: "that job is no query" });
-  return view;
 }

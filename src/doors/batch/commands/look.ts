@@ -1,10 +1,12 @@
-import { command, nodeFlags, type World } from "#door/command.ts";
-import { batchFlags, batchJob, blobsFrom, followToEnd } from "./ask.ts";
+import { command, type World } from "#door/command.ts";
+import { batchFlags, blobsFrom, followToEnd, queryView } from "./ask.ts";
 
 const named = (what: string, [jobId]: readonly string[], world: World): string | undefined => {
   if (jobId === undefined) world.note(`${what}: name the job, for example: millrace ${what} j0-1`);
   return jobId;
 };
+
+type Listed = { readonly items: readonly { readonly job: string; readonly phase: string; readonly name: string }[] };
 
 export const batchList = command({
   name: "batch list",
@@ -12,17 +14,20 @@ export const batchList = command({
   words: "",
   positionalsMax: 0,
   takesRest: false,
-  flags: { ...nodeFlags, limit: { type: "string", value: "NUMBER", about: "how many (20)" } },
+  flags: { ...batchFlags, limit: { type: "string", value: "NUMBER", about: "how many (20)" } },
   examples: ["millrace batch list"],
   async run({ values }, world) {
     const limit = Number(values.limit ?? 20);
-    if (!Number.isInteger(limit) || limit < 1 || limit > 1_000) {
-      world.note("batch list: --limit is a number from 1 to 1000");
+    if (!Number.isInteger(limit) || limit < 1 || limit > 500) {
+      world.note("batch list: --limit is a number from 1 to 500");
       return 2;
     }
-    await using remote = await world.connect(values);
-    const { jobs } = await remote.work.jobs({ door: "batch", limit });
-    for (const job of jobs) world.out(values.json ? JSON.stringify(job) : `${job.jobId}  ${job.phase}  ${job.name}`);
+    const http = await world.http(values);
+    const { items } = (await (await http.ask(`/v1/jobs?door=batch&limit=${limit}`, "list queries")).json()) as Listed;
+    for (const item of items)
+      world.out(
+        values.json ? JSON.stringify({ jobId: item.job, ...item }) : `${item.job}  ${item.phase}  ${item.name}`,
+      );
     return 0;
   },
 });
@@ -33,22 +38,20 @@ export const batchShow = command({
   words: "<job>",
   positionalsMax: 1,
   takesRest: false,
-  flags: nodeFlags,
+  flags: batchFlags,
   examples: ["millrace batch show j0-1"],
   async run({ positionals, values }, world) {
     const jobId = named("batch show", positionals, world);
     if (jobId === undefined) return 2;
-    await using remote = await world.connect(values);
-    const view = await batchJob(remote.work, jobId);
-    const { stagesOf, viewBatch } = await import("#doors/batch/view.ts");
-    const batch = viewBatch(view);
+    const view = await queryView(jobId, values, world);
     if (values.json) {
-      world.out(JSON.stringify({ jobId, name: view.name, ...batch }));
+      world.out(JSON.stringify({ jobId, ...view }));
       return 0;
     }
-    world.out(`${jobId}  ${batch.phase}  ${view.name}`);
-    for (const line of stagesOf(view)) world.out(line);
-    if (batch.failure !== undefined && batch.phase === "FAILED") world.out(`  ${batch.failure}`);
+    const { stageText } = await import("#doors/batch/view.ts");
+    world.out(`${jobId}  ${view.phase}  ${view.name}`);
+    for (const stage of view.stages) world.out(stageText(stage));
+    if (view.failure !== undefined && view.phase === "FAILED") world.out(`  ${view.failure}`);
     return 0;
   },
 });
@@ -68,14 +71,10 @@ export const batchGet = command({
   async run({ positionals, values }, world) {
     const jobId = named("batch get", positionals, world);
     if (jobId === undefined) return 2;
-    await using remote = await world.connect(values);
-    const ended = await followToEnd(remote.work, jobId, world);
+    const ended = await followToEnd(jobId, values, world);
     if (!ended) return 0;
     const { showEnded } = await import("./show-ended.ts");
-    return await showEnded(jobId, ended, values, {
-      readBlob: blobsFrom(values, world),
-      world,
-    });
+    return await showEnded(jobId, ended, values, { readBlob: blobsFrom(values, world), world });
   },
 });
 
@@ -90,13 +89,11 @@ export const batchExplain = command({
   async run({ positionals, values }, world) {
     const jobId = named("batch explain", positionals, world);
     if (jobId === undefined) return 2;
-    await using remote = await world.connect(values);
-    const [{ viewBatch }, { readDocument }, { explainPlan }] = await Promise.all([
-      import("#doors/batch/view.ts"),
+    const [{ readDocument }, { explainPlan }] = await Promise.all([
       import("./results.ts"),
       import("#doors/batch/explain.ts"),
     ]);
-    const { plan, failure } = viewBatch(await batchJob(remote.work, jobId));
+    const { plan, failure } = await queryView(jobId, values, world);
     if (plan === undefined) {
       world.note(`${jobId} has no plan${failure === undefined ? "" : `: ${failure}`}`);
       return 1;

@@ -1,7 +1,7 @@
 /** What a query that has ended came to: its result, its plan, or why it has none. */
 import type { ExitCode, World } from "#door/command.ts";
 import { explainPlan } from "#doors/batch/explain.ts";
-import type { BatchView } from "#doors/batch/view.ts";
+import type { QueryView } from "#doors/batch/endpoints.ts";
 import { readDocument, showResult, type ReadBlob } from "./results.ts";
 
 export type EndedFlags = {
@@ -14,7 +14,7 @@ export type EndedFlags = {
 
 export async function showEnded(
   jobId: string,
-  { phase, plan, result, failure }: BatchView,
+  { phase, plan, result, failure }: QueryView,
   { json, explain, verbose, out, rows }: EndedFlags,
   { readBlob, world }: { readonly readBlob: ReadBlob; readonly world: World },
 ): Promise<ExitCode> {

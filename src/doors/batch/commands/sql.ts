@@ -85,22 +85,20 @@ async function runQuery(name: string, query: () => Promise<string>, values: Valu
     return 2;
   }
   const sql = await query();
-  const [{ planSubmit }, { cutDefaults }, { randomUUID }] = await Promise.all([
-    import("#doors/batch/plan.ts"),
-    import("#doors/batch/plan/settings.ts"),
-    import("node:crypto"),
-  ]);
-  const { tenant = "default", key, explain = false } = values;
-  const job = { sql, folder: process.cwd(), settings: { ...cutDefaults, ...said }, isExplained: explain };
-  const order = planSubmit(job, { tenant, unique: randomUUID(), ...(key === undefined ? {} : { key }) });
-  await using remote = await world.connect(values);
-  const { jobId } = await remote.work.submit(order);
+  const { tenant, key, explain = false } = values;
+  const document = { sql, folder: process.cwd(), explain, ...said };
+  const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
+  const http = await world.http(values);
+  const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;
+  const headers = { "content-type": "application/json" };
+  const response = await http.ask(path, "submit query", { method: "POST", body, headers });
+  const { job: jobId } = (await response.json()) as { readonly job: string };
   if (values.detach) {
     const next = `get its result with: millrace batch get ${jobId}`;
     world.out(values.json ? JSON.stringify({ kind: "submitted", jobId }) : `${jobId} submitted; ${next}`);
     return 0;
   }
-  const ended = await followToEnd(remote.work, jobId, world);
+  const ended = await followToEnd(jobId, values, world);
   if (!ended) return 0;
   const { showEnded } = await import("./show-ended.ts");
   return await showEnded(jobId, ended, values, { readBlob: blobsFrom(values, world), world });
