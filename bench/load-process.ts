@@ -1,13 +1,12 @@
 /** A load generator in a separate process: it gets one order at a time and answers with the outcome. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 
 export class LoadProcess<Asked extends { readonly kind: string }, Did> {
   readonly #child;
 
   constructor(program: string, execArgv: readonly string[] = process.execArgv) {
-    this.#child = fork(join(import.meta.dirname, program), { execArgv: [...execArgv] });
+    this.#child = fork(program, { execArgv: [...execArgv] });
   }
 
   async ask<D extends Did = Did>(asked: Asked): Promise<D> {

@@ -4,18 +4,18 @@
  * target could not be shown (with --check), as when a peer is not installed.
  */
 import { parseArgs } from "node:util";
-import { attacks } from "./attacks.ts";
-import { cache } from "./cache.ts";
-import { canonical } from "./canonical.ts";
-import { edge } from "./edge.ts";
-import { streams } from "./edge-streams.ts";
-import { growth } from "./growth.ts";
-import { kernel } from "./kernel.ts";
+import { attacks } from "#bench/edge/attacks.ts";
+import { cache } from "#bench/cache/cache.ts";
+import { canonical } from "#bench/kernel/canonical.ts";
+import { edge } from "#bench/edge/edge.ts";
+import { streams } from "#bench/edge/streams.ts";
+import { growth } from "#bench/kernel/growth.ts";
+import { kernel } from "#bench/kernel/kernel.ts";
 import { protobuf } from "./protobuf.ts";
-import { exec } from "./exec.ts";
+import { exec } from "#bench/exec/exec.ts";
 import { exitCodes, Report } from "./report.ts";
-import { store } from "./store.ts";
-import { spawn } from "./spawn.ts";
+import { store } from "#bench/store/store.ts";
+import { spawn } from "#bench/exec/spawn.ts";
 import type { Suite } from "./suite.ts";
 
 const suites: readonly Suite[] = [

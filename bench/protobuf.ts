@@ -11,14 +11,14 @@ import {
   FindMissingBlobsRequest,
   FindMissingBlobsResponse,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { findMissingRequest, findMissingResponse } from "#wire/find-missing.ts";
+import { answerRaw, rawFindMissingRequest, rawFindMissingResponse, type RawLookup } from "#wire/find-missing-raw.ts";
 import { ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import { decode, encode, type Message } from "#wire/message.ts";
 import { median } from "./measure.ts";
-import { protobufJs, protobufPeers, type Codec } from "./peers/protobuf.ts";
+import { protobufJs, protobufPeers, type Codec } from "#bench/peers/protobuf.ts";
 import type { Figure, Report } from "./report.ts";
 import type { BenchOptions, Suite } from "./suite.ts";
-import { jobOf } from "./work.ts";
+import { jobOf } from "#bench/kernel/work.ts";
 
 export const protobuf: Suite = {
   name: "protobuf",
@@ -157,7 +157,10 @@ function measureByHand(report: Report, { smoke }: BenchOptions): void {
   const [sample] = samples;
   if (!sample) return;
   const bytes = encode(sample.type, sample.message as never);
-  const { digests } = decode(findMissingRequest, bytes);
+  const { blobDigests } = decode(FindMissingBlobsRequest, bytes);
+  const digests = blobDigests.map((one) => `${one.hash}/${one.sizeBytes}`);
+  const lookup: RawLookup = { hexLength: 64, find: () => {}, checkEmpty: () => {} };
+  const answer = Buffer.from(answerRaw(decode(rawFindMissingRequest, bytes), lookup));
   const contestants: readonly Contestant[] = [
     {
       name: "generated, and what must follow",
@@ -166,8 +169,8 @@ function measureByHand(report: Report, { smoke }: BenchOptions): void {
     },
     {
       name: "by hand",
-      decode: () => decode(findMissingRequest, bytes),
-      encode: () => encode(findMissingResponse, { missing: digests }),
+      decode: () => answerRaw(decode(rawFindMissingRequest, bytes), lookup),
+      encode: () => encode(rawFindMissingResponse, answer),
     },
   ];
   const times = inTurns(contestants, { count: sample.count, rounds: smoke ? 2 : 15 });

@@ -44,9 +44,9 @@ export async function bundleConsole(
 /** The module `millrace:door-pages`, which src/console/door-pages.d.ts describes. */
 const doorPages = (pages: readonly ConsolePage[]): Plugin => ({
   name: "door-pages",
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^millrace:door-pages$/ }, ({ path }) => ({ path, namespace: "millrace" }));
-    onLoad({ filter: /.*/, namespace: "millrace" }, () => ({
+  setup(bundle) {
+    bundle.onResolve({ filter: /^millrace:door-pages$/ }, ({ path }) => ({ path, namespace: "millrace" }));
+    bundle.onLoad({ filter: /.*/, namespace: "millrace" }, () => ({
       contents: [
         ...pages.map(({ module }, i) => `import { Page as Page${i} } from ${JSON.stringify(resolve(source, module))};`),
         `export const doorPages = [`,

@@ -9,8 +9,8 @@ const noClimbing: Pattern = {
   message: 'Inside a room write "./x.ts", across rooms "#room/x.ts": an import says its direction aloud.',
 };
 const noTestSupport: Pattern = {
-  regex: "^#(testing|e2e)/|/testing/",
-  message: "Only tests may use what is in testing/ and e2e/.",
+  regex: "^#(testing|e2e|bench)/|/testing/",
+  message: "Only tests may use what is in testing/, e2e/ and bench/.",
 };
 
 /** The value of .oxlintrc.json. */

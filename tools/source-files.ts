@@ -31,7 +31,7 @@ export function importsOf(source: string): readonly string[] {
 
 /** Our file that an import refers to, or undefined for a package or a node: module. */
 export function targetOf(importer: string, specifier: string): string | undefined {
-  if (specifier.startsWith("#testing/") || specifier.startsWith("#e2e/")) return specifier.slice(1);
+  if (/^#(testing|e2e|bench)\//.test(specifier)) return specifier.slice(1);
   if (specifier.startsWith("#")) return `src/${specifier.slice(1)}`;
   if (specifier.startsWith("."))
     return normalize(join(dirname(importer), specifier))

@@ -5,7 +5,10 @@ import type { AddressInfo } from "node:net";
 import { MessageReader, prefixBytes, writePrefix, type Framed } from "#grpc/body/message-reader.ts";
 import { frame } from "#grpc/outgoing.ts";
 import { ReadRequest, WriteRequest, WriteResponse } from "#wire/generated/google/bytestream/bytestream.ts";
-import { findMissingRequest, findMissingResponse } from "#wire/find-missing.ts";
+import {
+  FindMissingBlobsRequest,
+  FindMissingBlobsResponse,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import { writeReadResponseHead } from "#wire/read-response.ts";
 import { chunkBytesOf, chunkHeadBytes, fileChunks, fileResource, Written } from "./blobs.ts";
@@ -28,9 +31,9 @@ function find(stream: ServerHttp2Stream): void {
   onMessages(
     stream,
     ({ bytes }) => {
-      const { digests } = decode(findMissingRequest, bytes);
+      const { blobDigests } = decode(FindMissingBlobsRequest, bytes);
       respond(stream);
-      stream.end(frame(findMissingResponse, { missing: digests }));
+      stream.end(frame(FindMissingBlobsResponse, { missingBlobDigests: blobDigests }));
     },
     () => {},
   );

@@ -1,4 +1,4 @@
-/** A real Bazel against a real node: cold, then from the cache alone, also after the node was started anew. */
+/** A real Bazel with a real node: a first build, then from the cache alone, also after the node was restarted. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -55,7 +55,7 @@ describe("Bazel", { skip: missing ?? false, timeout: 280_000 }, () => {
     clearAway(folder);
   });
 
-  test("builds what nobody has built before, and nothing of it comes from the cache", async () => {
+  test("builds new code, and nothing of it comes from the cache", async () => {
     const { processes } = await bazel.build(targets, cache());
     equal(processes.get("remote cache hit") ?? 0, 0);
     actions = ranHere(processes);
@@ -74,20 +74,20 @@ describe("Bazel", { skip: missing ?? false, timeout: 280_000 }, () => {
     equal(execFileSync(join(workspace.root, "bazel-bin/wheels/mill"), { encoding: "utf8" }).split("\n").length, 5);
   });
 
-  test("rebuilds without fetching what nobody looks at", async () => {
+  test("rebuilds without fetching outputs that are not needed", async () => {
     const { processes } = await rebuild("--remote_download_minimal");
     deepEqual([processes.get("remote cache hit"), ranHere(processes)], [actions, 0]);
     equal(existsSync(said()), false, "nobody asked for it");
   });
 
-  test("rebuilds from the cache of a node that was started anew", async () => {
+  test("rebuilds from the cache of a restarted node", async () => {
     await node.stop();
     node = await start();
     const { processes } = await rebuild();
     deepEqual([processes.get("remote cache hit"), ranHere(processes)], [actions, 0]);
   });
 
-  test("an instance of another name knows nothing of it", async () => {
+  test("another instance name has a separate cache", async () => {
     const { processes } = await rebuild("--remote_instance_name=other/place");
     equal(processes.get("remote cache hit") ?? 0, 0);
     const again = await rebuild("--remote_instance_name=other/place");
@@ -95,7 +95,7 @@ describe("Bazel", { skip: missing ?? false, timeout: 280_000 }, () => {
   });
 });
 
-/** Whatever Bazel calls how it ran them; "internal" are links and the like, which it never asks anybody about. */
+/** All ways in which Bazel runs actions locally; "internal" are links and the like, which never use a cache. */
 function ranHere(processes: ReadonlyMap<string, number>): number {
   let count = 0;
   for (const [how, many] of processes) if (how !== "remote cache hit" && how !== "internal") count += many;

@@ -3,7 +3,7 @@ import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
 import type { Workspace } from "./workspace.ts";
 
-/** Why there is none, in the words of a skip; undefined when there is. */
+/** The reason to skip if there is none; undefined if there is one. */
 export function bazelMissing(): string | undefined {
   const found = spawnSync("bazel", ["--version"], { encoding: "utf8" });
   return found.status === 0 ? undefined : "needs bazel: apt-get install bazel-bootstrap brings one";

@@ -1,4 +1,4 @@
-/** What a build has to come to, whoever executes it: the same for one node and for several. */
+/** What a build must result in, on one node and on several. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createReadStream, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
@@ -10,7 +10,7 @@ export const links = ["//links:through_links", "//links:linked"];
 export const ofMany = "//large:of_many";
 export const large = ["//large:large", "//large:large_sum"];
 
-/** C++ libraries, a binary of them, what that says, and a tree that it fills. */
+/** C++ libraries, a binary, its output, and a tree that it fills. */
 export function wheelsTurned(site: Site): void {
   match(site.made("flour/said.txt"), new RegExp(`^0 ${site.salt}\n1 ${site.salt}\n`));
   deepEqual(readdirSync(site.at("flour/sacks")).toSorted(), ["deep", "empty", "grind"]);
@@ -29,7 +29,7 @@ export function manyWereRead(site: Site): void {
   deepEqual([lines.length, lines.at(-1)], [inputsCount, `${inputsCount - 1} ${site.salt}`]);
 }
 
-/** As it was made: an action that had it for its input has summed it up. */
+/** Unchanged: an action with it as input has hashed it. */
 export async function largeIsWhole(site: Site): Promise<void> {
   const file = site.at("large/large.bin");
   equal(statSync(file).size, largeBytes);
@@ -38,7 +38,7 @@ export async function largeIsWhole(site: Site): Promise<void> {
   equal(hash.digest("hex"), site.made("large/large.sum").trim());
 }
 
-/** Each test ends in its own way, and what it said is shown. One that is flaky does not fail the build. */
+/** Each test ends in its own way, and its output is shown. A flaky one does not fail the build. */
 export async function testsEndEachItsWay(site: Site): Promise<void> {
   await using teller = await Teller.open(["fail", "pass"]);
   const told = `--test_env=FLAKY_PORT=${teller.port}`;

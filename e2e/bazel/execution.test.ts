@@ -1,4 +1,4 @@
-/** A real Bazel has a real node execute its actions: cold, from the cache, failing, too slow, and through kill -9. */
+/** A real Bazel executes its actions on a real node: cold, from the cache, failing, too slow, and through kill -9. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
@@ -13,7 +13,7 @@ describe("Bazel executes remotely", { skip: bazelMissing() ?? false, timeout: 28
   before(async () => (remote = await RemoteBuild.open()));
   after(() => remote[Symbol.asyncDispose]());
 
-  test("what nobody has built before, all of it over there", async () => {
+  test("new code, all of it remotely", async () => {
     const { processes } = await remote.build("//...");
     actions = processes.get("remote") ?? 0;
     ok(actions >= 10, `${actions} actions`);
@@ -28,7 +28,7 @@ describe("Bazel executes remotely", { skip: bazelMissing() ?? false, timeout: 28
     wheelsTurned(remote);
   });
 
-  test("an action that fails shows its exit code and what it said", async () => {
+  test("a failing action shows its exit code and its output", async () => {
     await rejects(remote.build("//trials:fails"), (error) => {
       match(String(error), new RegExp(`the stones are worn ${remote.salt}`));
       match(String(error), /Exit 7/);
@@ -37,9 +37,9 @@ describe("Bazel executes remotely", { skip: bazelMissing() ?? false, timeout: 28
     match(remote.serverLogs().join(), /^ended: +exit code 7$/m);
   });
 
-  test("tests pass, fail, are flaky and take too long, each as Bazel calls it", () => testsEndEachItsWay(remote));
+  test("tests pass, fail, are flaky and time out, each as Bazel reports it", () => testsEndEachItsWay(remote));
 
-  test("a test that failed is run again when it is asked for again", async () => {
+  test("a failed test is run again on request", async () => {
     for (let time = 0; time < 2; time += 1)
       await rejects(remote.test(["//trials:fail_test"]), (error) => {
         match(String(error), /^\/\/trials:fail_test +FAILED/m);

@@ -1,4 +1,4 @@
-/** A real Bazel and outputs that are links, actions with many inputs, outputs that are large: twice. */
+/** A real Bazel with outputs that are links, actions with many inputs, and large outputs: twice. */
 import { deepEqual } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { bazelMissing } from "./bazel.ts";
@@ -21,7 +21,7 @@ describe("Bazel executes remotely what is large", { skip: bazelMissing() ?? fals
     manyWereRead(remote);
   });
 
-  test(`an output of ${largeBytes / 1e6} MB comes back as it was made, and goes in again`, async () => {
+  test(`an output of ${largeBytes / 1e6} MB comes back unchanged, and can be an input again`, async () => {
     await remote.build(...large);
     await largeIsWhole(remote);
   });

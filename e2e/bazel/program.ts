@@ -1,4 +1,4 @@
-/** The program as a process of its own: to be killed, and started again. */
+/** The program as a separate process: to be killed, and started again. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export class Program {
     this.address = address;
   }
 
-  /** `actionsIn` is a folder that other users can pass through to. */
+  /** `actionsIn` is a folder that other users can enter. */
   static async open(folder: string, actionsIn: string): Promise<Program> {
     const program = new Program(folder, `127.0.0.1:${await freePort()}`);
     mkdirSync(folder, { recursive: true });
@@ -47,7 +47,7 @@ export class Program {
     return this.#said.join("");
   }
 
-  /** As if the power had gone, for this process. */
+  /** Like a power failure, for this process. */
   async kill(): Promise<void> {
     await endChild(this.#child, "SIGKILL");
   }

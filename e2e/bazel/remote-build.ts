@@ -1,4 +1,4 @@
-/** A workspace, a Bazel and a node that executes for it: each made anew, and all of it gone in the end. */
+/** A workspace, a Bazel and a node that executes for it: all created for the test, and removed at the end. */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { chmodSync, mkdirSync } from "node:fs";

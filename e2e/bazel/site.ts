@@ -1,4 +1,4 @@
-/** A workspace and a Bazel that has somebody execute for it: one node, or any of several. */
+/** A workspace and a Bazel with a remote executor: one node, or any of several. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Bazel, type Built } from "./bazel.ts";
@@ -7,10 +7,10 @@ import type { Workspace } from "./workspace.ts";
 export type SiteOptions = {
   /** Holds Bazel's own files, too. */
   readonly folder: string;
-  /** In everything that is built, so that no cache has it. */
+  /** Part of everything that is built, so that no cache has it. */
   readonly salt: string;
   readonly workspace: Workspace;
-  /** Asked each time: what leads Bazel to those who execute. */
+  /** Evaluated each time: the flags with the executor's address. */
   readonly flags: () => readonly string[];
 };
 
@@ -29,7 +29,7 @@ export class Site {
     return this.bazel.build(targets, this.#options.flags());
   }
 
-  /** Whatever of the targets is no test is built. */
+  /** Targets that are not tests are built. */
   test(targets: readonly string[], ...more: readonly string[]): Promise<Built> {
     return this.bazel.test(targets, [...this.#options.flags(), ...more]);
   }
@@ -43,7 +43,7 @@ export class Site {
     return readFileSync(this.at(path), "utf8");
   }
 
-  /** What a node noted of actions that failed, as Bazel has filed it. */
+  /** The server logs of failed actions, as Bazel stored them. */
   serverLogs(): readonly string[] {
     const { folder } = this.#options;
     const files = globSync("bazel/*/bazel-remote-logs/*/*", { cwd: folder });

@@ -1,4 +1,4 @@
-/** Tells whoever asks the next of its words: for tests that are to come out differently each time that they run. */
+/** Answers each connection with the next of its texts: for tests that must end differently each time they run. */
 import { createServer, type AddressInfo, type Server } from "node:net";
 
 export class Teller implements AsyncDisposable {
@@ -9,7 +9,7 @@ export class Teller implements AsyncDisposable {
   private constructor(words: readonly string[]) {
     this.#words = words;
     this.#server = createServer((socket) => {
-      socket.on("error", () => {}); // it may leave before it was told
+      socket.on("error", () => {}); // the client may leave before it is answered
       socket.end(`${this.#words[this.#told] ?? "nothing"}\n`);
       this.#told += 1;
     });
@@ -25,7 +25,7 @@ export class Teller implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** How many asked. */
+  /** How many clients asked. */
   get told(): number {
     return this.#told;
   }

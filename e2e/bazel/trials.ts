@@ -1,4 +1,4 @@
-/** Targets that go wrong, take their time, or are large: beside the workspace that always builds. */
+/** Targets that fail, take long, or are large: beside the workspace that always builds. */
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Workspace } from "./workspace.ts";
@@ -6,7 +6,7 @@ import type { Workspace } from "./workspace.ts";
 export const inputsCount = 2_000;
 export const largeBytes = 200_000_000;
 
-/** Each is built by its name only. `salt` keeps them from anybody's cache. */
+/** Each is built by its name only. `salt` keeps them out of every cache. */
 export function addTrials({ root, repositories }: Workspace, folder: string, salt: string): Workspace {
   const write = (path: string, text: string): void => {
     mkdirSync(dirname(path), { recursive: true });
@@ -20,7 +20,7 @@ export function addTrials({ root, repositories }: Workspace, folder: string, sal
   write(join(root, "links/grain.txt"), `grain ${salt}\n`);
   write(join(root, "large/BUILD"), largeBuild(salt));
   for (let i = 0; i < inputsCount; i += 1) write(join(root, `large/in/d${i % 20}/f${i}.txt`), `${i} ${salt}\n`);
-  // Bazel looks these up for every test, and uses them for coverage only.
+  // Bazel looks these up for every test, although only coverage uses them.
   const coverage = join(folder, "repositories/remote_coverage_tools");
   write(join(coverage, "WORKSPACE"), 'workspace(name = "remote_coverage_tools")\n');
   write(join(coverage, "BUILD"), coverageBuild);
@@ -28,7 +28,7 @@ export function addTrials({ root, repositories }: Workspace, folder: string, sal
   return { root, repositories: new Map([...repositories, ["remote_coverage_tools", coverage]]) };
 }
 
-/** The flaky one asks outside whether to fail: it cannot know how often it ran. */
+/** The flaky one asks a server whether to fail: it cannot know how often it ran. */
 const tests: Readonly<Record<string, string>> = {
   pass: 'test -n "$TEST_TMPDIR"\n',
   fail: "echo the wheel is stuck\necho and says so here >&2\nexit 3\n",

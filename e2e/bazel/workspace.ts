@@ -1,4 +1,4 @@
-/** A small C++ workspace, made anew for every run so that no cache has seen it. */
+/** A small C++ workspace, created for every run so that no cache has seen it. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
@@ -108,7 +108,7 @@ genrule(
 )
 `;
 
-/** Bazel would download these although its rules for C++ are its own: each says so, in as many words as it takes. */
+/** Bazel would download these although its C++ rules are built in: each stub says so. */
 const own = (names: readonly string[]): string => names.map((name) => `${name} = native.${name}\n`).join("");
 
 const standIns: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -1,4 +1,4 @@
-/** A build on three real nodes: the one it was given to and another are killed with -9, and it goes on. */
+/** A build on three real nodes: the one it was submitted to and another are killed with -9, and it goes on. */
 import { equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -20,7 +20,7 @@ const skip = postgres.skip || (process.platform !== "linux" && "needs linux: the
 const width = 12;
 const layers = 4;
 
-/** Each takes what its neighbours one layer below have made; the last one has all of it. */
+/** Each action takes the outputs of its neighbours one layer below; the last one has all of it. */
 function layered(salt: string): Build {
   const keys = Array.from({ length: layers }, (_, layer) => Array.from({ length: width }, (_, i) => `${layer}/${i}`));
   const action = (key: string, takes: readonly string[]): BuildAction => ({
@@ -59,7 +59,7 @@ describe("a build on a fleet", { skip, timeout: 280_000 }, () => {
     await postgres.stop();
   });
 
-  test("goes on when two of them are killed, and ends with all that it was to make", async () => {
+  test("goes on when two of them are killed, and ends with all its outputs", async () => {
     const build = layered(randomUUID());
     const [first, second, third] = ["n1", "n2", "n3"].map((name) => fleet.member(name)) as [
       ReturnType<Fleet["member"]>,

@@ -1,15 +1,15 @@
 /**
- * What executors wrote down of their attempts while they ran: one line a happening, appended at once, so that it is
- * there whatever becomes of the process. Read by the checker, which trusts nothing that the program says of itself.
+ * What executors recorded of their attempts while they ran: one line per event, appended at once, so that it exists
+ * whatever happens to the process. Read by the checker, which trusts nothing that the program says of itself.
  */
 import { appendFileSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export type Happening = {
-  /** "acknowledged": the commit of the result was answered with yes. */
+  /** "acknowledged": the commit of the result was answered with success. */
   readonly what: "start" | "end" | "stopped" | "acknowledged";
   readonly task: string;
-  /** Its token as "#7"; a command is not told its token, only its number: "@1". */
+  /** Its token as "#7"; a command does not get its token, only the attempt's number: "@1". */
   readonly attempt: string;
   readonly pid: number;
 };
@@ -29,7 +29,7 @@ export class AttemptLog {
   }
 }
 
-/** The same for a shell, as a line of it. */
+/** The same for a shell, as a shell line. */
 export const shellHappening = (what: Happening["what"], folder: string): string => {
   const line = `{"what":"${what}","task":"%s","attempt":"@%s","pid":%s}\\n`;
   return `printf '${line}' "$MILLRACE_TASK" "$MILLRACE_ATTEMPT" $$ >> '${join(folder, "commands.ndjson")}'`;
@@ -51,7 +51,7 @@ export function readAttempts(folder: string): Attempts {
   const attempts = new Map<string, Attempt>();
   const broken: string[] = [];
   for (const name of readdirSync(folder)) {
-    // A process that was killed in the middle of a line leaves it without an end.
+    // A process that was killed while writing leaves a line without an end.
     const lines = readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1);
     for (const line of lines) {
       const wrong = take(JSON.parse(line) as Happening, attempts);

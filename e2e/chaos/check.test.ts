@@ -60,7 +60,7 @@ const ended = (job: number): Event => ({ kind: "job-ended", job, phase: "SUCCEED
 
 type Line = readonly [what: "start" | "end" | "stopped" | "acknowledged", token: number];
 
-/** One job of one task, told by a log and by its executors. */
+/** One job of one task, described by a log and by its executors. */
 function judge(events: readonly Event[], lines: readonly Line[]) {
   const folder = mkdtempSync(join(tmpdir(), "millrace-check-"));
   try {
@@ -83,11 +83,11 @@ const ran: readonly Line[] = [
   ["acknowledged", 1],
 ];
 
-test("a run in which all went well is not complained about", () => {
+test("a run without failures has no complaints", () => {
   deepEqual(judge(good, ran), { violations: [], again: 0 });
 });
 
-test("an attempt that was lost and made again is counted, and is no violation", () => {
+test("an attempt that was lost and repeated is counted, and is not a violation", () => {
   const events = [submitted(1, "k1"), claimed(1, 1), expired(1, 1), claimed(1, 2), committed(1, 2), ended(1)];
   deepEqual(
     judge(events, [
@@ -127,4 +127,4 @@ const wrong: readonly {
 ];
 
 for (const { what, events = good, lines = ran, says } of wrong)
-  test(`noticed: ${what}`, () => match(judge(events, lines).violations.join("\n"), says));
+  test(`detected: ${what}`, () => match(judge(events, lines).violations.join("\n"), says));

@@ -1,10 +1,10 @@
 /**
- * The verdict, from outside: what the submitters were told and what the executors wrote down, held against the log.
+ * The verdict, from outside: compares the submitters' answers and the executors' records with the log.
  *
  * - every acknowledged job is in the log under its key, and has ended exactly once, with success;
- * - every task of it has one result, brought under a token that was live (K3, K6);
- * - every commit that an executor was told of is in the log under its token (K7);
- * - every attempt that ran had been granted, and every result was brought by an attempt that ran to its end.
+ * - every task of it has one result, committed with a live token (K3, K6);
+ * - every commit that was acknowledged to an executor is in the log under its token (K7);
+ * - every attempt that ran had been granted, and every result comes from an attempt that ran to its end.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { readAttempts, type Attempt, type Attempts } from "./attempts.ts";
@@ -19,7 +19,7 @@ export type Evidence = {
   readonly acknowledged: readonly Acknowledged[];
 };
 
-/** Waits until all that was acknowledged has ended, or for the time; then reads everything there is. */
+/** Waits until everything acknowledged has ended, or until the time is up; then reads everything there is. */
 export async function gather(
   cluster: Cluster,
   acknowledged: readonly Acknowledged[],
@@ -79,7 +79,7 @@ function attemptViolations({ all, broken }: Attempts, { tasks }: Record): readon
   return violations;
 }
 
-/** Tasks that were begun more than once. */
+/** Tasks that were started more than once. */
 export function rerun({ all }: Attempts): ReadonlyMap<string, readonly Attempt[]> {
   const byTask = Map.groupBy(all, ({ task }) => task);
   return new Map([...byTask].filter(([, each]) => each.length > 1));

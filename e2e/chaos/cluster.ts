@@ -1,4 +1,4 @@
-/** Nodes and executors as processes of their own, around one PostgreSQL. */
+/** Nodes and executors as separate processes, around one PostgreSQL. */
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -110,7 +110,7 @@ export class Cluster {
     member.child = this.#spawnNode(member.name, member.address);
   }
 
-  /** The member is no longer asked for anything. */
+  /** From now on no request is sent to the member. */
   forget(member: Member): void {
     this.nodes.splice(this.nodes.indexOf(member), 1);
   }
@@ -133,7 +133,7 @@ export class Cluster {
     return all.filter(({ owner, remainingMs }) => owner === name && remainingMs > 0);
   }
 
-  /** Until every shard answers, and every node that is there owns some. */
+  /** Waits until every shard answers, and every running node owns some. */
   async untilServed(limitMs: number = startMsMax): Promise<void> {
     await until(
       "every shard has a live owner, and every node has shards",

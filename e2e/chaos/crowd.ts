@@ -1,4 +1,4 @@
-/** Fills shards with live tasks: queued ones that nobody offers to do, and claimed ones whose executor is silent. */
+/** Fills shards with live tasks: queued ones that no executor can run, and claimed ones whose executor is silent. */
 import type { WorkClient } from "#shard/client/client.ts";
 import { shardOf } from "#shard/client/client.ts";
 import { idleLabel, idleOrder } from "./work.ts";
@@ -42,7 +42,7 @@ export async function fill(client: WorkClient, shards: number, { tasks, singles,
   await inLanes(4, claims);
 }
 
-/** Live tasks in these shards, as their owners say. */
+/** Live tasks in these shards, as their owners report. */
 export async function countLive(client: WorkClient, shards: readonly number[]): Promise<number> {
   const stats = await Promise.all(shards.map((shard) => client.stats(shard)));
   return stats.reduce((sum, { ready, claims }) => sum + ready + claims, 0);

@@ -1,6 +1,6 @@
 /**
- * A caller from outside: it knows the addresses of some nodes, asks any one of them for anything, and another one
- * when that one does not answer. The same request is sent again, so whoever uses it names what must be done once.
+ * A client from outside: it knows the addresses of some nodes, sends any request to one of them, and to another one if
+ * that does not answer. Requests are repeated, so callers must use a request key for what must be done once.
  */
 import { Deadline } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
@@ -11,17 +11,24 @@ import type { Directory } from "#shard/client/directory.ts";
 import type { ShardRequest } from "#shard/transport/protocol.ts";
 import { isWorthRetrying, nameOf, type AskOptions, type Router, type Settled } from "#shard/router/router.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
+import { sourceAt } from "#app/work/work-sources.ts";
+import type { WorkSources } from "#worker/sources.ts";
 
 export type EdgePorts = {
   readonly clock: Clock;
   readonly random: Random;
-  /** Where nodes may be; asked anew for every try. */
+  /** The addresses of nodes; read again for every try. */
   readonly addresses: () => readonly string[];
   /** For one try, besides the time that a `reserve` may be held. */
   readonly tryMs: number;
 };
 
-export type Edge = { readonly router: Router; close(): Promise<void> };
+export type Edge = {
+  readonly router: Router;
+  /** The nodes as a worker asks them for work. */
+  readonly sources: WorkSources;
+  close(): Promise<void>;
+};
 
 export function createEdge({ clock, random, addresses, tryMs }: EdgePorts): Edge {
   const transport = createTcpTransport({ clock, via: "router" });
@@ -56,11 +63,12 @@ export function createEdge({ clock, random, addresses, tryMs }: EdgePorts): Edge
       },
       seen: () => undefined,
     },
+    sources: () => new Map(addresses().map((address) => [address, sourceAt(transport, address)])),
     close: () => transport.close(),
   };
 }
 
-/** The typed client on an edge. Nothing of it needs the database. */
+/** The typed client over an Edge. It does not need the database. */
 export function edgeClient(edge: Edge, shards: number, random: Random): WorkClient {
   const unknown = (): never => {
     throw new Fault("invalid", "look at the cluster", { why: "this caller only asks shards" });

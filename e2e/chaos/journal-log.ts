@@ -1,4 +1,4 @@
-/** Every event of a cluster in order, read from outside: from the log, and from the archive where it was trimmed. */
+/** Every event of a cluster in order, read directly: from the log, and from the archive where the log was trimmed. */
 import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Event } from "#kernel/model/event.ts";
@@ -25,7 +25,7 @@ export class JournalLog {
     this.#tell = tell;
   }
 
-  /** Tells what has come since the last time. */
+  /** Returns what was added since the last call. */
   async catchUp(): Promise<void> {
     for (const shard of this.#read.keys()) await this.#catchUp(shard);
   }

@@ -1,6 +1,6 @@
-// Chaos on real processes: nodes and executors are started, killed, put to sleep and cut off from their database,
-// while submitters go on. Afterwards the log in PostgreSQL is held against what everyone was told.
-// docs/how-to/chaos.md says how to use it.
+// Chaos on real processes: nodes and executors are started, killed, suspended and cut off from their database, while
+// submitters go on. Afterwards the log in PostgreSQL is compared with all answers. docs/how-to/chaos.md says how to use
+// it.
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -79,5 +79,5 @@ try {
   console.error("chaos: failed:", error);
   process.exitCode = 1;
 }
-// After a failure submitters may still be waiting for an answer that nobody is left to give.
+// After a failure submitters may still be waiting for an answer that never comes.
 process.exit();

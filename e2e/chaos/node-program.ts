@@ -1,4 +1,4 @@
-/** A node as anyone would start it: the program itself, with a configuration. */
+/** A node as a user would start it: the program itself, with a configuration. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "./processes.ts";

@@ -11,7 +11,7 @@ import { Traffic } from "./traffic.ts";
 
 export type PlayOptions = {
   readonly rounds: number;
-  /** No round begins after so long. */
+  /** No round begins after this time. */
   readonly forMs: number;
   readonly smoke: boolean;
   readonly seed: number;
@@ -51,7 +51,7 @@ export async function play(
   } finally {
     if (options.keepLogsIn !== undefined)
       cpSync(cluster.folder, options.keepLogsIn, { recursive: true, filter: isPlain });
-    await ports.postgres.start().catch(() => {}); // an outage that was cut short
+    await ports.postgres.start().catch(() => {}); // an outage that was interrupted
     await cluster.remove();
   }
 }

@@ -1,9 +1,9 @@
-/** How a client sees a shard: whether it answers, and for how long it did not. */
+/** A shard as a client sees it: whether it answers, and for how long it did not. */
 import { setTimeout as pause } from "node:timers/promises";
 import { isFault } from "#base/fault.ts";
 import type { Router } from "#shard/router/router.ts";
 
-/** Milliseconds from `sinceMono` until each shard has answered from a newer epoch than it had. */
+/** Milliseconds from `sinceMono` until each shard has answered from a newer epoch than before. */
 export async function timeToAnswer(
   router: Router,
   shards: readonly { readonly shard: number; readonly epoch: number }[],
@@ -33,7 +33,7 @@ async function epochOf(router: Router, shard: number, deadlineMs: number): Promi
   }
 }
 
-/** Asks one shard again and again and remembers the longest time between two answers, and how often it moved. */
+/** Asks one shard again and again and remembers the longest time between two answers, and how often the shard moved. */
 export class GapProbe {
   readonly shard: number;
   readonly #router: Router;
@@ -50,7 +50,7 @@ export class GapProbe {
     this.#loop = this.#run();
   }
 
-  /** Counts anew from now. */
+  /** Counts again from now. */
   reset(): void {
     this.#longestMs = 0;
     this.#moves = 0;

@@ -1,7 +1,7 @@
 /**
- * Child processes that never outlive the run: each is ended by its own pid, when asked, when this process exits for
+ * Child processes that never outlive the run: each is ended by its own pid, on request, when this process exits for
  * whatever reason, and even when it is killed: then a small shell, which reads their pids from a pipe that only this
- * process holds open, ends those that are left.
+ * process holds open, ends the remaining ones.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -9,10 +9,10 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 export type Command = {
   readonly name: string;
   readonly args: readonly string[];
-  /** What runs Node, and becomes it: such as a command that enters a network namespace first. */
+  /** The command that execs Node, such as one that enters a network namespace first. */
   readonly within?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Takes what the process prints. */
+  /** Receives the process's output. */
   readonly logFile: string;
 };
 
@@ -49,7 +49,7 @@ export class Child {
     await this.#exited;
   }
 
-  /** Asks it to leave; kills it when it has not by the limit. True when it left by itself. */
+  /** Asks it to stop; kills it if it has not by the limit. True if it stopped by itself. */
   async leave(limitMs: number): Promise<boolean> {
     this.signal("SIGTERM");
     const timer = setTimeout(() => this.signal("SIGKILL"), limitMs);
@@ -92,7 +92,7 @@ export class Processes {
     process.on("exit", this.#onExit);
   }
 
-  /** Runs TypeScript on the very Node that runs this: no launcher is between us and the process that we kill. */
+  /** Runs TypeScript on the same Node that runs this: there is no launcher between us and the process that we kill. */
   spawn(command: Command): Child {
     const log = openSync(command.logFile, "a");
     const env = { ...process.env, ...command.env };

@@ -1,6 +1,6 @@
 /**
- * What the log says happened, as far as the checks need it. Kept by a few rules of its own rather than by the
- * kernel's `apply`: a mistake there must not hide itself here.
+ * What happened according to the log, as far as the checks need it. Computed by a few separate rules rather than by the
+ * kernel's `apply`: a bug there must not hide itself here.
  */
 import { formatJob, formatTask } from "#base/ids.ts";
 import type { Told } from "./journal-log.ts";
@@ -15,7 +15,7 @@ export type JobRecord = {
 export type TaskRecord = {
   readonly taskId: string;
   readonly tokens: number[];
-  /** Tokens that may still bring a result. */
+  /** Tokens that may still commit a result. */
   readonly live: Set<number>;
   readonly committed: number[];
   /** Results of this generation. */
@@ -25,7 +25,7 @@ export type TaskRecord = {
 export class Record {
   readonly jobs = new Map<string, JobRecord>();
   readonly tasks = new Map<string, TaskRecord>();
-  /** What no log may ever say. */
+  /** What no log may ever contain. */
   readonly broken: string[] = [];
   readonly outcomes = new Map<string, number>();
   readonly #jobByKey = new Map<string, string>();

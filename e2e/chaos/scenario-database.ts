@@ -10,7 +10,7 @@ const leasesOut = 3;
 const tasksAtOnce = 200;
 const grace = { leaseMs: 5_000, graceMs: 120_000 };
 
-/** The database goes away for several leases. Executors go on; what they did meanwhile counts when it is back. */
+/** The database is down for several leases. Executors go on; what they did counts when it is back. */
 export const database: Scenario = {
   name: "database",
   about: `stop PostgreSQL for ${leasesOut} leases while ${tasksAtOnce} tasks run, and start it again`,
@@ -38,7 +38,7 @@ export async function databaseRound({ cluster, traffic, random }: Run, round: nu
   const before = traffic.acknowledged.length;
   const submit = (i: number): Promise<void> => {
     const key = `long-${round}-${i}-${random.next32().toString(36)}`;
-    // Some end while the database is away, some after.
+    // Some end while the database is down, some after.
     return traffic.submit("one", { key, ...grace, waitMsMin: shortMs, waitMsMax: outageMs + 10_000 }, random);
   };
   await Promise.all(Array.from({ length: tasksAtOnce }, (_, i) => submit(i)));

@@ -8,11 +8,11 @@ import { GapProbe } from "./probe.ts";
 import type { Round, Run, Scenario } from "./scenario.ts";
 
 const limitMs = 300;
-/** Where even shards that stay are silent for longer, the machine is too busy to judge those that move. */
+/** If even shards that stay are silent for longer, the machine is too busy to judge those that move. */
 const calmMsMax = 100;
 const patience = { limitMs: 60_000, everyMs: 50 };
 
-/** A node joins and gets its share, then leaves politely: how long a client of the moved shards hears nothing. */
+/** A node joins and gets its share, then leaves in order: how long a client of the moved shards gets no answer. */
 export const handover: Scenario = {
   name: "handover",
   about: "a fourth node joins and leaves again, each time with shards that are in use",
@@ -71,7 +71,7 @@ export async function handOverRound({ cluster, random }: Run, round: number): Pr
 type Gaps = {
   /** The longest silence of each shard that moved. */
   readonly movedMs: readonly number[];
-  /** The same for those that stayed, in the middle: what a busy machine does to any of them. */
+  /** The median of the same for shards that stayed: what a busy machine does to any of them. */
   readonly stayedMs: number;
 };
 

@@ -24,7 +24,7 @@ export async function killRound({ cluster, random }: Run): Promise<Round> {
   const recoveryMs = await timeToAnswer(cluster.edge.router, owned, sinceMono, 60_000);
   if (!atOnce) cluster.restart(victim);
   await cluster.untilServed();
-  // Sometimes the next blow comes while shards are still being moved back, sometimes when all is quiet.
+  // Sometimes the next kill comes while shards are still being moved back, sometimes when all is quiet.
   await pause(random.below(1_500));
   return {
     what: `killed ${victim.name} with ${owned.length} shards, ${atOnce ? "started again at once" : "left to the others"}`,

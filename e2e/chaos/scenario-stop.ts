@@ -8,7 +8,7 @@ import { timeToAnswer } from "./probe.ts";
 import { recovery } from "./scenario-kill.ts";
 import type { Round, Run, Scenario } from "./scenario.ts";
 
-/** A node that sleeps past its lease must find out that its word no longer counts before it says another. */
+/** A node that was stopped past its lease must notice that it lost its shards before it answers anything. */
 export const stop: Scenario = {
   name: "stop",
   about: "SIGSTOP a random node past its lease, then let it go on",
@@ -25,14 +25,14 @@ export async function stopRound({ cluster, random }: Run): Promise<Round> {
   const owned = await cluster.owned(victim.name);
   const transport = createTcpTransport({ clock: systemClock });
   try {
-    await askDirectly(transport, victim, owned, 5_000); // connected before it falls asleep
+    await askDirectly(transport, victim, owned, 5_000); // connected before it is stopped
     const sinceMono = performance.now();
     victim.child.signal("SIGSTOP");
     const recoveryMs = await timeToAnswer(cluster.edge.router, owned, sinceMono, 60_000);
     const restMs = leaseMs * (1.2 + random.fraction()) - (performance.now() - sinceMono);
     await pause(Math.max(0, restMs));
     const newer = await cluster.journal.ownerships();
-    // These questions lie in its socket and are the first thing that it sees.
+    // These requests wait in its socket and are the first thing that it sees.
     const answers = askDirectly(transport, victim, owned, 10_000);
     await pause(50);
     const asleepMs = performance.now() - sinceMono;
@@ -69,7 +69,7 @@ async function askDirectly(
   return await Promise.all(shards.map(({ shard }) => ask(shard)));
 }
 
-/** K8: an answer under an epoch that had been succeeded when the question was asked. */
+/** K8: an answer under an epoch that had a successor when the request was sent. */
 function staleAnswers(
   { name }: Member,
   answers: readonly DirectAnswer[],

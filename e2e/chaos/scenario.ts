@@ -4,7 +4,10 @@ import type { Cluster, ClusterPlan } from "./cluster.ts";
 import type { Figures } from "./figures.ts";
 import type { Traffic, TrafficPlan } from "./traffic.ts";
 
-/** One kind of trouble, as data: who is there, what is done to them in a round, and what must hold afterwards. */
+/**
+ * One kind of failure, as data: which processes there are, what happens to them in a round, and what must hold
+ * afterwards.
+ */
 export type Scenario = {
   readonly name: string;
   readonly about: string;
@@ -15,7 +18,7 @@ export type Scenario = {
   /** Before the first round. */
   readonly prepare?: (run: Run) => Promise<void>;
   readonly round: (run: Run, round: number) => Promise<Round>;
-  /** What this scenario asks for besides the checks that all of them have. */
+  /** What this scenario checks besides the common checks. */
   readonly judge?: (evidence: Evidence) => readonly string[];
   /** What is counted over all rounds. */
   readonly sum: (rounds: readonly Round[], evidence: Evidence) => Figures;
@@ -24,7 +27,7 @@ export type Scenario = {
 export type Round = {
   /** What was done, for people. */
   readonly what: string;
-  /** How long each shard concerned took to answer again. */
+  /** How long each affected shard took to answer again. */
   readonly recoveryMs: readonly number[];
   readonly figures?: Figures;
   readonly violations?: readonly string[];

@@ -9,12 +9,12 @@ type Trouble = { readonly weight: number; readonly round: (run: Run, round: numb
 const troubles: readonly Trouble[] = [
   { weight: 10, round: killRound },
   { weight: 6, round: stopRound },
-  // Under this much else the time of a hand-over is a figure, not a promise.
+  // Under this much load the time of a hand-over is only reported, not checked.
   { weight: 3, round: async (run, round) => ({ ...(await handOverRound(run, round)), violations: [] }) },
   { weight: 1, round: databaseRound },
 ];
 
-/** Everything, in any order, on one cluster, for as long as one likes. */
+/** All scenarios, in random order, on one cluster, for as long as requested. */
 export const soak: Scenario = {
   name: "soak",
   about: "kills, stops, hand-overs and outages of the database, in random order",

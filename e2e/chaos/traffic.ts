@@ -1,4 +1,4 @@
-/** Submitters: each gives one small job after another to random nodes and remembers what was acknowledged. */
+/** Submitters: each submits one small job after another to random nodes and records what was acknowledged. */
 import { setTimeout as pause } from "node:timers/promises";
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
@@ -19,7 +19,7 @@ export type Acknowledged = { readonly jobId: string; readonly key: string; reado
 
 export class Traffic {
   readonly acknowledged: Acknowledged[] = [];
-  /** Tries that ended without an answer and were made again under the same key. */
+  /** Tries that ended without an answer and were repeated under the same key. */
   retried = 0;
   readonly #client: WorkClient;
   readonly #attemptsFolder: string;
@@ -39,7 +39,7 @@ export class Traffic {
     this.#loops = Array.from({ length: this.#plan.submitters }, (_, i) => this.#submitter(i));
   }
 
-  /** What was begun is still brought to an end: a job may be there although nobody said so. */
+  /** Started submissions are still completed: a job may exist although no answer came. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#loops);

@@ -1,4 +1,4 @@
-/** The work of the chaos runs: its tasks wait for a while and write down that they ran; plans are made of the spec. */
+/** The work of the chaos runs: its tasks wait for a while and record that they ran; plans are made from the spec. */
 import { createHash } from "node:crypto";
 import type { Random } from "#base/random.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
@@ -56,13 +56,13 @@ export type OrderWishes = Times & {
   readonly key: string;
   readonly waitMsMax: number;
   readonly waitMsMin?: number;
-  /** Where commands write down that they ran. */
+  /** Where commands record that they ran. */
   readonly attemptsFolder: string;
 };
 
 /**
- * A small job: one task, a graph of three stages, a stage that has to be planned behind one that is known, or two
- * commands, which the nodes themselves run.
+ * A small job: one task, a graph of three stages, a planned stage after a known one, or two commands, which the nodes
+ * themselves run.
  */
 export function makeOrder(shape: Shape, random: Random, wishes: OrderWishes): Order {
   return shape === "command" ? commandOrder(random, wishes) : chaosOrder(shape, random, wishes);
@@ -111,7 +111,7 @@ function chaosOrder(shape: Exclude<Shape, "command">, random: Random, wishes: Or
   };
 }
 
-/** Work that nobody offers to do: it stays in the queue. */
+/** Work that no executor can run: it stays in the queue. */
 export function idleOrder(key: string, tasks: number): Order {
   const set = taskSet(
     Array.from({ length: tasks }, () => ({ waitMs: 0, outputBytes: 0 })),

@@ -1,4 +1,4 @@
-/** An executor in a process of its own: the real worker, which knows the nodes by their addresses only. */
+/** An executor in a separate process: the real worker, which knows only the nodes' addresses. */
 import { Random } from "#base/random.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { systemClock } from "#app/node/system-clock.ts";
@@ -38,6 +38,7 @@ async function main(): Promise<void> {
     executor: name,
     offers: [label],
     shards,
+    sources: edge.sources,
     runners: chaosRunners(log),
     planners: chaosPlanners,
     options: { slots },

@@ -1,6 +1,6 @@
 /**
- * BuildStream: what one machine built, another pulls and checks out. It keeps artifacts as remote assets
- * (PushDirectory, FetchDirectory) that name trees of the CAS, and has no other credentials than certificates.
+ * BuildStream: what one machine built, another pulls and checks out. It stores artifacts as remote assets
+ * (PushDirectory, FetchDirectory) that name trees of the CAS, and supports only certificates as credentials.
  */
 import { equal, match } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -13,7 +13,7 @@ import { makeFiles, temporaryFolder, treeText } from "./workspace.ts";
 
 const missing = onPath("bst") ? false : "needs buildstream: not on the path";
 const filesInFolder = 300;
-/** More than goes in a batch. */
+/** More than fits into a batch. */
 const largeBytes = 6_000_000;
 
 const project = (url: string): string =>

@@ -1,4 +1,4 @@
-/** A node as it is installed, with a store on disk and tokens, for clients that are programs of others. */
+/** A node as it is installed, with a store on disk and tokens, for third-party clients. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,8 +22,8 @@ const tokens = [
 ];
 
 /**
- * `blobs` as in the configuration; left out: a disk and nothing behind it. `identity` likewise, for clients that have
- * no token: without any, whoever is on this machine may do everything.
+ * `blobs` as in the configuration; left out: a disk without a tier. `identity` also as in the configuration, for
+ * clients without a token: without any, every program on this machine may do everything.
  */
 export async function startCaches(blobs: object = { kind: "disk" }, identity: object = { tokens }): Promise<Caches> {
   const folder = await mkdtemp(join(tmpdir(), "millrace-caches-"));

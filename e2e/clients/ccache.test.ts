@@ -30,7 +30,7 @@ async function compileAll(root: string, machine: string, storage: string): Promi
   return new Map(output.split("\n").map((line) => [line.split("\t")[0] ?? "", Number(line.split("\t")[1])]));
 }
 
-/** The second machine may call another node. */
+/** The second machine may use another node. */
 async function twoMachines(caches: Caches, layout: string, other = caches): Promise<void> {
   await using work = await temporaryFolder();
   const source = (i: number): string => `// ${layout}\n#include <vector>\nint f${i}(int x) { return x + ${i}; }\n`;
@@ -51,7 +51,7 @@ for (const layout of ["bazel", "subdirs", "flat"])
   });
 
 test(
-  "ccache on two nodes over one bucket: what one machine compiled, the other need not",
+  "ccache on two nodes over one bucket: what one machine compiled, the other need not compile",
   { skip: missing },
   async () => {
     await using s3 = await LittleS3.start();
@@ -71,7 +71,7 @@ test(
   },
 );
 
-test("ccache with a token that may only read: builds go on, and nothing is kept", { skip: missing }, async () => {
+test("ccache with a read-only token: builds go on, and nothing is stored", { skip: missing }, async () => {
   await using caches = await startCaches();
   await using work = await temporaryFolder();
   await makeFiles(work.path, Object.fromEntries(Array.from({ length: units }, (_, i) => [`f${i}.cc`, `int f${i};`])));

@@ -1,4 +1,4 @@
-/** moon: two clones of one workspace, over gRPC, with zstd, and over HTTP, where it keeps results as JSON. */
+/** moon: two clones of one workspace, over gRPC, with zstd, and over HTTP, where it stores results as JSON. */
 import { equal } from "node:assert/strict";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
@@ -78,7 +78,7 @@ describe("moon", () => {
       const cold = await build(one, caches, caches.token, variant);
       equal(cold.code, 0, cold.output);
       const hits = ({ output }: Ran): number => output.split("status=CachedFromRemote").length - 1;
-      // moon does not wait for its connection: what it looks for before that is a miss, and nobody was asked.
+      // moon does not wait for its connection: lookups before that are misses, without a request.
       let two = "";
       let warm: Ran | undefined;
       for (let clone = 2; clone <= 4 && (!warm || hits(warm) === 0); clone += 1) {

@@ -1,4 +1,4 @@
-/** Build tools from npm, installed for the tests alone and kept for the next run; never a dependency of ours. */
+/** Build tools from npm, installed only for the tests and kept for the next run; never a dependency of ours. */
 import { existsSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
@@ -27,7 +27,7 @@ export async function npmTool(name: string): Promise<NpmTool> {
   return { folder };
 }
 
-/** How npm is told to reach its registry is the machine's business. */
+/** How npm reaches its registry is configured on the machine. */
 const withProxies = (): Record<string, string> =>
   Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) =>

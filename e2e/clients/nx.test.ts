@@ -1,4 +1,4 @@
-/** Nx: two clones of one workspace, the second one with a token that may only read. */
+/** Nx: two clones of one workspace, the second one with a read-only token. */
 import { doesNotMatch, equal, match, ok } from "node:assert/strict";
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ describe("nx", () => {
       NX_SELF_HOSTED_REMOTE_CACHE_SERVER: url,
       NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN: token,
       NX_DAEMON: "false",
-      // Clones of one machine may share what Nx keeps locally; those of three machines do not.
+      // Clones on one machine may share Nx's local cache; those on three machines do not.
       NX_CACHE_DIRECTORY: join(cwd, ".nx", "cache"),
       NX_WORKSPACE_DATA_DIRECTORY: join(cwd, ".nx", "workspace-data"),
       NX_NO_CLOUD: "true",
@@ -62,7 +62,7 @@ describe("nx", () => {
     return await run(process.execPath, args, { cwd, env, timeoutMs: 180_000 });
   }
 
-  test("the second clone builds nothing; a wrong token is told as such", async (context) => {
+  test("the second clone builds nothing; a wrong token is reported as such", async (context) => {
     if ("why" in tool) return context.skip(`needs nx: ${tool.why}`);
     await using caches = await startCaches();
     await using work = await temporaryFolder();

@@ -1,4 +1,4 @@
-/** Other people's programs, run to their end. */
+/** Runs third-party programs to their end. */
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -13,12 +13,14 @@ export type RunOptions = {
 
 const outputMax = 4 * 1024 * 1024;
 
-/** Both of its outputs together. Programs find our Node first, and nothing of what this process was told. */
+/**
+ * Both of its outputs together. Programs find our Node first, and inherit nothing else of this process's environment.
+ */
 export function run(command: string, args: readonly string[], options: RunOptions): Promise<Ran> {
   const { HOME = "/tmp", LANG = "C.UTF-8", PATH = "" } = process.env;
   const env = { HOME, LANG, PATH: `${dirname(process.execPath)}${delimiter}${PATH}`, ...options.env };
   return new Promise((resolve, reject) => {
-    // Not a pipe for stdin: shells take one for a sign that they were called from afar.
+    // Not a pipe for stdin: shells take that as a sign of a remote call.
     const child = spawn(command, args, {
       cwd: options.cwd,
       env,

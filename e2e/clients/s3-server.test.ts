@@ -44,7 +44,7 @@ if (!swift.skip) {
   });
 }
 
-test("Swift: a large blob goes in parts and comes back whole", { skip: swift.skip }, async () => {
+test("Swift: a large blob is written in parts and read back whole", { skip: swift.skip }, async () => {
   using client = clientOf();
   const blobs = s3Blobs({ clock, client, prefix: "large+/", partBytes: 5 * 1024 * 1024, knownForMs: 0 });
   const large = randomBytes(12_000_000);
@@ -58,7 +58,7 @@ test("Swift: a large blob goes in parts and comes back whole", { skip: swift.ski
   await rejects(blobs.write(other, large), (e) => isFault(e, "invalid"));
 });
 
-test("Swift: objects are listed page by page, made young again, and removed", { skip: swift.skip }, async () => {
+test("Swift: objects are listed page by page, refreshed, and removed", { skip: swift.skip }, async () => {
   using client = clientOf();
   const keys = ["a b", "a+b", "ä", "plain"].map((name) => `listed/${name}`);
   for (const key of keys) await client.put(key, bytes(key));
@@ -82,13 +82,13 @@ test("Swift: a wrong secret is refused", { skip: swift.skip }, async () => {
   await rejects(put(blobs, "x"), (e) => isFault(e, "internal") && e.facts["code"] === "SignatureDoesNotMatch");
 });
 
-test("Swift does not honour conditional writes, and is found out", { skip: swift.skip }, async () => {
+test("Swift does not honour conditional writes, which is detected", { skip: swift.skip }, async () => {
   using client = clientOf();
   await rejects(checkConditions(client, "c/"), (e) => isFault(e, "invalid") && /PostgreSQL/.test(e.message));
 });
 
 describe("names in a bucket", { skip: onPath("moto_server") ? false : "needs moto: pip install moto[server]" }, () => {
-  // An imitation, but one of others: of all servers that install here, the one that honours conditions.
+  // An imitation by others: of all servers that can be installed here, the one that honours conditions.
   let port = 0;
   let server: ChildProcess | undefined;
   before(async () => {

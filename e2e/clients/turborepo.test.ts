@@ -72,7 +72,7 @@ describe("turborepo", () => {
   test("the same with signed artifacts", (context) => twoClones(context, true));
 });
 
-/** Its own notes of a run hold times. */
+/** Its run summaries contain times. */
 const withoutLogs = (tree: string): string =>
   tree
     .split("\n")

@@ -1,4 +1,4 @@
-/** Folders with files in them, and a commit: what tools that hash a checkout want to see. */
+/** Folders with files and a commit, as tools expect that hash a checkout. */
 import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, readlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

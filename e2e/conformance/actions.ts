@@ -1,4 +1,4 @@
-/** Actions for the cases: put together, sent and followed as a client would. */
+/** Actions for the cases: built, sent and followed as a client would. */
 import { equal, ok } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { noCommand } from "#doors/build/testing/build.ts";
@@ -25,7 +25,7 @@ import { inputTree, type Inputs } from "./trees.ts";
 
 export const { execute, waitExecution } = Execution.methods;
 
-/** A case that needs a server which executes actions, on machines with a shell and what belongs to it. */
+/** A case that needs a server which executes actions, on machines with a shell and the usual tools. */
 export const onWorkers = (item: number, title: string, run: Case["run"]): Case =>
   at(item, title, async (lab) => {
     needs(lab.capabilities.executionCapabilities?.execEnabled, "a server that executes actions");
@@ -34,7 +34,7 @@ export const onWorkers = (item: number, title: string, run: Case["run"]): Case =
 
 export type Making = {
   readonly inputs?: Inputs;
-  /** Instead of `inputs`: a directory that is there, or is not. */
+  /** Instead of `inputs`: a directory that exists, or does not. */
   readonly root?: Digest;
   readonly command?: Partial<Command>;
   readonly action?: Partial<Action>;
@@ -44,13 +44,13 @@ export type Making = {
 
 export type Made = { readonly digest: Digest; readonly withheld: readonly Digest[] };
 
-/** Uploads an action that nobody has had executed before, but for what is withheld. */
+/** Uploads an action that was never executed before, except for what is withheld. */
 export async function make(lab: Lab, words: readonly string[], making: Making = {}): Promise<Made> {
   const { inputs = {}, root, command = {}, action = {}, withhold = [] } = making;
   const bytes = new Map<string, Buffer>();
   const inputRootDigest = root ?? inputTree(inputs, bytes);
   const environmentVariables = [{ name: "PATH", value: "/usr/bin:/bin" }];
-  // What is to be missing must not have been seen before.
+  // What is to be missing must be new to the server.
   if (withhold.includes("command")) environmentVariables.push({ name: "SALT", value: randomBytes(8).toString("hex") });
   bytes.set("command", encode(Command, { ...noCommand, arguments: words, environmentVariables, ...command }));
   const platform = lab.platform.length > 0 ? { platform: { properties: lab.platform } } : {};
@@ -69,7 +69,7 @@ export async function make(lab: Lab, words: readonly string[], making: Making = 
   return { digest: digestOf(bytes.get("action") ?? Buffer.alloc(0)), withheld };
 }
 
-/** A line for the shell. */
+/** A shell line. */
 export const sh = async (lab: Lab, line: string, making?: Making): Promise<Digest> =>
   (await make(lab, ["/bin/sh", "-c", line], making)).digest;
 
@@ -85,7 +85,7 @@ export async function putAll(lab: Lab, blobs: readonly Buffer[]): Promise<void> 
 
 export type Asking = Partial<ExecuteRequest> & {
   readonly options?: CallOptions;
-  /** Called with every message before the next one is asked for. */
+  /** Called with every message before the next one is requested. */
   readonly each?: (operation: Operation) => Promise<void>;
 };
 
@@ -149,7 +149,7 @@ export const metadataOf = ({ metadata }: Operation): ExecuteOperationMetadata =>
   return decode(ExecuteOperationMetadata, metadata.value);
 };
 
-/** Begins to run it; answers when it does. The run is still to be waited for. */
+/** Starts it; returns when it runs. The run must still be awaited. */
 export async function begin(lab: Lab, action: Digest): Promise<{ readonly ended: Promise<Run> }> {
   const begun = Promise.withResolvers<void>();
   const ended = run(lab, action, {
@@ -187,7 +187,7 @@ export async function refused(lab: Lab, action: Digest, allowed: readonly number
 
 const asError = ({ code: number, message, details }: Status): GrpcError => new GrpcError(number, message, details);
 
-/** What is told to be missing, each as `type subject`. */
+/** The missing blobs in the status, each as `type subject`. */
 export const violationsOf = (status: Status): readonly string[] =>
   detailsOf(asError(status), PreconditionFailure)
     .flatMap(({ violations }) => violations)
@@ -199,7 +199,7 @@ export const saysWhenToRetry = (status: Status): boolean => detailsOf(asError(st
 export const isCached = async (lab: Lab, action: Digest): Promise<boolean> =>
   (await codeOf(resultOf(lab, action))) !== code.notFound;
 
-/** What it printed, wherever the answer has it. */
+/** What it printed, inlined or in the store. */
 export async function printed(lab: Lab, result: ActionResult, what: "stdout" | "stderr"): Promise<string> {
   return (await printedBytes(lab, result, what)).toString();
 }

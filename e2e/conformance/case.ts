@@ -1,4 +1,4 @@
-/** What a case of the suite is. Cases speak the raw protocol, so they run against any server of it. */
+/** A case of the suite. Cases use the raw protocol, so they run against any server. */
 import type { Lab } from "./lab.ts";
 
 export type Case = {
@@ -9,7 +9,7 @@ export type Case = {
   readonly run: (lab: Lab) => Promise<void>;
 };
 
-/** The server does not offer what the case is about, or nobody gave the suite what it needs. */
+/** The server does not offer what the case is about, or the suite lacks an option that it needs. */
 export class Skip extends Error {}
 
 export function needs<T>(value: T | undefined | false, what: string): T {

@@ -201,7 +201,7 @@ export const nameCases: readonly Case[] = [
   }),
 ];
 
-/** Goes on where the server says that it is. */
+/** Continues where the server says that the upload stopped. */
 export async function finishUpload(lab: Lab, name: string, bytes: Uint8Array): Promise<void> {
   const { committedSize, complete } = await status(lab, name);
   if (complete) return;

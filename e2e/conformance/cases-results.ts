@@ -27,7 +27,7 @@ import {
 } from "./lab.ts";
 import { directory, fileNode, tree } from "./trees.ts";
 
-/** Refused for good, or taken and never served. */
+/** Refused for good, or accepted and never served. */
 async function neverServed(lab: Lab, partial: Partial<ActionResult>): Promise<void> {
   const action = freshAction();
   await ends(update(lab, action, partial), [0, code.precondition, code.invalid, code.notFound], "UpdateActionResult");
@@ -133,7 +133,7 @@ export const resultCases: readonly Case[] = [
     deepEqual(full.outputFiles[0]?.digest, digestOf(file));
   }),
   at(41, "a standard output that came within the result is found by its digest", async (lab) => {
-    const action = freshAction(); // which itself was never uploaded
+    const action = freshAction(); // which was never uploaded
     const stdoutRaw = fresh(500);
     await update(lab, action, { stdoutRaw });
     const found = await result(lab, action, { stdout: true });

@@ -23,7 +23,7 @@ import {
   type Lab,
 } from "./lab.ts";
 
-/** A connection by another HTTP/2 than ours, so that what is seen is what the server sent. */
+/** A connection by an independent HTTP/2 implementation, so that it shows what the server sent. */
 async function session({ address }: Lab, use: (session: ClientHttp2Session) => Promise<void>): Promise<void> {
   const opened = connect(`http://${address.host}:${address.port}`);
   try {
@@ -34,7 +34,7 @@ async function session({ address }: Lab, use: (session: ClientHttp2Session) => P
   }
 }
 
-/** The codes that Bazel tries again after. */
+/** The codes after which Bazel retries. */
 const retried: readonly number[] = [1, 2, 4, 8, 10, 13, 14];
 
 export const transportCases: readonly Case[] = [

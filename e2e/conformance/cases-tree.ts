@@ -17,7 +17,7 @@ export const treeCases: readonly Case[] = [
     deepEqual(sorted(found), sorted([root, left, right, leaf]));
   }),
   at(33, "directories come as the bytes that they are", async (lab) => {
-    // Fields in another order than everybody writes them: hashed as bytes, so they must come as bytes.
+    // Fields in an unusual order: hashed as bytes, so they must be returned as the same bytes.
     const files = directory({ files: [fileNode("f", digestOf(fresh()))] });
     const odd = Buffer.concat([Buffer.from([0x2a, 0x00]), files]);
     await upload(lab, odd);

@@ -1,4 +1,4 @@
-/** The checklist against nodes of ours: every item, with nothing left out that a node can be given. */
+/** The checklist against our own nodes: every item, with every option that a node supports. */
 import { ok } from "node:assert/strict";
 import { mkdtemp } from "node:fs/promises";
 import { chmodSync, mkdirSync } from "node:fs";
@@ -116,7 +116,7 @@ describe("a node that is killed with -9", { skip: !executes && "needs linux: the
   for (const one of crashCases) play(one, () => lab);
 });
 
-/** By item and title, with the reason: what cannot be played somewhere. All else that is skipped has failed. */
+/** By item and title, with the reason: what cannot run somewhere. Everything else that is skipped has failed. */
 const mayBeSkipped: ReadonlyMap<string, string> = new Map([]);
 
 function play({ item, title, run }: Case, lab: () => Lab): void {
@@ -132,7 +132,7 @@ function play({ item, title, run }: Case, lab: () => Lab): void {
   });
 }
 
-/** Other users can pass through it: actions run as such. */
+/** Other users can enter it, because actions run as such. */
 async function folder(undo: AsyncDisposableStack): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "millrace-conformance-"));
   undo.defer(() => clearAway(path));
@@ -142,7 +142,7 @@ async function folder(undo: AsyncDisposableStack): Promise<string> {
   return inner;
 }
 
-/** The store counts in seconds, and keeps what was used in this one. */
+/** The store counts in seconds, and keeps what was used in the current one. */
 async function letGo(http: string): Promise<void> {
   const second = (): number => Math.floor(Date.now() / 1_000);
   const used = second();

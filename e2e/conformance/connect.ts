@@ -1,4 +1,4 @@
-/** From addresses to a lab. */
+/** Makes a lab from addresses. */
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { Capabilities, ServerCapabilities } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
@@ -6,8 +6,8 @@ import { systemClock as clock } from "#app/node/system-clock.ts";
 import type { Lab } from "./lab.ts";
 
 /**
- * Servers without a limit say the largest number there is, which we do not take anywhere. Here it becomes the largest
- * that we do, in as many bytes, so that nothing moves.
+ * Servers without a limit send the largest int64, which we refuse everywhere. Here it is replaced by the largest number
+ * that we accept, in as many bytes, so that nothing moves.
  */
 const largest = Buffer.from("ffffffffffffffff7f", "hex");
 const largestTaken = Buffer.from("ffffffffffffff8f00", "hex");

@@ -1,4 +1,4 @@
-/** What cases do their work with: connections to the server, and short words for its calls. */
+/** What cases work with: connections to the server, and short functions for its calls. */
 import { equal, ok } from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
@@ -22,27 +22,27 @@ export type Property = { readonly name: string; readonly value: string };
 export type Lab = {
   readonly address: { readonly host: string; readonly port: number };
   readonly client: GrpcClient;
-  /** May read, and may not say what results are. */
+  /** May read, but not write results. */
   readonly reader?: GrpcClient | undefined;
-  /** A server of the same kind that has no room left. */
+  /** A server of the same kind whose store is full. */
   readonly full?: GrpcClient | undefined;
   /** Where Bazel's HTTP cache is, such as http://127.0.0.1:8080. */
   readonly http?: string | undefined;
-  /** A file server that the server under test may fetch from, and that answers 404 to what it does not know. */
+  /** A file server that the server under test may fetch from, and that answers 404 to unknown paths. */
   readonly files?: string | undefined;
   /** Sent with every action, such as the pool that is to run it. */
   readonly platform: readonly Property[];
   /** A property that gives an action no more than 64 MiB of memory. */
   readonly littleMemory?: Property | undefined;
-  /** Somebody of whose actions one runs at a time and three may wait. */
+  /** A caller with one running and three waiting actions. */
   readonly narrow?: GrpcClient | undefined;
-  /** How long an action goes on that nobody waits for. */
+  /** How long an action goes on without a waiting client. */
   readonly leaveGraceMs?: number | undefined;
   /** Kills the server with everything that runs in it, and starts it again. */
   readonly crash?: (() => Promise<void>) | undefined;
-  /** Has the server let go of every blob that it may. */
+  /** Makes the server evict every blob that it may. */
   readonly forget?: (() => Promise<void>) | undefined;
-  /** Somebody who may do tasks by Millrace's own work protocol. */
+  /** A caller that may run tasks by Millrace's own work protocol. */
   readonly executor?: GrpcClient | undefined;
   readonly instance: string;
   readonly capabilities: ServerCapabilities;
@@ -80,7 +80,7 @@ export const code = {
 /** Bytes that no server has seen. */
 export const fresh = (length = 100): Buffer => randomBytes(length);
 
-/** Bytes that no server has seen and that can be packed to much less. */
+/** Bytes that no server has seen and that compress well. */
 export const freshText = (length: number): Buffer =>
   Buffer.concat([randomBytes(16), Buffer.alloc(length - 16, "all work and no play ")]);
 
@@ -112,7 +112,7 @@ export const readName = (lab: Lab, digest: Digest, naming: Naming = {}): string 
 export const writeName = (lab: Lab, digest: Digest, naming: Naming & { readonly uuid?: string } = {}): string =>
   `${prefixOf(lab, naming.instance)}uploads/${naming.uuid ?? randomUUID()}/${pathOf(digest, naming)}`;
 
-/** How a call ended: 0 for well. */
+/** How a call ended: 0 for success. */
 export async function codeOf(call: Promise<unknown>): Promise<number> {
   try {
     await call;
@@ -123,7 +123,7 @@ export async function codeOf(call: Promise<unknown>): Promise<number> {
   }
 }
 
-/** The call must end with one of these. */
+/** The call must end with one of these codes. */
 export async function ends(call: Promise<unknown>, allowed: number | readonly number[], what: string): Promise<void> {
   const got = await codeOf(call);
   const wanted = typeof allowed === "number" ? [allowed] : allowed;
@@ -152,7 +152,7 @@ export async function readAll(
   return Buffer.concat(parts);
 }
 
-/** A Write in pieces, each with what it says of itself; what is left out goes on where the last ended. */
+/** A Write in pieces, each with its fields; fields that are left out continue from the last piece. */
 export type Piece = Partial<WriteRequest> & { readonly data: Uint8Array };
 
 export async function* pieces(resourceName: string, given: readonly Piece[]): AsyncGenerator<WriteRequest> {
@@ -188,7 +188,7 @@ export async function status(lab: Lab, resourceName: string) {
   return await lab.client.unary(queryWriteStatus, { resourceName });
 }
 
-/** A Write whose client sends what it is told and keeps the stream open until it is told to end it. */
+/** A Write whose client sends what the test says and keeps the stream open until it is told to end it. */
 export function openWrite({ client }: Lab, options?: CallOptions) {
   const queue: (WriteRequest | undefined)[] = [];
   let wake: (() => void) | undefined;
@@ -205,11 +205,11 @@ export function openWrite({ client }: Lab, options?: CallOptions) {
     }
   }
   const answer = client.clientStream(write, requests(), options);
-  answer.catch(() => {}); // whoever waits for it hears of it
+  answer.catch(() => {}); // handled where it is awaited
   return { answer, send: (request: WriteRequest) => push(request), end: () => push(undefined) };
 }
 
-/** Waits until the server says so, rather than for a time. */
+/** Waits until the server reports the state, rather than for a time. */
 export async function until(what: string, isSo: () => Promise<boolean>, limitMs = 10_000): Promise<void> {
   const deadline = Date.now() + limitMs;
   while (!(await isSo())) {
@@ -260,7 +260,7 @@ export async function result(lab: Lab, actionDigest: Digest, more: Getting = {})
   });
 }
 
-/** The digest of an action that nobody has asked about. */
+/** The digest of a new action. */
 export const freshAction = (): Digest => digestOf(fresh());
 
 export function sameBytes(got: Uint8Array, wanted: Uint8Array, what: string): void {

@@ -3,15 +3,15 @@
 //   --target HOST:PORT        the server, in clear
 //   --instance NAME           where cases work; the empty name otherwise
 //   --header NAME=VALUE       sent with every call; may be given several times
-//   --reader-header N=V       of somebody who may read and may not write results
+//   --reader-header N=V       of a caller that may read, but not write results
 //   --http URL                Bazel's HTTP cache of the same server
 //   --full HOST:PORT          a server of the same kind that has no room for a gigabyte
 //   --files URL               a file server that the server may fetch from, with a file hello.txt
 //   --property NAME=VALUE     sent with every action, such as the pool that is to run it; may be given several times
 //   --memory-property N=V     gives an action no more than 64 MiB of memory
-//   --narrow-header N=V       of somebody of whose actions one runs at a time and three may wait
-//   --executor-header N=V     of somebody who may do tasks by Millrace's own work protocol
-//   --leave-grace SECONDS     how long an action goes on that nobody waits for
+//   --narrow-header N=V       of a caller with one running and three waiting actions
+//   --executor-header N=V     of a caller that may run tasks by Millrace's own work protocol
+//   --leave-grace SECONDS     how long an action goes on without a waiting client
 //   --crash COMMAND           a line for the shell: kills the server and starts it again
 //   --forget COMMAND          a line for the shell: has the server let go of every blob that it may
 //   --only 1,2,33             these items only

@@ -1,4 +1,4 @@
-/** What came out, item by item. Pure. */
+/** The outcomes, item by item. Pure. */
 import type { Outcome } from "./suite.ts";
 
 export function reportLines(outcomes: readonly Outcome[]): readonly string[] {

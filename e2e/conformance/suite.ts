@@ -53,7 +53,7 @@ export type Outcome = {
 
 const patienceMs = 60_000;
 
-/** One after the other: what a case leaves behind must not be what another meets while it runs. */
+/** One after the other: cases must not affect each other. */
 export async function runCase({ item, title, run }: Case, lab: Lab): Promise<Outcome> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`not done after ${patienceMs / 1_000} s`)), patienceMs);

@@ -24,9 +24,7 @@ export const directory = ({ files = [], directories = {} }: Content): Buffer =>
     symlinks: [],
   });
 
-/**
- * An input tree in words: `a/b` a file, `run*` one that is executable, `to@` a symbolic link, `d/` an empty folder.
- */
+/** An input tree as text: `a/b` a file, `run*` an executable one, `to@` a symbolic link, `d/` an empty folder. */
 export type Inputs = Readonly<Record<string, string | Uint8Array>>;
 
 /** The root's digest. Puts all bytes into `bytes` by path: directories are `path/`, the root is "/". */

@@ -1,13 +1,13 @@
-/** A plain TCP balancer: each connection goes to the next backend that takes it, byte for byte, and knows nothing. */
+/** A plain TCP balancer: each connection goes to the next backend that accepts it, byte for byte. */
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Scissors } from "./scissors.ts";
 
 const connectMs = 1_000;
 
 export type BalancerOptions = {
-  /** What it listens on; left out: any port of this machine's own. */
+  /** What it listens on; left out: any port of this machine. */
   readonly listen?: string;
-  /** Asked for each connection: where it is cut. Left out: nowhere. */
+  /** Called for each connection: where it is cut. Left out: nowhere. */
   readonly scissors?: () => Scissors;
 };
 
@@ -68,7 +68,7 @@ export class Balancer implements AsyncDisposable {
     client.destroy();
   }
 
-  /** What comes before the cut arrives; then the line is dead. */
+  /** Bytes before the cut arrive; then the connection is dead. */
   #carryUntilCut(server: Socket, client: Socket, scissors: Scissors): void {
     server.on("data", (bytes: Buffer) => {
       const at = scissors.cutAt(bytes);

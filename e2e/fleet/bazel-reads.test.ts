@@ -15,14 +15,14 @@ function noted(name: string, { offset = 0, bytes = 0, status = 0 }, method = rea
   return entryOf(Buffer.concat([bytesField(1, request), numberField(2, 1), numberField(3, bytes)]), status, method);
 }
 
-/** One call as Bazel notes it: small enough for lengths of one byte. */
+/** One call as Bazel records it: small enough for lengths of one byte. */
 function entryOf(read: Buffer, status: number, method = readMethod): Buffer {
   const entry = [bytesField(2, numberField(1, status)), bytesField(3, method), bytesField(4, bytesField(5, read))];
   const message = Buffer.concat(entry);
   return Buffer.concat([Buffer.from([message.length]), message]);
 }
 
-test("of what Bazel downloaded, too much and too little are told, and nothing else", () => {
+test("of Bazel's downloads, too much and too little are reported, and nothing else", () => {
   const well = [
     noted("blobs/a/123", { bytes: 123 }),
     noted("blobs/b/123", { bytes: 123, status: 14 }),

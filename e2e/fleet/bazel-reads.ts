@@ -1,10 +1,10 @@
 /**
  * What Bazel's own record of its calls (--experimental_remote_grpc_log) says of its downloads: whether a server ever
- * gave more of a blob than was asked for, or less and said that this was all.
+ * sent more of a blob than was requested, or less without an error.
  *
- * Bazel 4 itself can come to hold a blob twice without any server's doing: if the place that it writes to fails while
- * it takes an answer, it calls that off (CANCELLED) and asks from the same offset once more, and has counted those
- * bytes already. Then its build fails over another digest, and this says that nobody sent too much.
+ * Bazel 4 itself can end up with a blob twice without any server's fault: if its own output file fails while it
+ * receives an answer, it cancels the call and asks from the same offset again, although it has counted those bytes
+ * already. Then its build fails with another digest, and this shows that no server sent too much.
  */
 import { Reader } from "#wire/reader.ts";
 
@@ -18,7 +18,7 @@ export type BazelRead = {
 
 export type BazelReads = {
   readonly reads: number;
-  /** Begun where another had broken off; those at the end got nothing more, and had to. */
+  /** Started where another had been interrupted; those at the end got nothing more, as they must. */
   readonly resumed: number;
   readonly calledOff: number;
   readonly violations: readonly string[];
@@ -39,7 +39,7 @@ export function judgeReads(log: Uint8Array): BazelReads {
   return { reads: all.length, resumed, calledOff, violations };
 }
 
-/** Messages one behind the other, each with its length before it. The last may be cut off. */
+/** Messages one after the other, each with its length before it. The last may be cut off. */
 function readsIn(log: Uint8Array): readonly BazelRead[] {
   const reader = new Reader(log);
   const reads: BazelRead[] = [];
@@ -65,7 +65,7 @@ const numberOf = (field: Fields[number]): number => (typeof field === "number" ?
 const wireVarint = 0;
 const wireBytes = 2;
 
-/** The last of each field, as it stands there. */
+/** The last value of each field. */
 function fieldsOf(message: Fields[number]): Fields {
   if (!(message instanceof Uint8Array)) return {};
   const reader = new Reader(message);

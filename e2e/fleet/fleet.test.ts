@@ -72,12 +72,12 @@ describe("Bazel through any of three nodes", { skip, timeout: 280_000 }, () => {
     for (const [worker, count] of spread) ok(count >= cacheable / 6, `${worker} ran ${count} of ${cacheable}`);
   });
 
-  test("its tests pass, fail, are flaky and take too long through another, each as Bazel calls it", async () => {
+  test("its tests pass, fail, are flaky and time out through another, each as Bazel reports it", async () => {
     through = fleet.member("n2");
     await testsEndEachItsWay(site);
   });
 
-  test("and all that went well is found in the cache through the third", async () => {
+  test("and everything that succeeded is found in the cache through the third", async () => {
     through = fleet.member("n3");
     await site.bazel.clean();
     const { output, processes: run } = await site.test(targets);

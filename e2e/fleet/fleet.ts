@@ -1,4 +1,4 @@
-/** Nodes as anyone would run several: one PostgreSQL, one folder that all reach, one mesh; each its own process. */
+/** Nodes as a user would run several: one PostgreSQL, one shared folder, one mesh; each a separate process. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ export type FleetPlan = {
 export type FleetPorts = {
   readonly processes: Processes;
   readonly database: string;
-  /** A network for each node; left out: all are on this machine's own. */
+  /** A network for each node; left out: all use this machine's network. */
   readonly wires?: Wires | undefined;
 };
 
@@ -45,7 +45,7 @@ export type Member = {
 };
 
 const program = join(import.meta.dirname, "../../src/cli/main.ts");
-/** On a machine that has much else to do. */
+/** On a busy machine. */
 const startMsMax = 240_000;
 
 export class Fleet implements AsyncDisposable {
@@ -59,7 +59,7 @@ export class Fleet implements AsyncDisposable {
   private constructor(plan: FleetPlan, ports: FleetPorts) {
     this.plan = plan;
     this.#ports = ports;
-    chmodSync(this.folder, 0o711); // actions run as users of their own, who have to pass through
+    chmodSync(this.folder, 0o711); // actions run as users of their own, who must be able to enter
     for (const name of ["shared", "logs"]) mkdirSync(join(this.folder, name));
   }
 
@@ -97,7 +97,7 @@ export class Fleet implements AsyncDisposable {
     member.child = this.#ports.processes.spawn({ name: member.name, args, within, env, logFile: member.log });
   }
 
-  /** Until it takes calls. One that could not start is started again, as whatever runs it would do. */
+  /** Waits until it accepts calls. One that could not start is started again, as a supervisor would. */
   async ready(member: Member, triesMax = 1): Promise<void> {
     let tries = 1;
     const isReady = async (): Promise<boolean> => {
@@ -119,7 +119,7 @@ export class Fleet implements AsyncDisposable {
     await member.child?.kill();
   }
 
-  /** How many actions it runs just now, by its own word. */
+  /** How many actions it runs now, as it reports. */
   async running(member: Member): Promise<number> {
     const headers = this.headers(member);
     const answer = await fetch(`http://${member.edge}/metrics`, { headers, signal: AbortSignal.timeout(1_000) });
@@ -168,7 +168,7 @@ export class Fleet implements AsyncDisposable {
     };
   }
 
-  /** From outside to each node, which serves its own machine only, and from the nodes to the database. */
+  /** From outside to each node, which listens only on its own machine, and from the nodes to the database. */
   async #connect({ gateway }: Wires): Promise<void> {
     const { port } = new URL(this.#ports.database);
     this.#carriers.use(await Balancer.open([`127.0.0.1:${port}`], { listen: `${gateway}:${port}` }));
@@ -180,7 +180,7 @@ export class Fleet implements AsyncDisposable {
     }
   }
 
-  /** What nodes need to know of each other when each has a network of its own. */
+  /** What nodes need to know of each other when each has a separate network. */
   #wired({ edge, mesh, net }: Member) {
     if (!net) return { listen: "unix", edge, database: this.#ports.database };
     const secretFile = join(this.folder, "secret");
@@ -213,7 +213,7 @@ export class Fleet implements AsyncDisposable {
       journal: { kind: "postgres", url: database },
       blobs: { kind: "disk", authoritative: { kind: "directory", directory: this.shared, names } },
       build: { properties: ["node", "stones"] },
-      // All but the first: what asks for them can go on when one of those is gone.
+      // All but the first: actions that need the label can go on when one of them is gone.
       worker: { slots, actionsIn, labels: name === "n1" ? [] : ["stones=yes"] },
     };
     writeFileSync(config, JSON.stringify(settings));

@@ -1,5 +1,5 @@
-// The build that will not die: a real Bazel builds through a TCP balancer on three real nodes, while these are killed,
-// put to sleep and cut off from their database. docs/how-to/several-nodes.md says how to use it.
+// A real Bazel builds through a TCP balancer on three real nodes, while these are killed, suspended and cut off from
+// their database. docs/how-to/several-nodes.md says how to use it.
 import { randomUUID } from "node:crypto";
 import { cpSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,9 +30,9 @@ const { values: options } = parseArgs({
     seed: { type: "string", default: String(Date.now() % 100_000) },
     width: { type: "string", default: String(fullSize.width) },
     layers: { type: "string", default: String(fullSize.layers) },
-    /** Each node in a network of its own, which is cut now and then. Needs root. */
+    /** Each node in a separate network, which is cut now and then. Needs root. */
     cut: { type: "boolean", default: false },
-    /** Of the frames that bring Bazel something, the share after which its connection breaks; such as 0.01. */
+    /** The share of DATA frames to Bazel after which its connection breaks; such as 0.01. */
     snip: { type: "string", default: "0" },
     calm: { type: "boolean", default: false },
     keep: { type: "boolean", default: false },
@@ -42,7 +42,7 @@ const { values: options } = parseArgs({
 const plan: FleetPlan = { nodes: 3, shards: 32, leaseMs: 3_000, slots: 4 };
 const sacks: Sacks = { ...fullSize, layers: Number(options.layers), width: Number(options.width) };
 const wants: Wants = { isFullSize: actionsIn(sacks) >= actionsIn(fullSize), cuts: options.cut };
-/** What Bazel may be told about servers that come and go; all of it is in its manual. */
+/** Bazel's settings for servers that come and go; all of them are in its manual. */
 const patience = ["--remote_retries=100", "--grpc_keepalive_time=2s", "--grpc_keepalive_timeout=3s"];
 
 async function main(): Promise<void> {
@@ -90,7 +90,7 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
     ? Promise.resolve(noTroubles())
     : trouble({ fleet, postgres, balancer, random, wants, isUnderWay, say, wires }, end.signal).catch(
         (error: unknown) => {
-          violations.push(String(error)); // a node that did not come back, for one
+          violations.push(String(error)); // a node that did not come back, for example
           return noTroubles();
         },
       );
@@ -101,7 +101,7 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   const found = await untilEnded(database, fleet, sleeps);
   violations.push(...found.violations);
   const { jobs, attempts, commits, claimsLost, writes } = found;
-  // A smaller build may be over sooner than it was thought to be: then it proves less, and says so.
+  // A smaller build may end sooner than expected: then it proves less, and says so.
   const unseen = options.calm ? [] : missed({ ...troubles, claimsLost }, wants);
   if (wants.isFullSize) violations.push(...unseen.map((what) => `${what}: the build saw none`));
   await bazel.stop().catch(() => {});
@@ -125,7 +125,7 @@ const lineOf = (figures: Readonly<Record<string, number | string>>): string =>
     .map(([name, value]) => `${name}=${value}`)
     .join(" ");
 
-/** What was wrong with it. `calls` takes every call that Bazel made, for whoever has to find out what went wrong. */
+/** What was wrong with it. `calls` records every call that Bazel made, for the analysis of failures. */
 async function buildOnce(
   bazel: Bazel,
   { root }: Workspace,
@@ -147,7 +147,7 @@ async function buildOnce(
   }
 }
 
-/** Jobs that nobody waits for any more are cancelled after a grace; then nothing is left open. */
+/** Jobs without clients are cancelled after a grace; then nothing is left open. */
 async function untilEnded(database: string, { shared, plan: { shards } }: Fleet, sleeps: readonly Sleep[]) {
   let found = await findings(database, shared, { shards, sleeps });
   const isOver = async (): Promise<boolean> => {
@@ -158,7 +158,7 @@ async function untilEnded(database: string, { shared, plan: { shards } }: Fleet,
   return found;
 }
 
-/** What whoever sits before the build would be troubled by. */
+/** What a user of the build would notice. */
 const visible = (output: string): readonly string[] =>
   output.split("\n").filter((line) => /^(ERROR|WARNING|FAILED)/.test(line));
 

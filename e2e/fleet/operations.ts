@@ -1,4 +1,4 @@
-/** What became of the actions of a build, as any node tells it. */
+/** The outcome of a build's actions, as any node reports it. */
 import { metadataOf, responseOf } from "#e2e/node/execution-lab.ts";
 import type { GrpcClient } from "#grpc/client.ts";
 import { Operations, type Operation } from "#wire/generated/google/longrunning/operations.ts";

@@ -1,6 +1,6 @@
 /**
- * Reads that go on where they broke off, as Bazel's do, of three real nodes: connections break after some bytes of an
- * answer or after all of them, nodes are killed with -9, and yet what a reader has is always how the blob begins.
+ * Reads that resume after an interruption, as Bazel's do, from three real nodes: connections break after some bytes of
+ * an answer or after all of them, nodes are killed with -9, and still what a reader has is always a prefix of the blob.
  */
 import { ok } from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -24,7 +24,7 @@ const sizes = [1, 123, 5_000, 64 * KiB, 64 * KiB + 1, 300 * KiB, 2 * KiB * KiB];
 const readers = 6;
 const roundsEach = 3;
 
-/** What Bazel tries again. */
+/** The codes after which Bazel retries. */
 const passing: readonly number[] = [
   grpcCode.cancelled,
   grpcCode.unknown,
@@ -34,7 +34,7 @@ const passing: readonly number[] = [
   grpcCode.resourceExhausted,
 ];
 
-describe("reads of a fleet that breaks", { skip: postgres.skip, timeout: 280_000 }, () => {
+describe("reads of a fleet with failures", { skip: postgres.skip, timeout: 280_000 }, () => {
   const processes = new Processes();
   const random = new Random(process.env["FLEET_SEED"] ?? "reads");
   let fleet: Fleet;
@@ -56,7 +56,7 @@ describe("reads of a fleet that breaks", { skip: postgres.skip, timeout: 280_000
     await postgres.stop();
   });
 
-  test("what is put together is how the blob begins, and in the end the blob", async () => {
+  test("what was read is a prefix of the blob, and in the end the blob", async () => {
     const blobs: Blob[] = [];
     for (const size of sizes) blobs.push(await upload(fleet.client(fleet.member("n1")), size, random));
     const over = new AbortController();
@@ -107,7 +107,7 @@ async function killNow(fleet: Fleet, random: Random, signal: AbortSignal): Promi
   }
 }
 
-/** A connection of its own, to whichever node it falls to. */
+/** A separate connection, to whichever node the balancer chooses. */
 function dial(address: string): GrpcClient {
   const [host = "", port] = address.split(":");
   return new GrpcClient({ clock, authority: address, connect: () => connectH2({ host, port: Number(port), clock }) });

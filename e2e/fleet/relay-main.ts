@@ -1,4 +1,4 @@
-// In a node's network: carries what comes from outside to the node, which listens on its own machine only.
+// In a node's network: forwards connections from outside to the node, which listens only on its own machine.
 import { Balancer } from "./balancer.ts";
 
 const [listen = "", backend = ""] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-/** A workspace of many small actions in layers: each reads what two of the layer before have made. */
+/** A workspace of many small actions in layers: each reads outputs of two actions of the layer before. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeWorkspace, type Workspace } from "#e2e/bazel/workspace.ts";
@@ -12,7 +12,7 @@ export type Sacks = {
 
 export const sacksTarget = "//sacks:all_of_them";
 
-/** `salt` keeps the results of one workspace from being those of another. */
+/** `salt` makes the results of each workspace different. */
 export function makeSacks(folder: string, salt: string, sacks: Sacks): Workspace {
   const workspace = makeWorkspace(folder, salt);
   mkdirSync(join(workspace.root, "sacks"), { recursive: true });
@@ -20,7 +20,7 @@ export function makeSacks(folder: string, salt: string, sacks: Sacks): Workspace
   return workspace;
 }
 
-/** What all of it comes to: every action adds one line to what it was given. */
+/** The size of the final output: every action adds one line to its inputs. */
 export const actionsIn = ({ layers, width }: Sacks): number => layers * width + 1;
 
 function buildFile(salt: string, { layers, width, seconds }: Sacks): string {

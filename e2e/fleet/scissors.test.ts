@@ -22,7 +22,7 @@ function cutIn(bytes: Buffer, scissors: Scissors, sizes: readonly number[]): num
   return undefined;
 }
 
-test("the cut is in a frame of data, at its end more often than not, however the bytes come", () => {
+test("the cut is in a DATA frame, mostly at its end, however the bytes are split", () => {
   const before = [frameOf(frameType.settings, 12), frameOf(frameType.settings, 0), frameOf(frameType.headers, 40)];
   const bytes = Buffer.concat([...before, frameOf(frameType.data, 123), frameOf(frameType.headers, 20)]);
   const dataAt = Buffer.concat(before).length + frameHeaderBytes;
@@ -41,7 +41,7 @@ test("the cut is in a frame of data, at its end more often than not, however the
   ok(cuts.filter((cut) => cut === dataAt + 123).length > cuts.length / 2);
 });
 
-test("without data there is no cut, nor where there is to be none", () => {
+test("without DATA there is no cut, nor with a share of zero", () => {
   const idle = Buffer.concat([frameOf(frameType.ping, 8), frameOf(frameType.data, 0), frameOf(frameType.headers, 5)]);
   deepEqual(cutIn(idle, new Scissors({ random: new Random(1), share: 1 }), [7]), undefined);
   deepEqual(cutIn(frameOf(frameType.data, 50), new Scissors({ random: new Random(1), share: 0 }), [7]), undefined);

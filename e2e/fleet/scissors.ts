@@ -1,14 +1,14 @@
 /**
- * Where a connection is cut, by what goes over it: HTTP/2 from a server to its client is followed frame by frame, and
- * the last that gets through is DATA, or a part of it. So an answer breaks off after some of its bytes, or after all of
- * them and before its end, which is when whoever asked does not know what it has. Pure.
+ * Where a connection is cut: HTTP/2 from a server to its client is followed frame by frame, and the last frame that
+ * gets through is DATA, or a part of it. So an answer is interrupted after some of its bytes, or after all of them and
+ * before its end, when the client does not know that it has everything. Pure.
  */
 import type { Random } from "#base/random.ts";
 import { frameHeaderBytes, frameType } from "#h2/frames/frame.ts";
 
 export type ScissorsOptions = {
   readonly random: Random;
-  /** Of frames with data in them, the share after which, or in which, there is a cut. */
+  /** The share of DATA frames after which, or in which, there is a cut. */
   readonly share: number;
 };
 
@@ -24,7 +24,7 @@ export class Scissors {
     this.#options = options;
   }
 
-  /** How many of these bytes get through before the cut; undefined: all of them, and there is none yet. */
+  /** How many of these bytes get through before the cut; undefined: all of them, and there is no cut yet. */
   cutAt(bytes: Uint8Array): number | undefined {
     for (let at = 0; at < bytes.length;) {
       const step =
@@ -49,7 +49,7 @@ export class Scissors {
     this.#payloadLeft = this.#header.readUIntBE(0, 3);
     const { random, share } = this.#options;
     if (this.#header[3] !== frameType.data || this.#payloadLeft === 0 || !random.chance(share)) return;
-    // Mostly after the last byte: that is the case that needs the most luck otherwise.
+    // Mostly after the last byte: the case that is rare otherwise.
     this.#cutAfterBytes = random.chance(0.7) ? this.#payloadLeft : 1 + random.below(this.#payloadLeft);
   }
 }

@@ -1,4 +1,6 @@
-/** A client of three real nodes, by the raw protocol: who owns, who works and who is asked may each die. */
+/**
+ * A client of three real nodes, by the raw protocol: the owner, the worker and the node that was asked may each die.
+ */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -56,7 +58,7 @@ describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () =>
     await postgres.stop();
   });
 
-  /** An action that runs for `seconds` where it is wanted, in a shard of the owner that is wanted. */
+  /** An action that runs for `seconds` on the chosen worker, in a shard of the chosen owner. */
   async function begin(through: Member, wants: { owner?: string; asks: Asks }, seconds: number): Promise<Begun> {
     for (let tries = 0; tries < 60; tries += 1) {
       const line = `sleep ${seconds}; echo ${randomUUID()} > flour`;
@@ -76,7 +78,7 @@ describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () =>
     throw new Error("no action fell to the owner that was wanted");
   }
 
-  test("any node answers for any action: what it is, what it made, that it is to end", async () => {
+  test("any node answers for any action: its state, its outputs, its cancellation", async () => {
     const { name, stream } = await begin(n1(), { owner: "n2", asks: on("n3") }, 0);
     const { last } = await rest(stream);
     equal(responseOf(last).result?.exitCode, 0);
@@ -98,7 +100,7 @@ describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () =>
     equal(responseOf(ended.last).status?.code, grpcCode.cancelled);
   });
 
-  test("an idle worker begins at once, whichever node owns the shard and whichever is asked", async (context) => {
+  test("an idle worker starts at once, whichever node owns the shard and whichever is asked", async (context) => {
     const waitedMs: number[] = [];
     for (let i = 0; i < 30; i += 1) {
       const action = await bench(n1()).sh(`echo ${randomUUID()}`, {}, {}, platform(on(`n${1 + (i % 3)}`)));
@@ -112,7 +114,7 @@ describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () =>
     ok((sorted[15] ?? 0) < 150, `half of them waited ${sorted[15]} ms`);
   });
 
-  test("a node with room runs what it is given", async (context) => {
+  test("a node with free slots runs what it is given", async (context) => {
     let here = 0;
     for (let i = 0; i < 30; i += 1) {
       const asked = [n1(), n2(), n3()][i % 3] as Member;
@@ -132,7 +134,7 @@ describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () =>
     await back(n2());
   });
 
-  test("the worker dies: the call goes on, and another runs it", async () => {
+  test("the worker dies: the call goes on, and another worker runs it", async () => {
     const begun = await begin(n1(), { owner: "n1", asks: [{ name: "stones", value: "yes" }] }, 4);
     await fleet.kill(fleet.member(begun.worker));
     const { last, stages } = await rest(begun.stream);
@@ -143,7 +145,7 @@ describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () =>
     await back(fleet.member(begun.worker));
   });
 
-  test("the node that was asked dies: another goes on with it by its name", async () => {
+  test("the node that was asked dies: the client continues at another by the operation's name", async () => {
     const { name, stream } = await begin(n1(), { owner: "n2", asks: on("n3") }, 6);
     await fleet.kill(n1());
     const lost = await rest(stream).then(
@@ -180,7 +182,7 @@ describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () =>
   const begunTimes = (name: string): Promise<number> => attemptsOf(jobOf(name), database, fleet.shared);
 });
 
-/** What an action's platform asks of its worker. */
+/** What an action's platform requires of its worker. */
 type Asks = readonly { readonly name: string; readonly value: string }[];
 
 const platform = (properties: Asks) => ({ platform: { properties } });

@@ -13,7 +13,7 @@ const turns = (wants: Wants, seed: number): readonly Turn[] => {
   return Array.from({ length: 6 }, (_, turn) => planTurn(turn, { members, random, leaseMs, wants }));
 };
 
-test("the first killed is the one that Bazel talks to, and no other victim of a turn is its killed one", () => {
+test("the first node killed is the one that Bazel talks to, and no other victim of a turn is the same node", () => {
   for (let seed = 1; seed <= 20; seed += 1)
     for (const wants of [full, small]) {
       const all = turns(wants, seed);
@@ -22,7 +22,7 @@ test("the first killed is the one that Bazel talks to, and no other victim of a 
     }
 });
 
-test("in a build of full size one sleeps past every claim first; then the database goes away, once", () => {
+test("in a build of full size one node is first suspended past every claim; then the database is down, once", () => {
   const all = turns(full, 1);
   deepEqual(
     all.map(({ stop }) => stop?.forMs),
@@ -38,14 +38,14 @@ test("in a build of full size one sleeps past every claim first; then the databa
   );
 });
 
-test("in a smaller one the first turn has it all", () => {
+test("in a smaller one the first turn has everything", () => {
   const [first, ...later] = turns(small, 1);
   deepEqual([first?.stop?.forMs, first?.outage?.forMs, first?.cut], [6_000, 9_000, undefined]);
   ok(later.every(({ outage }) => outage === undefined));
   ok(turns({ ...small, cuts: true }, 1).every(({ cut }) => cut?.forMs === 6_000));
 });
 
-test("what was not seen is told, if it was to be seen", () => {
+test("what was not seen is reported, if it should have been seen", () => {
   const seen: Seen = { kills: 3, killsCarried: 1, stops: 1, outages: 1, cuts: 1, claimsLost: 2 };
   deepEqual(missed(seen, full), []);
   const nothing: Seen = { kills: 0, killsCarried: 0, stops: 0, outages: 0, cuts: 0, claimsLost: 0 };

@@ -1,8 +1,8 @@
 /**
- * What is done to a fleet, turn by turn, and what a build must have seen of it. Pure.
+ * What happens to a fleet, turn by turn, and what a build must have seen of it. Pure.
  *
- * The first turns are made so that no build of their size can be over before them. Until the outage, workers sleep
- * through fewer seconds of actions than the build has; and during it nothing ends, because nothing can be logged.
+ * The first turns are chosen so that no build of their size can end before them. Until the outage, workers are
+ * suspended for fewer seconds of actions than the build has; and during it nothing ends, because nothing can be logged.
  */
 import type { Random } from "#base/random.ts";
 
@@ -21,7 +21,7 @@ export type TurnPorts = {
 };
 
 export type Wants = {
-  /** Long enough for everything; a smaller build sees no long sleep, and the outage at once. */
+  /** Long enough for everything; a smaller build sees no long suspension, and the outage at once. */
   readonly isFullSize: boolean;
   /** Whether nodes have networks that can be cut. */
   readonly cuts: boolean;
@@ -37,20 +37,20 @@ export type Turn = {
   readonly cut: { readonly victim: string; readonly forMs: number } | undefined;
 };
 
-/** What an action's claim is good for, unless it is renewed: `templateOf` of the build door. */
+/** How long an action's claim is valid without renewal: `templateOf` of the build door. */
 const claimMs = 10_000;
 const slackMs = 3_000;
 
 export function planTurn(turn: number, { members, random, leaseMs, wants }: TurnPorts): Turn {
   const victim = turn === 0 ? mostCarried(members) : random.pick(members).name;
   const other = random.pick(members.filter(({ name }) => name !== victim)).name;
-  // Its own shards, and those of the killed one, get another owner first, who gives each claim a fresh lease.
+  // Its own shards, and those of the killed node, get another owner first, who gives each claim a full new lease.
   const longMs = leaseMs + claimMs + slackMs;
   const stopMs = turn === 0 && wants.isFullSize ? longMs : leaseMs * 2;
-  // Not while one sleeps for long: claims do not expire while there is no database.
+  // Not during a long suspension: claims do not expire while there is no database.
   const outageTurn = wants.isFullSize ? 1 : 0;
   return {
-    // Back at once, or when the others have taken over.
+    // Back at once, or after the others have taken over.
     kill: { victim, awayMs: random.chance(0.5) ? 0 : leaseMs * 1.5 },
     stop: turn % 2 === 0 ? { victim: other, forMs: stopMs } : undefined,
     outage: turn === outageTurn ? { forMs: leaseMs * 3 } : undefined,
@@ -70,7 +70,7 @@ export type Seen = {
   readonly claimsLost: number;
 };
 
-/** What a build was to see, and did not. */
+/** What a build should have seen, and did not. */
 export function missed(seen: Seen, { isFullSize, cuts }: Wants): readonly string[] {
   const always = ["kills", "killsCarried", "stops", "outages"] as const;
   const wanted = [...always, ...(cuts ? ["cuts" as const] : []), ...(isFullSize ? ["claimsLost" as const] : [])];

@@ -1,4 +1,4 @@
-/** What is done to a fleet while a build goes through it: seeded choices, real processes. */
+/** Injects failures into a fleet during a build: seeded choices, real processes. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "#base/random.ts";
 import type { PostgresServer } from "#testing/postgres.ts";
@@ -14,14 +14,14 @@ export type TroublePorts = {
   readonly balancer: Pick<Balancer, "carried">;
   readonly random: Random;
   readonly wants: Wants;
-  /** Whether actions have begun. Before that there is nothing to be cruel to. */
+  /** Whether actions have started. Before that there is nothing to disturb. */
   readonly isUnderWay: () => Promise<boolean>;
   readonly say: (line: string) => void;
-  /** Left out where nodes have no networks of their own to be cut. */
+  /** Left out where nodes have no separate networks to be cut. */
   readonly wires?: Pick<Wires, "cut" | "mend"> | undefined;
 };
 
-/** Only what lasted as long as it was meant to; the end of the build cuts short whatever goes on. */
+/** Only failures that lasted as long as planned; the end of the build interrupts the others. */
 export type Troubles = Omit<Seen, "claimsLost">;
 
 type Done = { -readonly [what in keyof Troubles]: number } & { readonly sleeps: Sleep[] };
@@ -30,12 +30,12 @@ export const noTroubles = (): Done => ({ kills: 0, killsCarried: 0, stops: 0, ou
 
 const firstAfterMs = { least: 500, more: 500 };
 const everyMs = { least: 2_500, more: 2_500 };
-/** Between the beginnings of a turn's troubles. */
+/** Between the beginnings of a turn's failures. */
 const beatMs = 500;
-/** What a worker that is to sleep is given to begin something. */
+/** How long a worker that is to be suspended has to start something. */
 const busyWithinMs = 5_000;
 
-/** Goes on until the signal, and leaves everything running again. The database goes away once. */
+/** Goes on until the signal, and leaves everything running again. The database goes down once. */
 export async function trouble(ports: TroublePorts, signal: AbortSignal): Promise<Readonly<Done>> {
   const { fleet, balancer, random, wants } = ports;
   const done = noTroubles();
@@ -53,7 +53,7 @@ export async function trouble(ports: TroublePorts, signal: AbortSignal): Promise
   }
 }
 
-/** False when it was cut short. */
+/** False when it was interrupted. */
 type Rest = (ms: number) => Promise<boolean>;
 
 type Course = { readonly done: Done; readonly rest: Rest };
@@ -83,7 +83,7 @@ async function kill(
   await fleet.ready(member, 100);
 }
 
-/** Asleep until long after its leases are over; then it goes on as if nothing had been. */
+/** Suspended until long after its leases are over; then it continues. */
 async function stop(
   { victim, forMs }: NonNullable<Turn["stop"]>,
   { fleet, say }: TroublePorts,
@@ -101,7 +101,7 @@ async function stop(
   say(`SIGCONT ${victim}`);
 }
 
-/** One that sleeps with nothing in its hands has nothing to lose. */
+/** An idle worker would have no claim to lose. */
 async function untilBusy(member: Member, fleet: Fleet, rest: Rest): Promise<void> {
   for (const untilMs = performance.now() + busyWithinMs; performance.now() < untilMs;) {
     const running = await fleet.running(member).catch(() => 0);
@@ -120,7 +120,7 @@ async function outage(
   await postgres.start();
 }
 
-/** Nobody is told: what was said on the way is lost, and connections stay open until somebody gives up on them. */
+/** Silently: packets on the way are lost, and connections stay open until one side gives up. */
 async function cut(
   { victim, forMs }: NonNullable<Turn["cut"]>,
   { fleet, wires, say }: TroublePorts,

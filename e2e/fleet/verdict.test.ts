@@ -16,7 +16,7 @@ test("a result that counts twice, a name written twice and a job that never ends
   deepEqual(judge(well, [{ name: "a", times: 2 }]).violations, ["a was written 2 times"]);
 });
 
-test("attempts are those that were begun, however that was said, and not given back", () => {
+test("attempts are those that were started, in either way, and not released", () => {
   const claimed = (token: number, started: boolean) => told({ kind: "claimed", task: 1, token, started }, token);
   const log = [
     claimed(1, true),
@@ -30,7 +30,7 @@ test("attempts are those that were begun, however that was said, and not given b
   deepEqual(judge(log, []).attempts, 2);
 });
 
-test("a claim is lost asleep if it expired between its worker's falling asleep and waking", () => {
+test("a claim is lost in a suspension if it expired between its worker's stop and its wake-up", () => {
   const claimed = (token: number, executor: string) => told({ kind: "claimed", task: token, token, executor }, token);
   const ended = (token: number, at: number, outcome = "expired") =>
     told({ kind: "attempt-ended", task: token, token, outcome, at }, 10 + token);

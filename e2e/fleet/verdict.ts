@@ -9,17 +9,17 @@ export type Findings = {
   readonly jobs: number;
   readonly attempts: number;
   readonly commits: number;
-  /** Claims of workers that slept until these were over. */
+  /** Claims of workers that were suspended until these had expired. */
   readonly claimsLost: number;
   /** Names that were written, each time it was. */
   readonly writes: number;
   readonly violations: readonly string[];
 };
 
-/** When a node did not get to run; by the clock of this machine. */
+/** When a node was suspended; by this machine's clock. */
 export type Sleep = { readonly name: string; readonly fromMs: number; readonly toMs: number };
 
-/** Has the database write down every change of a name, from now on. Nodes have to be up: the table is theirs. */
+/** Makes the database record every change of a name from now on. Nodes must be up: they create the table. */
 export async function auditNames(database: string): Promise<void> {
   await ask(
     database,
@@ -57,7 +57,7 @@ async function allEvents(database: string, shared: string, shards: number): Prom
   return told;
 }
 
-/** How often the one task of a job was begun, by the log. */
+/** How often the one task of a job was started, by the log. */
 export async function attemptsOf(
   { shard, job }: { readonly shard: number; readonly job: number },
   database: string,
@@ -70,7 +70,7 @@ export async function attemptsOf(
   return begun(told).filter((task) => tasks.includes(task)).length;
 }
 
-/** The task of every attempt that was begun: said to be, or granted as begun and not given back. */
+/** The task of every started attempt: reported as started, or granted as started and not released. */
 function begun(told: readonly Told[]): readonly number[] {
   const tasks = new Map<string, number>();
   for (const { shard, event } of told) {
@@ -81,7 +81,7 @@ function begun(told: readonly Told[]): readonly number[] {
   return [...tasks.values()];
 }
 
-/** Pure: what the log and the names come to. */
+/** Pure: the verdict from the log and the names. */
 export function judge(
   told: readonly Told[],
   names: readonly { readonly name: string; readonly times: number }[],
@@ -104,7 +104,7 @@ export function judge(
   };
 }
 
-/** How many claims expired while their worker slept: whatever it says of them when it wakes is too late. */
+/** How many claims expired while their worker was suspended: whatever it reports about them later is too late. */
 function lostAsleep(told: readonly Told[], sleeps: readonly Sleep[]): number {
   const holders = new Map<string, string>();
   let lost = 0;

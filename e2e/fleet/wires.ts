@@ -1,7 +1,7 @@
-/** A network namespace for each node, all on one bridge: a node's wire can be cut, and nobody is told. */
+/** A network namespace for each node, all on one bridge: a node's link can be cut without notice. */
 import { execFileSync, spawnSync } from "node:child_process";
 
-/** Why there can be none, in the words of a skip; undefined when there can. */
+/** The reason to skip if there can be none; undefined if there can. */
 export function wiresMissing(): string | undefined {
   if (process.getuid?.() !== 0) return "needs root: network namespaces are made by root only";
   const found = ["ip", "nsenter"].find((program) => spawnSync(program, ["-V"]).error !== undefined);
@@ -22,12 +22,12 @@ export class Wires implements Disposable {
     ip("link", "set", this.#id, "up");
   }
 
-  /** Where whatever is outside the namespaces is reached from inside. */
+  /** The address of everything outside the namespaces, as seen from inside. */
   get gateway(): string {
     return `${this.#net}.254`;
   }
 
-  /** One more namespace: its address, and the command that runs things in it. */
+  /** One more namespace: its address, and the command that runs programs in it. */
   add(): { readonly host: string; readonly within: readonly string[]; readonly wire: number } {
     const wire = (this.#count += 1);
     const host = `${this.#net}.${wire}`;

@@ -1,4 +1,4 @@
-/** A stock serf agent on this machine, and what its own commands say. */
+/** A stock serf agent on this machine, and the output of its commands. */
 import { execFile, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { freePort } from "#testing/free-port.ts";
 import { until } from "#testing/until.ts";
@@ -66,7 +66,7 @@ export class SerfAgent implements AsyncDisposable {
 
   /** Lines above the level of information. */
   complaints(): readonly string[] {
-    const ownEnd = /Serf shutdown detected/; // what it says when it was told to leave
+    const ownEnd = /Serf shutdown detected/; // what it logs when it was told to leave
     return this.log.split("\n").filter((line) => /\[(WARN|ERR|ERROR)\]/.test(line) && !ownEnd.test(line));
   }
 

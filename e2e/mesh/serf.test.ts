@@ -1,4 +1,4 @@
-/** A stock serf agent among our nodes: each sees the other come, say what it is, go and fail. */
+/** A stock serf agent among our nodes: each sees the other join, change its tags, leave and fail. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
@@ -79,14 +79,14 @@ for (const { title, args, options } of ways)
 describe("killed with -9: it sees ours fail, we see it fail", { ...needsSerf, concurrency: true }, () => {
   const plain = { title: "in clear", args: [], options: {} };
   for (const { title, args, options } of [plain, { title: "sealed", ...sealing }])
-    test(`${title}, and the one of ours that is left leaves`, async () => {
+    test(`${title}, and the remaining one of ours leaves`, async () => {
       await using one = await SerfAgent.start("one", ...args);
       await using two = await SerfAgent.start("two", `-join=${one.address}`, ...args);
       await using mill = await openMesh("mill", { ...options, seeds: [two.address] });
       await using race = await openMesh("race", { ...options, seeds: [one.address] });
       equal((await one.info("serf"))["encrypted"], String(title === "sealed"));
       for (const mesh of [mill, race]) for (const agent of [one, two]) await meet(agent, mesh);
-      await race.close(); // no farewell
+      await race.close(); // without a leave message
       await two.kill();
       await until("it sees ours as failed", async () => (await one.status("race")) === "failed", patience);
       await until("we see its fellow as failed", () => stateAt(mill, "two") === "dead", patience);
@@ -97,7 +97,7 @@ describe("killed with -9: it sees ours fail, we see it fail", { ...needsSerf, co
     });
 });
 
-test("a failed one that comes back under its name is alive again, on both sides", needsSerf, async () => {
+test("a failed member that comes back under its name is alive again, on both sides", needsSerf, async () => {
   await using one = await SerfAgent.start("one");
   const first = await openMesh("mill", { seeds: [one.address] });
   await meet(one, first);
@@ -108,7 +108,7 @@ test("a failed one that comes back under its name is alive again, on both sides"
   await meet(one, again);
 });
 
-test("its commands count us: reachability, queries, keys that are changed under way", needsSerf, async () => {
+test("its commands count us: reachability, queries, keys that are changed at run time", needsSerf, async () => {
   const fresh = Buffer.from(new Uint8Array(16).fill(66)).toString("base64");
   await using one = await SerfAgent.start("one", `-encrypt=${key}`);
   await using mill = await openMesh("mill", { keys: [Buffer.from(key, "base64")], seeds: [one.address] });
@@ -127,7 +127,7 @@ test("its commands count us: reachability, queries, keys that are changed under 
   equal(stateAt(mill, "one"), "alive");
 });
 
-test("our own messages: it drops them without a word, and its clocks stand where they stood", needsSerf, async () => {
+test("it drops our own messages silently, and its clocks do not change", needsSerf, async () => {
   await using one = await SerfAgent.start("one");
   await using mill = await openMesh("mill", { seeds: [one.address] });
   await meet(one, mill);

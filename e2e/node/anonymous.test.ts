@@ -1,11 +1,11 @@
-/** Without settings, a node lets callers on its machine use the cache and run actions without credentials; no more. */
+/** By default, a node lets callers on its machine use the cache and run actions without credentials; no more. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { Random } from "#base/random.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import { createClient, type WorkClient } from "#shard/client/client.ts";
-import { createGrpcTransport, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
+import { createGrpcTransport, type GrpcTransport } from "#shard/testing/grpc-transport.ts";
 import { createRouter } from "#shard/router/router.ts";
 import { isFault } from "#base/fault.ts";
 import {
@@ -30,7 +30,7 @@ const denied = (error: unknown): boolean =>
   isGrpcError(error, grpcCode.permissionDenied) ||
   (isFault(error) && error.facts["status"] === grpcCode.permissionDenied);
 
-describe("a caller without credentials on a node without settings", { skip, timeout: 60_000 }, () => {
+describe("a caller without credentials on a node with default settings", { skip, timeout: 60_000 }, () => {
   let lab: Lab;
   let anybody: Bench;
   let owner: Bench;
@@ -93,7 +93,7 @@ describe("a caller without credentials on a node without settings", { skip, time
     equal(await http("GET", `/ac/${hash}`), 200);
   });
 
-  test("follows and cancels what it began, and nobody else's", async () => {
+  test("follows and cancels what it started, and nothing else", async () => {
     const begun = async (bench: Bench): Promise<string> => {
       for await (const { name } of bench.stream(await bench.sh(`sleep 20 # ${randomUUID()}`))) return name;
       return "";
@@ -131,7 +131,7 @@ describe("a caller without credentials on a node without settings", { skip, time
     await rejects(anybody.grpc.unary(Builds.methods.submitBuild, { requestId: "", priority: 0, what }), denied);
   });
 
-  test("administers nothing and reads nothing of the node but its health", async () => {
+  test("administers nothing and reads nothing of the node except its health", async () => {
     for (const path of ["/livez", "/readyz"]) equal(await http("GET", path), 200, path);
     const refused: readonly (readonly [string, string])[] = [
       ["GET", "/metrics"],

@@ -1,4 +1,4 @@
-/** Builds as an API of their own, against a whole node. */
+/** The builds API, against a whole node. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -19,7 +19,7 @@ import { Bench, Lab, secrets, shAction as sh, tokensFor } from "./execution-lab.
 const isLinux = process.platform === "linux";
 const tokens = tokensFor(["member"]);
 
-/** So that no two tests meet in the cache. */
+/** So that tests do not share cached results. */
 const salted = (line: string): string => `${line} # ${randomUUID()}`;
 const from = (action: string, path: string, at = path): Input => ({
   path: at,
@@ -78,7 +78,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
     return made?.kind === "blob" ? await text(made.value) : "";
   };
 
-  test("what one action makes is the input of the other, and the second time both are cached", async () => {
+  test("outputs of one action are inputs of the other, and the second time both are cached", async () => {
     const build = buildOf(
       sh("bread", "cat flour/fine > bread && ./bake >> bread", {
         inputs: [from("flour", "out/flour", "flour/fine"), contents("bake", "#!/bin/sh\necho baked\n", true)],
@@ -126,7 +126,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
     equal(await output(done.buildId, "take", "o"), "one\ntwo\none\ntwo\nown\nruns\n");
   });
 
-  test("an action that fails takes along what needs it, and nothing else", async () => {
+  test("a failed action also fails what needs it, and nothing else", async () => {
     const build = buildOf(
       sh("bad", salted("echo no corn >&2; exit 3")),
       sh("lazy", salted("true"), { outputPaths: ["never"] }),
@@ -165,7 +165,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
     await rejects(submit(buildOf(sh("b", "true")), requestId), code(grpcCode.alreadyExists));
   });
 
-  test("what is not in the store is told before anything is recorded, all at once", async () => {
+  test("everything missing in the store is reported at once, before anything is recorded", async () => {
     const hash = (n: number): string => createHash("sha256").update(`${n} ${randomUUID()}`).digest("hex");
     const blobs = [`${hash(1)}/10`, `${hash(2)}/20`];
     const tree = `${hash(3)}/30`;
@@ -183,7 +183,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
     });
   });
 
-  test("what makes no sense is refused in words", async () => {
+  test("an invalid build is refused with a message", async () => {
     const refused = async (words: RegExp, ...actions: readonly BuildAction[]) =>
       await rejects(
         submit(buildOf(...actions)),
@@ -205,7 +205,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
     await refused(/no program is named/, sh("a", "true", { arguments: [] }));
   });
 
-  test("others neither see nor stop it, and who may only read the cache may not submit", async () => {
+  test("other tenants neither see nor cancel it, and a read-only caller may not submit", async () => {
     const { buildId } = await submit(buildOf(sh("a", salted("true"))));
     const stranger = lab.client(secrets.bakery);
     await rejects(stranger.unary(getBuild, { buildId, withActions: false }), code(grpcCode.notFound));
@@ -219,7 +219,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
     );
   });
 
-  test("a build is stopped with all that runs of it", async () => {
+  test("a cancelled build stops everything that runs of it", async () => {
     const { buildId } = await submit(buildOf(sh("long", salted("sleep 600")), sh("next", "true", { after: ["long"] })));
     const seen: number[] = [];
     for await (const { build, changed } of bench.grpc.serverStream(watchBuild, { buildId })) {
@@ -239,7 +239,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
     ok(builds.some((one) => one.buildId === buildId && one.name === "bread"));
   });
 
-  test("the watch ends with every action told as it is", async () => {
+  test("the watch ends with the state of every action", async () => {
     const actions = Array.from({ length: 30 }, (_, i) =>
       sh(`a${i}`, salted(`echo ${i} > o`), {
         outputPaths: ["o"],
@@ -259,7 +259,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
     deepEqual(new Map(done.actions.map(({ key, state }) => [key, state])), told);
   });
 
-  test("it goes on where it was when the node is started anew", async () => {
+  test("it continues where it was when the node is restarted", async () => {
     const build = buildOf(
       sh("one", salted("sleep 0.2; echo 1 > o"), { outputPaths: ["o"] }),
       sh("two", salted("sleep 2; cat in > o"), { inputs: [from("one", "o", "in")], outputPaths: ["o"] }),

@@ -1,4 +1,4 @@
-/** A whole node that executes actions, and a client that speaks the raw protocol to it: for tests. */
+/** A whole node that executes actions, and a client that uses the raw protocol: for tests. */
 import { createHash, randomUUID } from "node:crypto";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ import type { BuildAction } from "#wire/generated/millrace/build/v1/builds.ts";
 
 export type Words = Readonly<Record<string, string>>;
 
-/** Of who calls in tests: members of two tenants, and one who may only read in the first. */
+/** Callers in tests: members of two tenants, and a read-only one of the first. */
 export const secrets = { mill: randomUUID(), bakery: randomUUID(), reader: randomUUID() };
 
 export const tokensFor = (millRoles: readonly string[]) =>
@@ -54,7 +54,7 @@ export const executing = (action: Digest, more: Partial<ExecuteRequest> = {}): E
 
 export type Played = {
   readonly operations: readonly Operation[];
-  /** As the messages said them. */
+  /** In the order of the messages. */
   readonly stages: readonly number[];
   readonly name: string;
   readonly response: ExecuteResponse;
@@ -85,7 +85,7 @@ export class Lab implements AsyncDisposable {
     return this.#root;
   }
 
-  /** Where actions run: other users have to be able to pass through to it. */
+  /** Where actions run: other users must be able to enter it. */
   get #actionsIn(): string {
     const folder = join(this.#root, "actions");
     mkdirSync(folder, { recursive: true, mode: 0o711 });
@@ -118,7 +118,7 @@ export class Lab implements AsyncDisposable {
     return this.node?.owner ?? "";
   }
 
-  /** Without a token it is anonymous: builds may be run by it where nobody has to be known, and nothing else. */
+  /** Without a token it is anonymous: it may run builds where the node allows anonymous callers, and nothing else. */
   client(token?: string): GrpcClient {
     const client = new GrpcClient({
       clock,
@@ -137,7 +137,7 @@ export class Lab implements AsyncDisposable {
   }
 }
 
-/** Puts things together and sends them, as a client would. */
+/** Builds and sends messages, as a client would. */
 export class Bench {
   readonly grpc: GrpcClient;
   /** What would have been uploaded, and was not. */
@@ -194,7 +194,7 @@ export class Bench {
     return await this.put(encode(Action, action), upload("action"));
   }
 
-  /** A line for the shell, with what every machine has on its path. */
+  /** A shell line, with the usual path. */
   sh(line: string, more: Partial<Command> = {}, words: Words = {}, rest: Partial<Action> = {}): Promise<Digest> {
     const environmentVariables = [{ name: "PATH", value: "/usr/bin:/bin" }];
     return this.action({ arguments: ["/bin/sh", "-c", line], environmentVariables, ...more }, words, rest);
@@ -204,7 +204,7 @@ export class Bench {
     return await play(this.grpc.serverStream(Execution.methods.execute, executing(action, more), options));
   }
 
-  /** As a build tool that says what the action is for. */
+  /** As a build tool that names the action's target. */
   async executeFor(target: string, action: Digest): Promise<Played> {
     const value = encode(RequestMetadata, {
       actionId: "",

@@ -1,4 +1,4 @@
-/** Actions where the word on what exists is a tier's, not the node's own disk's. */
+/** Actions on a node whose authoritative store is a tier, not its own disk. */
 import { equal } from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { clearAway } from "#testing/clear-away.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: actions are run there only";
 
-test("what an action made is in the tier, and its result counts", { skip }, async () => {
+test("outputs of an action are in the tier, and its result counts", { skip }, async () => {
   const directory = mkdtempSync(join(tmpdir(), "millrace-tier-"));
   try {
     await using lab = await Lab.open({ blobs: { kind: "disk", authoritative: { kind: "directory", directory } } });

@@ -1,4 +1,4 @@
-/** The checklist for remote execution, by its numbers, against a whole node. */
+/** The rules of remote execution (docs/reference/reapi.md), by their numbers, against a whole node. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -31,7 +31,7 @@ const missingIn = (error: GrpcError): readonly string[] =>
     .toSorted();
 const code = (wanted: number) => (error: unknown) => error instanceof GrpcError && error.code === wanted;
 const seconds = (n: number) => ({ seconds: n, nanos: 0 });
-/** So that no two tests meet in the cache. */
+/** So that tests do not share cached results. */
 const salted = (line: string): string => `${line} # ${randomUUID()}`;
 
 describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000 }, () => {
@@ -74,7 +74,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     );
   };
 
-  test("capabilities say that and how actions are executed, to those who may", async () => {
+  test("capabilities describe execution, for callers that may execute", async () => {
     const { getCapabilities } = Capabilities.methods;
     const { executionCapabilities: mine } = await bench.grpc.unary(getCapabilities, { instanceName: "" });
     equal(mine?.execEnabled, true);
@@ -133,7 +133,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await output(again.response, "out/hello"), "miller");
   });
 
-  test("REAPI-61: skip_cache_lookup runs it again, and what came of it replaces the old result", async () => {
+  test("REAPI-61: skip_cache_lookup runs it again, and its result replaces the old one", async () => {
     const action = await bench.sh(salted("date +%N > o"), { outputPaths: ["o"] });
     const first = await output((await bench.execute(action)).response, "o");
     const { response } = await bench.execute(action, { skipCacheLookup: true });
@@ -143,7 +143,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await output((await bench.execute(action)).response, "o"), second);
   });
 
-  test("REAPI-51: everything that is missing is told at once, and nothing else", async () => {
+  test("REAPI-51: everything that is missing is reported at once, and nothing else", async () => {
     const lacking = async (withheld: readonly string[]): Promise<void> => {
       const own = new Bench(bench.grpc);
       const words = { "a/b/deep": `1${randomUUID()}`, "a/shallow": `2${randomUUID()}`, here: `3${randomUUID()}` };
@@ -164,12 +164,12 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await lacking([""]);
   });
 
-  test("B5: of another tenant's inputs nothing is told, although they were read a moment ago", async () => {
+  test("B5: nothing is revealed of another tenant's inputs, although they were read a moment ago", async () => {
     const line = salted("true");
     const words = { "secret/recipe": randomUUID() };
     await bench.execute(await bench.sh(line, {}, words));
     const stranger = new Bench(lab.client(secrets.bakery));
-    // The stranger knows what the root is called, and has none of what is below it.
+    // The other tenant knows the root's digest, and has nothing of what is below it.
     const environmentVariables = [{ name: "PATH", value: "/usr/bin:/bin" }];
     const upload = (part: string): boolean => part === "command" || part === "action";
     const command = { arguments: ["/bin/sh", "-c", line], environmentVariables };
@@ -181,7 +181,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     });
   });
 
-  test("REAPI-50: operations are known by name after the node was started anew, at any time", async () => {
+  test("REAPI-50: operations are found by name after the node was restarted, at any time", async () => {
     await using own = await Lab.open({ cluster: { shards: 2 } });
     const first = new Bench(own.client());
     const action = await first.sh(salted("echo done > o"), { outputPaths: ["o"] });
@@ -226,12 +226,12 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await refused(bench.sh("true", { outputNodeProperties: ["colour"] }), /colour/);
   });
 
-  test("REAPI-75: a working directory that is not in the tree is refused, though only when it is staged", async () => {
+  test("REAPI-75: a working directory that is not in the tree is refused when it is staged", async () => {
     const { response } = await bench.execute(await bench.sh(salted("true"), { workingDirectory: "nowhere" }));
     equal(response.status?.code, grpcCode.invalidArgument);
   });
 
-  test("REAPI-59, REAPI-60: properties become demands; the action's word goes before the command's", async () => {
+  test("REAPI-59, REAPI-60: properties become requirements; the action's override the command's", async () => {
     const fine = {
       properties: [
         { name: "OSFamily", value: "Linux" },
@@ -246,7 +246,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal((await bench.execute(command)).response.status?.code ?? 0, 0);
   });
 
-  test("REAPI-59: a worker says what it runs actions in, and an action can ask for that", async () => {
+  test("REAPI-59: a worker offers its kind of sandbox, and an action can require one", async () => {
     const [nodes] = (await lab.node?.journal.nodes()) ?? [];
     const kind = String(nodes?.facts["sandbox"]);
     match(kind, /^(bubblewrap|plain)$/);
@@ -258,7 +258,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     match(response.status?.message ?? "", /does not offer sandbox=vault/);
   });
 
-  test("REAPI-57: what no worker can run is told so, with what is lacking, and waits for nobody", async () => {
+  test("REAPI-57: an action that no worker can run is refused at once, with what is lacking", async () => {
     const properties = [{ name: "Pool", value: "moon" }];
     const action = await bench.sh(salted("true"), {}, {}, { platform: { properties } });
     const { name, response } = await bench.execute(action);
@@ -269,7 +269,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     deepEqual(missingIn(asError(response.status)), []);
   });
 
-  test("REAPI-57: for a pool that is known to have no worker at times it waits in the queue", async () => {
+  test("REAPI-57: for a pool that is declared to have no worker at times it waits in the queue", async () => {
     const properties = [{ name: "Pool", value: "tide" }];
     const action = await bench.sh(salted("true"), {}, {}, { platform: { properties } });
     const signal = AbortSignal.timeout(4_000);
@@ -281,7 +281,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     ok(seen.every((stage) => stage === Stage.QUEUED));
   });
 
-  test("REAPI-84: a failing command is a result with its exit code and its words, and is not cached", async () => {
+  test("REAPI-84: a failing command is a result with its exit code and its output, and is not cached", async () => {
     const action = await bench.sh(salted("echo 'about to fail' >&2; exit 7"));
     const { response } = await bench.execute(action);
     deepEqual([response.status?.code ?? 0, response.result?.exitCode], [0, 7]);
@@ -299,13 +299,13 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     match(killed.message, /SIGSEGV/);
   });
 
-  test("REAPI-83: a program that is not there is 127, one that cannot be run 126", async () => {
+  test("REAPI-83: a missing program is 127, one that cannot be run 126", async () => {
     const exitCode = async (program: string) =>
       (await bench.execute(await bench.action({ arguments: [program, randomUUID()] }))).response.result?.exitCode;
     deepEqual([await exitCode("./nothing"), await exitCode("/etc/passwd")], [127, 126]);
   });
 
-  test("REAPI-55: a command that takes too long ends so, with what it made until then, and is not cached", async () => {
+  test("REAPI-55: a command that times out returns what it made until then, and is not cached", async () => {
     const line = salted("echo begun > o; echo so far; sleep 100");
     const action = await bench.sh(line, { outputPaths: ["o"] }, {}, { timeout: seconds(1) });
     const { response } = await bench.execute(action);
@@ -315,7 +315,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await cached(action), false);
   });
 
-  test("REAPI-77: an output that is not what it should be is told as such", async () => {
+  test("REAPI-77: an output of the wrong kind is reported as such", async () => {
     const action = await bench.sh(salted("mkdir o; echo x"), { outputFiles: ["o"] });
     const { response } = await bench.execute(action);
     equal(response.status?.code, grpcCode.failedPrecondition);
@@ -337,7 +337,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await cached(alone), false);
   });
 
-  test("REAPI-63: an instance of another name, and another tenant, have runs of their own", async () => {
+  test("REAPI-63: another instance name, and another tenant, have separate runs", async () => {
     const line = salted("sleep 0.3");
     const action = await bench.sh(line);
     const bakery = new Bench(lab.client(secrets.bakery));
@@ -352,7 +352,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     match(runs[1]?.name ?? "", /^other\/place\/operations\//);
   });
 
-  test("REAPI-49, REAPI-50: who was cut off waits again by name, while it runs and after it has ended", async () => {
+  test("REAPI-49, REAPI-50: a disconnected client waits again by name, before and after the end", async () => {
     const action = await bench.sh(salted("sleep 1.5; echo done > o"), { outputPaths: ["o"] });
     const leave = new AbortController();
     let name = "";
@@ -385,7 +385,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await rejects(bench.wait(name), code(grpcCode.notFound));
   });
 
-  test("REAPI-50: names of nothing, of others and of other instances are not found", async () => {
+  test("REAPI-50: unknown names, and names of other tenants and instances, are not found", async () => {
     const { name } = await bench.execute(await bench.sh(salted("true")));
     const bakery = new Bench(lab.client(secrets.bakery));
     for (const unknown of ["operations/j0-zzzz", "operations/x", "nonsense", "", `other/${name}`])
@@ -394,7 +394,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await rejects(bakery.grpc.unary(Operations.methods.cancelOperation, { name }), code(grpcCode.notFound));
   });
 
-  test("REAPI-67: an operation that is cancelled ends so; cancelled again, nothing happens", async () => {
+  test("REAPI-67: a cancelled operation ends as cancelled; cancelling again does nothing", async () => {
     const { getOperation, cancelOperation } = Operations.methods;
     const stream = bench.stream(await bench.sh(salted("sleep 60")));
     let last;
@@ -429,7 +429,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await rejects(own.grpc.unary(deleteOperation, { name }), code(grpcCode.unimplemented));
   });
 
-  test("REAPI-76, REAPI-80: what is above outputs is there, so is what is empty, and a folder is a tree", async () => {
+  test("REAPI-76, REAPI-80: parents of outputs exist, empty outputs are kept, and a folder is a tree", async () => {
     const line = salted(
       "test -d a/b && test ! -e a/b/c && test -f empty && test -d dir && echo 1 > a/b/c && echo 2 > t/x",
     );
@@ -444,12 +444,12 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal((await bench.execute(action)).response.cachedResult, true);
   });
 
-  test("REAPI-58, REAPI-64: any priority is taken; a queue that is full says when to come again", async () => {
+  test("REAPI-58, REAPI-64: any priority is accepted; a full queue says when to try again", async () => {
     const { response } = await bench.execute(await bench.sh(salted("true")), { executionPolicy: { priority: 1_000 } });
     equal(response.result?.exitCode, 0);
     await lab.node?.client.setTenant("mill", { weight: 1, runningMax: 1, queuedMax: 1 });
     try {
-      // One of the two shards is given three: one runs, one waits.
+      // One of the two shards gets three: one runs, one waits.
       const slow = await Promise.all(Array.from({ length: 5 }, () => bench.sh(salted("sleep 1"))));
       const runs = await Promise.allSettled(slow.map((action) => bench.execute(action)));
       const full = runs.flatMap((run) => (run.status === "rejected" ? [run.reason as GrpcError] : []));

@@ -1,4 +1,4 @@
-/** What an executor that is not ours can do with the claims that it is given, and what it cannot. */
+/** What a third-party executor can do with its claims, and what it cannot. */
 import { deepEqual, equal, fail, match, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -24,7 +24,7 @@ const offers = ["door=build", "pool=default"];
 const made = resultPrinting("chaff");
 const nameOf = ({ hash, sizeBytes }: Digest): string => digestText("sha256", hash, sizeBytes);
 
-describe("an executor that is not ours", { timeout: 60_000 }, () => {
+describe("a third-party executor", { timeout: 60_000 }, () => {
   let lab: Lab;
   let bench: Bench;
   before(async () => {
@@ -61,7 +61,7 @@ describe("an executor that is not ours", { timeout: 60_000 }, () => {
       );
   };
 
-  /** Commits a result for the one, and asks for it to be published for the other. */
+  /** Commits a result for the one action, and asks to publish it for the other. */
   async function doneFor(mine: Digest, published: Digest): Promise<string> {
     const waiting = bench.execute(mine);
     const { shard, grant } = await claimed();
@@ -75,19 +75,19 @@ describe("an executor that is not ours", { timeout: 60_000 }, () => {
     return Buffer.from(response.result?.stdoutRaw ?? "").toString();
   }
 
-  test("publishes what it made of the action that it was given", async () => {
+  test("publishes its result for its own action", async () => {
     const action = await bench.sh("mine");
     equal(await doneFor(action, action), "chaff");
     equal(await cached(action), true);
   });
 
-  test("takes no work of a pool that it was not given", async () => {
+  test("takes no work of a pool that was not granted to it", async () => {
     const wanted = { start: true, startPure: false, prefer: [], count: 1, nonce: randomUUID() };
     const asked = { shard: 0, executor, offers: ["door=build", "pool=gpu"], ...wanted };
     await rejects(bench.grpc.unary(reserve, asked), (error) => isGrpcError(error, grpcCode.permissionDenied));
   });
 
-  test("E4: publishes nothing for another action; its job ends all the same, and that is said", async () => {
+  test("E4: publishes nothing for another action; its job still ends, and the refusal is reported", async () => {
     const [mine, others] = [await bench.sh("mine too"), await bench.sh("somebody else's")];
     equal(await doneFor(mine, others), "chaff");
     deepEqual([await cached(mine), await cached(others)], [false, false]);

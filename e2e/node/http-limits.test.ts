@@ -1,4 +1,4 @@
-/** What a node's HTTP addresses refuse, and what they keep to themselves: asked of a whole node. */
+/** What a node's HTTP addresses refuse, and what they do not reveal: against a whole node. */
 import { doesNotMatch, equal, match, ok } from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -55,24 +55,24 @@ describe("a node's HTTP addresses", () => {
     });
 
   for (const address of ["/api/cache/blobs/%zz", "/api/builds/j0-1/actions/%zz", "/api/builds/%zz"])
-    test(`${address}: an address that cannot be read is the caller's mistake, not ours`, async () => {
+    test(`${address}: a malformed address is the caller's mistake, not ours`, async () => {
       const response = await ask("anna", address);
       ok(response.status === 400 || response.status === 404, String(response.status));
     });
 
-  test("a blob is as large as blobs may be, also here", async () => {
+  test("the blob size limit applies here too", async () => {
     equal((await put(randomBytes(1000))).status, 204);
     equal((await put(randomBytes(1024 * 1024 + 1))).status, 413);
   });
 
-  test("nobody's build is read who may not submit one", async () => {
+  test("the body of a caller that may not submit builds is not read", async () => {
     const init = { method: "POST", body: "not even JSON" };
     equal((await ask("reader", "/api/builds", init)).status, 403);
     equal((await ask("anna", "/api/builds", init)).status, 400);
   });
 
-  // Reading a megabyte of YAML takes a minute, and nothing else is done meanwhile.
-  test("a build is JSON: what is YAML is read where it was written", async () => {
+  // Parsing a megabyte of YAML takes a minute, and blocks everything else meanwhile.
+  test("a build is JSON: YAML is parsed by the client", async () => {
     const response = await ask("anna", "/api/builds", {
       method: "POST",
       headers: { "content-type": "application/yaml" },
@@ -82,7 +82,7 @@ describe("a node's HTTP addresses", () => {
     match(await response.text(), /JSON/);
   });
 
-  test("who is of one tenant hears what was counted for it, and of no other", async () => {
+  test("a caller of one tenant sees its own metrics, and no other tenant's", async () => {
     for (const who of ["anna", "berta"] as const) {
       const body = randomBytes(10).toString("hex");
       const put = await ask(who, `/cas/${createHash("sha256").update(body).digest("hex")}`, { method: "PUT", body });

@@ -1,4 +1,4 @@
-// Whatever a caller sends, the node answers or refuses it, and goes on serving everyone else.
+// Whatever a caller sends, the node answers or refuses it, and keeps serving all others.
 import { equal } from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -97,7 +97,7 @@ const request = fc.oneof(
   value,
 );
 
-test("junk is answered or refused, and harms nobody", { timeout: 120_000 }, async () => {
+test("junk is answered or refused, and affects no other caller", { timeout: 120_000 }, async () => {
   const path = await mkdtemp(join(tmpdir(), "millrace-junk-"));
   const edge = { listen: [] };
   const config = Config.parse({ cluster: { shards: 2 }, journal: { kind: "memory" }, blobs: { kind: "memory" }, edge });

@@ -1,4 +1,4 @@
-/** Results that name very much, and actions that need more memory than was thought: through a whole node. */
+/** Results that name very many blobs, and actions that need more memory than expected: through a whole node. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -36,24 +36,28 @@ test(
   },
 );
 
-test("an action that runs out of memory is run once more with more, and told what it took", { skip }, async (t) => {
-  await using lab = await Lab.open({ worker: { slots: 2 } });
-  if (!lab.log.some((line) => /groups cgroup/.test(line))) return t.skip("needs cgroups: nothing limits memory here");
-  const bench = new Bench(lab.client());
-  const memory = (value: string) => ({ platform: { properties: [{ name: "memory", value }] } });
-  const hog = (bytes: number): string => salted(`head -c ${bytes} /dev/zero | tail -c ${bytes} | wc -c`);
-  const attempts = async (name: string): Promise<number | undefined> =>
-    (await lab.node!.client.job(parseOperationName(name).jobId)).view.tasks[0]?.attempts;
-  const saved = await bench.execute(await bench.sh(hog(60_000_000), {}, {}, memory("50MiB")));
-  equal(saved.response.result?.exitCode, 0);
-  equal(Buffer.from(saved.response.result?.stdoutRaw ?? "").toString(), "60000000\n");
-  equal(await attempts(saved.name), 2);
-  const [told] = saved.response.result?.executionMetadata?.auxiliaryMetadata ?? [];
-  const { memoryPeakBytes } = JSON.parse(decode(StringValue, told?.value ?? new Uint8Array()).value) as {
-    memoryPeakBytes: number;
-  };
-  ok(memoryPeakBytes > 50 * 1024 ** 2 && memoryPeakBytes <= 100 * 1024 ** 2, `${memoryPeakBytes} bytes`);
-  const lost = await bench.execute(await bench.sh(hog(300_000_000), {}, {}, memory("50MiB")));
-  equal(await attempts(lost.name), 2, "once, not for ever");
-  ok(/memory/.test(lost.response.message + (lost.response.status?.message ?? "")));
-});
+test(
+  "an action that runs out of memory is run once more with more, and its result says how much it used",
+  { skip },
+  async (t) => {
+    await using lab = await Lab.open({ worker: { slots: 2 } });
+    if (!lab.log.some((line) => /groups cgroup/.test(line))) return t.skip("needs cgroups: nothing limits memory here");
+    const bench = new Bench(lab.client());
+    const memory = (value: string) => ({ platform: { properties: [{ name: "memory", value }] } });
+    const hog = (bytes: number): string => salted(`head -c ${bytes} /dev/zero | tail -c ${bytes} | wc -c`);
+    const attempts = async (name: string): Promise<number | undefined> =>
+      (await lab.node!.client.job(parseOperationName(name).jobId)).view.tasks[0]?.attempts;
+    const saved = await bench.execute(await bench.sh(hog(60_000_000), {}, {}, memory("50MiB")));
+    equal(saved.response.result?.exitCode, 0);
+    equal(Buffer.from(saved.response.result?.stdoutRaw ?? "").toString(), "60000000\n");
+    equal(await attempts(saved.name), 2);
+    const [told] = saved.response.result?.executionMetadata?.auxiliaryMetadata ?? [];
+    const { memoryPeakBytes } = JSON.parse(decode(StringValue, told?.value ?? new Uint8Array()).value) as {
+      memoryPeakBytes: number;
+    };
+    ok(memoryPeakBytes > 50 * 1024 ** 2 && memoryPeakBytes <= 100 * 1024 ** 2, `${memoryPeakBytes} bytes`);
+    const lost = await bench.execute(await bench.sh(hog(300_000_000), {}, {}, memory("50MiB")));
+    equal(await attempts(lost.name), 2, "once, not for ever");
+    ok(/memory/.test(lost.response.message + (lost.response.status?.message ?? "")));
+  },
+);

@@ -1,4 +1,4 @@
-/** What an action prints, read while it runs: from the node that runs it, from another, and from the result. */
+/** The output of an action, read while it runs: from the node that runs it, from another, and from the result. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { globSync, mkdtempSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ import { systemClock as clock } from "#app/node/system-clock.ts";
 const isLinux = process.platform === "linux";
 const salted = (line: string): string => `${line} # ${randomUUID()}`;
 
-/** In the folder of whatever runs; the one that is kept ready for the next does not mind. */
+/** In the folder of the running action; the one prepared for the next is not affected. */
 function letGo(lab: Lab): void {
   for (const where of globSync(`${lab.root}/actions/attempts/*/root`)) writeFileSync(join(where, "go"), "");
 }
@@ -41,7 +41,7 @@ class Reader {
 }
 
 describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox", timeout: 120_000 }, () => {
-  test("can be read while it runs, from any offset, and goes on from the result when it has ended", async () => {
+  test("can be read while it runs, from any offset, and continues from the result when it has ended", async () => {
     await using lab = await Lab.open({ worker: { slots: 2, printedMax: "64KiB" } });
     const bench = new Bench(lab.client(lab.owner));
     const line = "echo one; echo wrong >&2; while ! test -e go; do sleep 0.05; done; echo two";
@@ -81,7 +81,7 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
     equal(old.text, "", "of a claim that there was not, there is nothing");
   });
 
-  test("of an action of a build can be read, too, whether it ends well or not", async () => {
+  test("of an action of a build can be read, too, whether it succeeds or fails", async () => {
     await using lab = await Lab.open({ worker: { slots: 2 } });
     const bench = new Bench(lab.client(lab.owner));
     const wait = "while ! test -e go; do sleep 0.05; done";
@@ -135,7 +135,7 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
     await until("its streams are gone", () => streams() === 0);
   });
 
-  test("of others, or of nobody, is not there", async () => {
+  test("of other tenants, or of unknown actions, is not found", async () => {
     await using lab = await Lab.open();
     const bench = new Bench(lab.client(lab.owner));
     await rejects(
@@ -149,7 +149,7 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
   });
 });
 
-test("what an action prints elsewhere is pulled from there, as it comes", async () => {
+test("of an action on another node is pulled from there as it arrives", async () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-live-"));
   await using undo = new AsyncDisposableStack();
   undo.defer(() => clearAway(folder));
@@ -159,7 +159,7 @@ test("what an action prints elsewhere is pulled from there, as it comes", async 
   undo.defer(() => there.close());
   const here = createTcpTransport({ clock, listenOn: [`unix:${join(folder, "here")}`] });
   undo.defer(() => here.close());
-  const service = {} as ShardService; // nobody asks it here
+  const service = {} as ShardService; // not called here
   const { address } = await there.listen(service, { routed: service, calls: liveCalls(store.streams) });
   const row = { node: "there", address, alive: true, seenAgoMs: 0, features: 1, state: "up", facts: {} } as const;
   const source = liveSource({ name: "here", streams: undefined }, { keeper: { nodes: [row] } }, here);

@@ -1,4 +1,4 @@
-/** An owner on a machine that sleeps past its lease: a real node, a real PostgreSQL, a monotonic clock that stands. */
+/** An owner on a machine that sleeps past its lease: a real node, a real PostgreSQL, a stopped monotonic clock. */
 import { equal, notEqual, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";

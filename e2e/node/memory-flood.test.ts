@@ -1,4 +1,4 @@
-/** A member floods a real node that has little memory: the node refuses, lives, and comes back after kill -9. */
+/** A member floods a real node with little memory: the node refuses, survives, and comes back after kill -9. */
 import { equal, match, ok } from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
@@ -9,7 +9,7 @@ import { test } from "node:test";
 import type { Submit } from "#kernel/model/command.ts";
 import type { Grant } from "#kernel/model/model.ts";
 import type { JobView } from "#kernel/read/query.ts";
-import { createGrpcTransport, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
+import { createGrpcTransport, type GrpcTransport } from "#shard/testing/grpc-transport.ts";
 import type { ShardResponse } from "#shard/transport/protocol.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { endChild } from "#testing/end-child.ts";
@@ -31,7 +31,7 @@ const people = [
 ] as const;
 type Person = (typeof people)[number]["name"];
 
-/** The program as a process of its own, with so little memory. */
+/** The program as a separate process, with little memory. */
 class FloodedNode implements AsyncDisposable {
   readonly #data: string;
   readonly #edge: string;
@@ -132,7 +132,7 @@ class FloodedNode implements AsyncDisposable {
 
 const template = { ...plainTemplate, kind: "flood.task", requires: ["nobody=offers"], attemptsMax: 1 } as const;
 
-/** No two specs are alike: nothing is kept once for many. */
+/** All specs differ: nothing is shared. */
 const specOf = (length: number): string => randomUUID().padEnd(length, "x");
 
 function jobOf(tenant: string, tasks: number, specLength: number, more: Partial<Submit> = {}): Submit {
@@ -154,7 +154,7 @@ function jobOf(tenant: string, tasks: number, specLength: number, more: Partial<
 
 type Flood = { taken: number; refused: number; why: string };
 
-/** Submits until so many in a row were refused, or enough was sent. */
+/** Submits until this many in a row were refused, or enough was sent. */
 async function flood(node: FloodedNode, person: Person, make: () => Submit, sentMax: number): Promise<Flood> {
   const seen: Flood = { taken: 0, refused: 0, why: "" };
   let sent = 0;
@@ -181,7 +181,7 @@ async function flood(node: FloodedNode, person: Person, make: () => Submit, sent
 
 const limited = { timeout: 170_000 };
 
-test("64 KiB specs are more than the node's memory can hold: it lives, and comes back", limited, async () => {
+test("64 KiB specs exceed the node's memory: it survives, and comes back", limited, async () => {
   await using node = await FloodedNode.open();
   // 70 submits of 3.75 MiB are 262 MiB: more than the heap may grow to.
   const seen = await flood(node, "flooder", () => jobOf("flooder", 60, 64 * KiB - 64), 70);
@@ -211,7 +211,7 @@ test("small specs fill the memory: tenants are refused one by one, others are se
   equal(await node.settled("quiet", 2, jobOf("quiet", 1, 200)), "reply");
 });
 
-test("a spec that went to the store comes back whole to whoever looks or runs it", limited, async () => {
+test("a spec that was moved to the store is returned whole to readers and workers", limited, async () => {
   await using node = await FloodedNode.open();
   const [jobSpec, taskSpec] = [specOf(50 * KiB), `${specOf(20 * KiB)} \u{1F30A}`];
   const job = jobOf("flooder", 1, 10, { spec: jobSpec });

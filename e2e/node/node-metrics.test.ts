@@ -1,4 +1,4 @@
-/** /metrics of a whole node, after real work: parsed as Prometheus would, and held against what was done. */
+/** /metrics of a whole node, after real work: parsed as Prometheus would, and compared with what was done. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -79,7 +79,7 @@ describe("/metrics after real work", { skip: !isLinux && "needs linux: the sandb
   after(async () => await lab[Symbol.asyncDispose]());
 
   test("claims, waits and runs are counted by class", () => {
-    // What several shards granted at once, and there was no room for, was given back and granted again.
+    // Tasks that several shards granted at once, beyond the free slots, were released and granted again.
     const released = sum("millrace_attempts_total", { class: "door=build,pool=default", outcome: "released" });
     equal(sum("millrace_claims_total", { class: "door=build,pool=default" }), 3 + released);
     equal(sum("millrace_attempts_total", { class: "door=build,pool=default", outcome: "committed" }), 3);
@@ -93,7 +93,7 @@ describe("/metrics after real work", { skip: !isLinux && "needs linux: the sandb
     equal(sum("millrace_shards_owned"), 2);
   });
 
-  test("what the worker adds around a command is told apart from the command", () => {
+  test("the worker's overhead around a command is separate from the command", () => {
     equal(sum("millrace_worker_slots", { pool: "default" }), 2);
     equal(sum("millrace_action_phase_seconds_count", { phase: "run" }), 3);
     equal(sum("millrace_action_overhead_seconds_count"), 3);
@@ -114,7 +114,7 @@ describe("/metrics after real work", { skip: !isLinux && "needs linux: the sandb
     equal(sum("millrace_eviction_age_seconds"), 0);
   });
 
-  test("what waits is shown while it waits, and not after", async () => {
+  test("queued tasks are shown while they wait, and not after", async () => {
     const bench = new Bench(lab.client(`${secret}b`));
     const wanted = { platform: { properties: [{ name: "gpu", value: "no" }] } };
     const action = await bench.sh("true # waits for ever", {}, {}, wanted);

@@ -1,4 +1,4 @@
-/** The work protocol as others use it: the example worker in Python does the tasks of a real node. */
+/** The work protocol as third parties use it: the example worker in Python runs the tasks of a real node. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtemp } from "node:fs/promises";
@@ -20,7 +20,7 @@ const python = findPython();
 const patience = { limitMs: 60_000, everyMs: 20 };
 const limited = { timeout: 120_000 };
 
-/** A Python program of the example, with all that it says. Ends with the test, by its pid. */
+/** A Python program of the example, with its whole output. Ends with the test, by its pid. */
 class Program implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly ended: Promise<number | null>;
@@ -55,7 +55,7 @@ type Wishes = { readonly leaseMs?: number; readonly attemptMs?: number; readonly
 
 let orders = 0;
 
-/** A job of one stage: each call is a task that only a worker of Python can do. */
+/** A job of one stage: each call is a task that only a Python worker can run. */
 function orderOf(calls: readonly Call[], { leaseMs = 3_000, attemptMs = 60_000, shardKey }: Wishes = {}): Order {
   orders += 1;
   const template = {
@@ -169,14 +169,14 @@ describe("a worker in Python", { skip: python.skip }, () => {
     await stopping.says("Fail FAIL_REASON_CANCELLED");
   });
 
-  test("shares the work with another, and gives back what it has no room for", limited, async () => {
+  test("shares the work with another, and releases what it cannot run", limited, async () => {
     const keys = [0, 1, 2].map(
       (shard) => Array.from({ length: 99 }, (_, i) => `key ${i}`).find((key) => shardOf(key, 3) === shard) ?? "",
     );
     await using one = worker("--slots", "1");
     await using two = worker("--slots", "1");
     await Promise.all([one.says("offers lang=python"), two.says("offers lang=python")]);
-    // Idle workers wait at all three shards: with one slot each, somebody is given more than it can take.
+    // Idle workers wait at all three shards: with one slot each, one of them gets more than it can run.
     await until("something was given back", async () => {
       const jobs = await Promise.all(keys.map((shardKey) => node.client.submit(orderOf([["nap", 0.3]], { shardKey }))));
       const views = await Promise.all(jobs.map(({ jobId }) => ended(node.client, jobId)));
@@ -187,7 +187,7 @@ describe("a worker in Python", { skip: python.skip }, () => {
     match(two.text, /: Commit/);
   });
 
-  test("gives everything back when it is asked to leave", limited, async () => {
+  test("releases everything when it is asked to leave", limited, async () => {
     await using leaving = worker("--stop-within", "0");
     const { jobId } = await node.client.submit(orderOf([["nap", 1]]));
     await running(node.client, jobId);
@@ -210,13 +210,13 @@ describe("a worker in Python", { skip: python.skip }, () => {
     match(again.text, /giving back/);
   });
 
-  test("ends with a word when it asks for what is wrong", limited, async () => {
+  test("ends with a message when its request is invalid", limited, async () => {
     await using wrong = worker("--label", "x".repeat(300));
     equal(await wrong.ended, 1);
     match(wrong.text, /worker: Reserve: limit: /);
   });
 
-  test("need not be alone: a program in Python submits, too, and hears of the end", limited, async () => {
+  test("need not be alone: a program in Python submits, too, and gets the outcome", limited, async () => {
     await using _worker = worker();
     await using submitted = new Program(node.owner, "submit.py", `127.0.0.1:${port}`, "primes", "12");
     equal(await submitted.ended, 0, submitted.text);
@@ -224,30 +224,26 @@ describe("a worker in Python", { skip: python.skip }, () => {
   });
 });
 
-test(
-  "a worker in Python goes on with its work when the node was restarted",
-  { ...limited, skip: python.skip },
-  async () => {
-    const path = await mkdtemp(join(tmpdir(), "millrace-python-"));
-    const port = await freePort();
-    let node = await start(path, port, "sqlite");
-    try {
-      await using worker = new Program(node.owner, "worker.py", `127.0.0.1:${port}`);
-      const { jobId } = await node.client.submit(orderOf([["nap", 4]], { leaseMs: 10_000 }));
-      await running(node.client, jobId);
-      const stoppedAtMs = performance.now();
-      await node.stop();
-      ok(performance.now() - stoppedAtMs < 5_000, "a worker that waits for work does not hold up a node that stops");
-      await worker.says("the node is away");
-      node = await start(path, port, "sqlite");
-      const view = await ended(node.client, jobId);
-      deepEqual([view.phase, view.tasks[0]?.attempts, ...results(view)], ["SUCCEEDED", 1, 4]);
-      await worker.says("the node is back");
-      const next = await ended(node.client, (await node.client.submit(orderOf([["primes", 5]]))).jobId);
-      deepEqual(results(next), [[2, 3]]);
-    } finally {
-      await node.stop();
-      clearAway(path);
-    }
-  },
-);
+test("a worker in Python continues after the node was restarted", { ...limited, skip: python.skip }, async () => {
+  const path = await mkdtemp(join(tmpdir(), "millrace-python-"));
+  const port = await freePort();
+  let node = await start(path, port, "sqlite");
+  try {
+    await using worker = new Program(node.owner, "worker.py", `127.0.0.1:${port}`);
+    const { jobId } = await node.client.submit(orderOf([["nap", 4]], { leaseMs: 10_000 }));
+    await running(node.client, jobId);
+    const stoppedAtMs = performance.now();
+    await node.stop();
+    ok(performance.now() - stoppedAtMs < 5_000, "a worker that waits for work does not hold up a node that stops");
+    await worker.says("the node is away");
+    node = await start(path, port, "sqlite");
+    const view = await ended(node.client, jobId);
+    deepEqual([view.phase, view.tasks[0]?.attempts, ...results(view)], ["SUCCEEDED", 1, 4]);
+    await worker.says("the node is back");
+    const next = await ended(node.client, (await node.client.submit(orderOf([["primes", 5]]))).jobId);
+    deepEqual(results(next), [[2, 3]]);
+  } finally {
+    await node.stop();
+    clearAway(path);
+  }
+});

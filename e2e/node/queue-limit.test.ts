@@ -1,4 +1,4 @@
-/** A node that takes in no more than it was told to. */
+/** A node with a configured queue limit. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { test } from "node:test";
 import { detailsOf, grpcCode, isGrpcError, type GrpcError } from "#grpc/status.ts";
@@ -8,7 +8,7 @@ import { Bench, Lab } from "./execution-lab.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: actions are run there only";
 
-test("REAPI-64: beyond cluster.tasksMax work is refused, and told when to come again", { skip }, async () => {
+test("REAPI-64: beyond cluster.tasksMax work is refused, with when to try again", { skip }, async () => {
   await using lab = await Lab.open({ cluster: { shards: 1, tasksMax: 2 }, worker: { slots: 1 } });
   const bench = new Bench(lab.client());
   const slow = await Promise.all(Array.from({ length: 4 }, (_, no) => bench.sh(`sleep 1; : ${no}`)));

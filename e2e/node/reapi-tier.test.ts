@@ -1,4 +1,4 @@
-/** Another Millrace as the tier behind a store: the suite of all stores, and the tier slow, gone, lying. */
+/** Another Millrace as the tier behind a store: the suite of all stores, and the tier slow, gone, or corrupt. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
@@ -53,7 +53,7 @@ exerciseBlobs("a REAPI server as a tier", async () => {
 });
 
 describe("a REAPI server as a tier", () => {
-  test("large blobs go and come in streams, by every digest function", async () => {
+  test("large blobs are sent and received in streams, by every digest function", async () => {
     await using tier = await served();
     const large = randomBytes(3 * MiB);
     for (const fn of ["sha256", "blake3", "sha1", "sha384", "sha512"] as const) {
@@ -76,7 +76,7 @@ describe("a REAPI server as a tier", () => {
     deepEqual(await Promise.all(digests.map((digest) => text(tier.blobs.read(digest)))), values);
   });
 
-  test("a server that fails for a moment is asked again, one that fails for ever is unavailable", async () => {
+  test("a server that fails for a moment is retried, one that fails for ever is unavailable", async () => {
     const held = new HeldStore();
     await using tier = await served(held);
     const digest = await put(tier.blobs, "here");
@@ -89,7 +89,7 @@ describe("a REAPI server as a tier", () => {
     deepEqual(await tier.blobs.missing([digest]), []);
   });
 
-  test("a server that is gone is unavailable, and back when it is", async () => {
+  test("a server that is gone is unavailable, and available when it is back", async () => {
     await using tier = await served();
     const digest = await put(tier.blobs, "here");
     await tier.stop();
@@ -98,7 +98,7 @@ describe("a REAPI server as a tier", () => {
     await rejects(put(tier.blobs, "x"), (e) => isFault(e, "unavailable"));
   });
 
-  test("a server that says nothing is given up", async () => {
+  test("a silent server is given up", async () => {
     const held = new HeldStore();
     await using tier = await served(held, 300);
     const large = randomBytes(MiB);
@@ -108,7 +108,7 @@ describe("a REAPI server as a tier", () => {
     held.letGo(Infinity);
   });
 
-  test("B1: a server that lies is found out, by readers of a store above it too", async () => {
+  test("B1: a server that sends wrong bytes is detected, by readers of a store above it too", async () => {
     const held = new HeldStore();
     await using tier = await served(held);
     const large = randomBytes(MiB);

@@ -1,4 +1,4 @@
-/** Equal actions that builds and calls to execute want at the same time: one process runs for all of them. */
+/** Equal actions that builds and Execute calls want at the same time: one process runs for all of them. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -19,7 +19,7 @@ import { Bench, Lab, secrets, shAction, tokensFor } from "./execution-lab.ts";
 const isLinux = process.platform === "linux";
 const { submitBuild, getBuild, watchBuild, getAction } = Builds.methods;
 
-/** No two runs of it make the same. */
+/** Every run of it has a different output. */
 const line = (seconds: number, then = "true"): string =>
   `cat /proc/sys/kernel/random/uuid > o; sleep ${seconds}; ${then} # ${randomUUID()}`;
 const action = (text: string, more: Partial<BuildAction> = {}): BuildAction =>
@@ -78,7 +78,7 @@ describe("equal actions at the same time", { skip: !isLinux && "needs linux: the
     equal(second, first);
   });
 
-  /** Calls for the action of a build as a client of the Remote Execution API would; what it made. */
+  /** Executes the action of a build as a client of the Remote Execution API would; returns its output. */
   const executed = async (given: BuildAction): Promise<string> => {
     const messages = messagesOf(given);
     const command = named(encode(Command, messages.command), "sha256");

@@ -1,4 +1,4 @@
-/** A whole node whose actions name a tool that stays, asked as a client asks. */
+/** A whole node whose actions use a persistent tool, called as a client does. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ import { Bench, Lab, secrets, tokensFor, type Played } from "./execution-lab.ts"
 
 const toolText = readFileSync(testingTool);
 
-describe("tools that stay, on a node", { skip: withoutTool, timeout: 60_000 }, () => {
+describe("persistent tools, on a node", { skip: withoutTool, timeout: 60_000 }, () => {
   let lab: Lab;
   const benches = new Map<string, Bench>();
   before(async () => {
@@ -73,7 +73,7 @@ describe("tools that stay, on a node", { skip: withoutTool, timeout: 60_000 }, (
     return usage && (JSON.parse(decode(StringValue, usage.value).value) as { tool?: unknown }).tool;
   };
 
-  test("equal tools answer one action after the other, each tenant's its own; /metrics counts them", async () => {
+  test("equal tools serve one action after the other, separately for each tenant; /metrics counts them", async () => {
     const notes = [
       toolOf(await execute("mill", ["count n"])),
       toolOf(await execute("mill", ["count n", "say again"])),
@@ -95,7 +95,7 @@ describe("tools that stay, on a node", { skip: withoutTool, timeout: 60_000 }, (
     match(JSON.stringify(toolOf(played)), /"without":"it ended/);
   });
 
-  test("a tool that speaks another language than it may is refused", async () => {
+  test("a tool with an unknown protocol is refused", async () => {
     await execute("mill", ["count n"], { persistentWorkerProtocol: "smoke" }).then(
       () => ok(false, "it was taken"),
       (error: unknown) => ok(isGrpcError(error, grpcCode.invalidArgument), String(error)),

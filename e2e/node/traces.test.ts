@@ -13,7 +13,7 @@ import type { Span } from "#app/record/traces-otlp.ts";
 import { Execution } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 
 describe("a trace's context", () => {
-  test("is read as W3C Trace Context says, and nothing else is", () => {
+  test("is parsed as W3C Trace Context says, and nothing else is", () => {
     const [traceId, spanId] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"];
     deepEqual(parseTraceparent(`00-${traceId}-${spanId}-01`), { traceId, spanId, sampled: true });
     deepEqual(parseTraceparent(`00-${traceId}-${spanId}-02`), { traceId, spanId, sampled: false });
@@ -31,7 +31,7 @@ describe("a trace's context", () => {
       equal(parseTraceparent(wrong), undefined, String(wrong));
   });
 
-  test("is written so that it is read again, whatever came", () => {
+  test("is written so that it can be parsed again, whatever came", () => {
     fc.assert(fc.property(fc.string(), (text) => parseTraceparent(text) === undefined || text.length >= 55));
     const context = { traceId: newTraceId(), spanId: newSpanId(), sampled: true };
     deepEqual(parseTraceparent(formatTraceparent(context)), context);
@@ -71,7 +71,7 @@ describe("the exporter", () => {
     return { clock, sent, log, exporter };
   }
 
-  test("sends what came in one request, in the words of OTLP", async () => {
+  test("sends several spans in one request, in the format of OTLP", async () => {
     const { clock, sent, exporter } = scene([]);
     exporter.add(span("grind"));
     exporter.add(span("bake"));
@@ -94,7 +94,7 @@ describe("the exporter", () => {
     deepEqual(exporter.figures, { sent: 2, dropped: 0, waiting: 0 });
   });
 
-  test("tries again when the collector is busy, and drops what it does not want", async () => {
+  test("retries when the collector is busy, and drops what it refuses", async () => {
     const { clock, sent, log, exporter } = scene([503, 200, 400]);
     exporter.add(span("late"));
     await clock.advance(10_000);
@@ -121,7 +121,7 @@ type SeenSpan = {
   readonly name: string;
 };
 
-/** A collector that keeps what it is sent. */
+/** A collector that keeps what it receives. */
 class Collector {
   readonly spans: SeenSpan[] = [];
   readonly resources: string[] = [];
@@ -202,7 +202,7 @@ describe("an action's trace", { skip: !isLinux && "needs linux: the sandbox", ti
     match(collector.resources[0] ?? "", /service\.name.*millrace.*service\.instance\.id/);
   });
 
-  test("is not recorded when the caller does not, nor when chance is against it", async () => {
+  test("is not recorded when the caller's is not, nor when sampling leaves it out", async () => {
     const before = collector.spans.length;
     await run(formatTraceparent({ traceId: newTraceId(), spanId: newSpanId(), sampled: false }));
     await run(undefined);

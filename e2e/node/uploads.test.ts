@@ -1,4 +1,4 @@
-/** Unfinished uploads at the ports of a whole node: what one member can take from others, and what it is told. */
+/** Unfinished uploads on a whole node: what one member can take from others, and how it is refused. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -75,7 +75,7 @@ describe("unfinished uploads", { timeout: 60_000 }, () => {
     `uploads/${uuid}/blobs/${createHash("sha256").update(bytes).digest("hex")}/${bytes.length}`;
   const announced = (n: number): string => `uploads/u${n}/blobs/${String(n).padStart(64, "0")}/${20 * MiB}`;
 
-  test("22 bytes that announce a large blob take no room from other tenants, also after a restart", async () => {
+  test("22 bytes that announce a large blob take no space from other tenants, also after a restart", async () => {
     for (let n = 0; n < 3; n += 1) await send("anna", announced(n), Buffer.alloc(22), 0, false);
     const whole = Buffer.alloc(15 * MiB, "berta's");
     deepEqual(await send("berta", nameOf(whole, "w"), whole, 0, true), { committedSize: whole.length });
@@ -100,7 +100,7 @@ describe("unfinished uploads", { timeout: 60_000 }, () => {
     deepEqual(await send("anna", nameOf(small, "s"), small, 0, true), { committedSize: small.length });
   });
 
-  test("an upload that broke off before a restart goes on where it was", async () => {
+  test("an upload that was interrupted before a restart continues where it was", async () => {
     const whole = Buffer.alloc(4 * MiB, "resumed");
     const resourceName = nameOf(whole, "r");
     await send("berta", resourceName, whole.subarray(0, 3 * MiB), 0, false);
@@ -112,7 +112,7 @@ describe("unfinished uploads", { timeout: 60_000 }, () => {
     deepEqual(await send("berta", resourceName, rest, 3 * MiB, true), { committedSize: whole.length });
   });
 
-  test("a blob that no limit leaves room for is refused at once, without a time to try again", async () => {
+  test("a blob that exceeds every limit is refused at once, without a time to try again", async () => {
     const tooLarge = `uploads/x/blobs/${"1".repeat(64)}/${30 * MiB}`;
     const refused = await send("berta", tooLarge, Buffer.alloc(22), 0, false).then(
       () => undefined,
@@ -130,7 +130,7 @@ describe("unfinished uploads", { timeout: 60_000 }, () => {
         headers: { authorization: `Bearer ${tokenOf("berta")}` },
         body: new Uint8Array(bytes),
       });
-    // One byte too many: whoever is refused in the middle may not come to read the answer.
+    // One byte too many: a client that is refused in the middle may not read the answer.
     const own = await put("own", Buffer.alloc(Math.floor(0.4 * 64 * MiB) + 1));
     deepEqual([own.status, own.headers.get("retry-after")], [429, "10"]);
     match(await own.text(), /unfinished uploads of one caller may hold at most \d+ bytes/);

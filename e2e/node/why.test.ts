@@ -1,4 +1,4 @@
-/** "Why is it queued?" and "why did it run again?", asked of a whole node. */
+/** "Why is it queued?" and "why did it run again?", against a whole node. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -16,7 +16,7 @@ const tokens = Object.entries(secrets).map(([name, secret]) => ({
   roles: ["member", "action-cache-writer"],
   sha256: createHash("sha256").update(secret).digest("hex"),
 }));
-/** So that no two tests meet in the cache. */
+/** So that tests do not share cached results. */
 const salted = (line: string): string => `${line} # ${randomUUID()}`;
 const text = ({ hash, sizeBytes }: Digest): string => `${hash}/${sizeBytes}`;
 
@@ -28,7 +28,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     const cluster = { shards: 1 };
     lab = await Lab.open({ cluster, edge, worker: { slots: 1 }, build: { leaveGrace: "1s", noWorkerWithin: "10m" } });
     bench = new Bench(lab.client(secrets.mill));
-    await bench.execute(await bench.sh(salted("true"))); // since then the shard knows who works here
+    await bench.execute(await bench.sh(salted("true"))); // from then on the shard knows the workers
   });
   after(async () => await lab[Symbol.asyncDispose]());
 
@@ -42,7 +42,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     equal(response.status, 200, await response.clone().text());
     return (await response.json()) as WhyAnswer;
   };
-  /** Begins to run it, and says the name of the operation; `stop` leaves it. */
+  /** Starts it, and returns the operation's name; `stop` disconnects. */
   const begun = async (action: Digest) => {
     const leave = new AbortController();
     const stream = bench.stream(action, {}, { signal: leave.signal });
@@ -74,7 +74,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     return ((await response.json()) as { readonly build: string }).build;
   };
 
-  test("it is queued behind another, and that is said; then where it runs", async () => {
+  test("it is queued behind another, as the answer says; then where it runs", async () => {
     const first = await busy();
     const second = await begun(await bench.sh(salted("true")));
     const queued = await why(second.name);
@@ -92,7 +92,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     );
   });
 
-  test("no worker is like it should be: the nearest is named, with what it lacks", async () => {
+  test("no worker fits: the closest one is named, with what it lacks", async () => {
     const platform = { properties: [{ name: "Pool", value: "giants" }] };
     const lost = await begun(await bench.sh(salted("true"), {}, {}, { platform }));
     const { told, waits } = await why(lost.name);
@@ -101,7 +101,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     await lost.stop();
   });
 
-  test("an action by its digest: every run of it, and why each was not spared", async () => {
+  test("an action by its digest: every run of it, and why each was necessary", async () => {
     const action = await bench.sh(salted("exit 4"));
     await bench.execute(action);
     await bench.execute(action);
@@ -123,7 +123,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     match((await why(text(never))).told.join("\n"), /not to be cached \(do_not_cache\)/);
   });
 
-  test("a result that was revoked is why it ran again", async () => {
+  test("a revoked result is why it ran again", async () => {
     const action = await bench.sh(salted("true"));
     await bench.execute(action);
     const rule = new URLSearchParams({ space: "ac/sha256", name: text(action) }).toString();
@@ -135,7 +135,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     equal(runs[0]?.because?.kind, "revoked", told.join("\n"));
   });
 
-  test("what differs from the last action of its target is told, for what was executed, too", async () => {
+  test("the differences from the last action of its target are listed, for executed actions, too", async () => {
     const line = salted("cat in > out");
     await executeFor("//mill:flour", await bench.sh(line, { outputPaths: ["out"] }, { in: "wheat" }));
     const next = await bench.sh(line, { outputPaths: ["out"] }, { in: "rye" });
@@ -145,7 +145,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     match(told.join("\n"), /differs from the nearest earlier action of Grind \/\/mill:flour.*\n {2}input in: /);
   });
 
-  test("a worker that went silent is why it was begun again", async () => {
+  test("a silent worker is why it was started again", async () => {
     const first = await busy();
     const action = await bench.sh(salted("true"));
     const second = await begun(action);
@@ -199,7 +199,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     match((await why(third, "bread")).told.join("\n"), /not run: its result was in the cache/);
   });
 
-  test("every action of a wide build is told, planned or not, and one that it has not is not found", async () => {
+  test("every action of a wide build is explained, planned or not, and an unknown one is not found", async () => {
     const salt = randomUUID();
     const numbers = Array.from({ length: 30 }, (_, i) => i);
     const mills = numbers.map((i) => [`mill${i}`, { run: `sleep ${i === 0 ? 4 : 0} # ${salt} ${i}` }]);
@@ -222,7 +222,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     match(await told("oven29"), /oven29, asked for .* ago: succeeded/);
   });
 
-  test("an action that was never planned says what became of it", async () => {
+  test("an action that was never planned says why", async () => {
     const actions = { mill: { run: salted("exit 3") }, oven: { run: "true", after: ["mill"] } };
     const id = await submit({ name: "broken", actions });
     await until("it ended", async () => (await why(id)).told[0]?.startsWith("it has ended") === true);
@@ -230,7 +230,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     equal((await ask(`?of=${id}&key=shop`)).status, 404);
   });
 
-  test("an operation whose result came from the cache can be asked about by its name", async () => {
+  test("an operation whose result came from the cache can be queried by its name", async () => {
     const action = await bench.sh(salted("true"));
     const { name: ran } = await bench.execute(action);
     const { name } = await bench.execute(action);
@@ -240,7 +240,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     match(told.join("\n"), /now its result is in the cache/);
   });
 
-  test("how a command ended, and what it printed, is told to whoever may see the operation", async () => {
+  test("how a command ended, and its output, is shown to callers that may see the operation", async () => {
     const { name } = await bench.execute(
       await bench.sh(salted("echo flour; printf '\\033[2Jno water\\n' >&2; exit 3")),
     );
@@ -265,7 +265,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     deepEqual([step?.exitCode, step?.stderr?.head], [4, "no corn\n"]);
   });
 
-  test("others hear nothing, and nonsense is refused", async () => {
+  test("other tenants get nothing, and invalid requests are refused", async () => {
     const { name } = await bench.execute(await bench.sh(salted("true")));
     equal((await ask(`?of=${name}`, secrets.bakery)).status, 404);
     equal((await ask("?of=nonsense")).status, 400);

@@ -1,6 +1,6 @@
 /**
- * The image, built and started. To build it reaches npm and Debian, so it is asked for: $MILLRACE_IMAGE_BASE names the
- * base, $MILLRACE_CONTAINERS the program, with flags of its own, where that is not docker.
+ * The image, built and started. Building needs npm and Debian, so the test runs only on request: $MILLRACE_IMAGE_BASE
+ * names the base, $MILLRACE_CONTAINERS the program and its flags, if that is not docker.
  */
 import { equal, match, ok } from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
@@ -26,7 +26,7 @@ function skipped(): false | string {
 /** Not every machine may raise them, and some programs try. */
 const limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=2000:2000"];
 
-test("the image builds, runs as nobody in particular, answers its probes and drains at SIGTERM", { skip }, async () => {
+test("the image builds, runs as an unprivileged user, answers its probes and drains at SIGTERM", { skip }, async () => {
   const ask = async (...args: readonly string[]): Promise<string> =>
     (await run(program, [...flags, ...args], { maxBuffer: 64 * 1024 * 1024 })).stdout.trim();
   const name = `millrace-test-${process.pid}`;

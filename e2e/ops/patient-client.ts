@@ -1,4 +1,4 @@
-/** A client as build tools have one: what one node does not tell it asks of the next, and it never starts over. */
+/** A client like those of build tools: if one node does not answer it asks the next, and it never starts over. */
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { GrpcClient } from "#grpc/client.ts";
 import { Bench, executing, responseOf } from "#e2e/node/execution-lab.ts";
@@ -12,7 +12,7 @@ import type { Operation } from "#wire/generated/google/longrunning/operations.ts
 export type Target = {
   readonly name: string;
   readonly client: GrpcClient;
-  /** Whether it says that it may be asked. */
+  /** Whether it reports that it is ready. */
   readonly isReady: () => Promise<boolean>;
 };
 
@@ -22,7 +22,7 @@ const pauseMs = 100;
 export class PatientClient {
   readonly #targets: readonly Target[];
   #next = 0;
-  /** How often it had to turn to another node. */
+  /** How often it had to switch to another node. */
   turns = 0;
 
   constructor(targets: readonly Target[], first: number) {
@@ -30,7 +30,7 @@ export class PatientClient {
     this.#next = first;
   }
 
-  /** Uploads an action of one line and follows it to its end, through whichever nodes there are. */
+  /** Uploads an action of one line and follows it to its end, through any of the nodes. */
   async run(line: string): Promise<ExecuteResponse> {
     const action = await this.#anywhere((client) => new Bench(client).sh(line));
     let name: string | undefined;
@@ -60,7 +60,7 @@ export class PatientClient {
     }
   }
 
-  /** The next one that says that it may be asked, as a balancer would choose it. */
+  /** The next ready one, as a balancer would choose it. */
   async #ready(): Promise<Target> {
     for (let tries = 0; tries < triesMax; tries += 1) {
       const target = this.#targets[this.#next % this.#targets.length];

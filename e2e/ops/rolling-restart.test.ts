@@ -1,4 +1,4 @@
-/** Three nodes are drained and started again one after the other, while builds run: nobody notices. */
+/** Three nodes are drained and started again one after the other, while builds run: no client notices. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -91,7 +91,7 @@ describe("nodes that come and go", { skip, timeout: 240_000 }, () => {
     t.diagnostic(`${done} actions, ${turns} calls that had to be made again at another node`);
   });
 
-  test("one that is drained stays when it is told to, is not ready, and comes back when it is resumed", async () => {
+  test("a drained node stays if told to, is not ready, and comes back when it is resumed", async () => {
     const [member] = fleet.members;
     ok(member);
     const server = ["--data", dataOf(member)];

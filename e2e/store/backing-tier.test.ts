@@ -1,6 +1,6 @@
 /**
- * A second Millrace as the tier behind the first, both as processes of their own: what is acknowledged is there, what
- * is gone here is fetched, and a tier that is slow, gone or lying is never guessed for (B1, B3, B4).
+ * A second Millrace as the tier behind the first, both as separate processes: what is acknowledged exists, what is gone
+ * here is fetched, and if the tier is slow, gone or corrupt nothing is guessed (B1, B3, B4).
  */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -62,7 +62,7 @@ async function withNodes(whenDead: "refuse" | "serve-local", body: (nodes: Nodes
 
 const timeout = 180_000;
 
-test("what one node acknowledged is behind it, and comes back when its own disk is emptied", { timeout }, () =>
+test("what one node acknowledged is in the tier, and comes back when its own disk is emptied", { timeout }, () =>
   withNodes("serve-local", async ({ front, back, folder }) => {
     const values = [Buffer.from("small"), randomBytes(50_000), randomBytes(300_000), randomBytes(5_000_000)];
     const [one, two, three, four] = values as [Buffer, Buffer, Buffer, Buffer];
@@ -88,7 +88,7 @@ test("what one node acknowledged is behind it, and comes back when its own disk 
   }),
 );
 
-test("a tier that does not move: nothing is acknowledged, nothing guessed, what is here is served", { timeout }, () =>
+test("a tier that hangs: nothing is acknowledged, nothing is guessed, local blobs are served", { timeout }, () =>
   withNodes("serve-local", async ({ front, back }) => {
     const here = Buffer.from("here and behind");
     const behind = Buffer.from("only behind");
@@ -113,7 +113,7 @@ const noneOf = (gone: readonly Digest[]): boolean => gone.length === 0;
 
 for (const whenDead of ["serve-local", "refuse"] as const)
   test(
-    `a tier that was killed (${whenDead}): as configured, and never "not there"; well when it is back`,
+    `a tier that was killed (${whenDead}): as configured, and never "not found"; fine when it is back`,
     {
       timeout,
     },
@@ -135,7 +135,7 @@ for (const whenDead of ["serve-local", "refuse"] as const)
       }),
   );
 
-test("a tier that lies: its bytes are neither passed on whole nor kept", { timeout }, async () => {
+test("a corrupt tier: its bytes are neither passed on whole nor kept", { timeout }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-behind-"));
   try {
     await using liar = await LyingServer.start();

@@ -1,4 +1,4 @@
-/** Blobs in and out of a node, as a build client does it. */
+/** Writes and reads blobs of a node, as a build client does. */
 import { equal } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { GrpcClient } from "#grpc/client.ts";
@@ -10,7 +10,7 @@ export const nameOf = (bytes: Uint8Array): Digest => ({
   sizeBytes: bytes.length,
 });
 
-/** In one message, or in several of so many bytes. */
+/** In one message, or in several of this many bytes. */
 export async function writeBlob(
   client: GrpcClient,
   data: Uint8Array,

@@ -1,4 +1,4 @@
-/** A disk that is really full: a small file system of its own, which only root may have. */
+/** A disk that is really full: a small separate file system, which needs root. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { digestOf } from "#blobs/hashing.ts";
 
 const MiB = 1024 * 1024;
 
-/** A file system of so many bytes, or why there is none. */
+/** A file system of this many bytes, or why there is none. */
 function mountSmall(sizeBytes: number): { readonly path: string; unmount(): void } | string {
   const path = mkdtempSync(join(tmpdir(), "millrace-full-"));
   try {
@@ -70,7 +70,7 @@ async function checkAll(store: DiskStore, digests: readonly Digest[]): Promise<v
 
 const isFull = (e: unknown): boolean => isFault(e, "exhausted") && Number(e.facts["retryAfterMs"]) > 0;
 
-/** Until it is refused; answers with what was taken. */
+/** Writes until the store refuses; returns what it accepted. */
 async function fillUp(store: DiskStore, seed: string, sizeBytes: number): Promise<readonly Digest[]> {
   const taken: Digest[] = [];
   for (let i = 0; ; i += 1) {
@@ -94,7 +94,7 @@ for (const [how, sizeBytes] of [
         const taken = await fillUp(store, "first", sizeBytes);
         ok(taken.length * sizeBytes > 25 * MiB, `${taken.length} were taken`);
         await checkAll(store, taken);
-        await clock.advance(120_000); // what was promised has run out
+        await clock.advance(120_000); // the promises have expired
         const more: Digest[] = [];
         for (let i = 0; i < 20; i += 1) more.push(await put(store, `second ${i}`, sizeBytes));
         await checkAll(store, more);
@@ -104,7 +104,7 @@ for (const [how, sizeBytes] of [
   );
 
 test(
-  "a disk that others fill up: refused, served on, pinned or refused, and well again when they are gone",
+  "a disk that other programs fill: refuses, keeps serving, pins or refuses to, and recovers when they are gone",
   { skip },
   () =>
     withFull(
@@ -144,7 +144,7 @@ const fillUpTo = async (store: DiskStore, count: number): Promise<void> => {
   for (let i = 0; i < count; i += 1) await put(store, `full ${i}`, 60_000);
 };
 
-test("what a full disk refused leaves nothing behind that a restart would trip over", { skip }, async () => {
+test("a write that a full disk refused leaves nothing behind that would break a restart", { skip }, async () => {
   const mount = mountSmall(24 * MiB);
   if (typeof mount === "string") throw new Error(mount);
   const clock = new ManualClock(10_000_000);

@@ -1,4 +1,4 @@
-/** Very many bytes that follow from a seed, that nothing can shrink, and that can be had from any place on. */
+/** Very many incompressible bytes derived from a seed, readable from any offset. */
 import { createCipheriv, createHash } from "node:crypto";
 
 const blockBytes = 16;
@@ -14,7 +14,7 @@ export class LargeBytes {
     this.#key = createHash("sha256").update(seed).digest().subarray(0, 16);
   }
 
-  /** A stream cipher's output: its counter is the place. */
+  /** A stream cipher's output: its counter is the offset. */
   *pieces(from: number, to: number): Generator<Buffer> {
     const block = Math.floor(from / blockBytes);
     const counter = Buffer.alloc(blockBytes);
@@ -33,7 +33,7 @@ export class LargeBytes {
     return Buffer.concat([...this.pieces(from, to)]);
   }
 
-  /** The hash of these ranges, one behind the other. Others have their turn: connections are to be kept alive. */
+  /** The hash of these ranges, one after the other. Yields to the event loop, so that connections stay alive. */
   async hash(ranges: readonly (readonly [number, number])[] = [[0, this.sizeBytes]]): Promise<string> {
     const hash = createHash("sha256");
     for (const [from, to] of ranges)

@@ -1,6 +1,6 @@
 /**
- * One very large blob through a node as it is installed: uploaded, killed in the middle, gone on with, read in ranges,
- * cut into chunks and put together anew; and what the node has in memory all the while.
+ * One very large blob through a node as it is installed: uploaded, killed in the middle, resumed, read in ranges, split
+ * into chunks and spliced again; with the node's memory measured all the time.
  */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -24,7 +24,7 @@ export type LargeTrial = {
 
 export type LargeOutcome = { readonly committedAtKill: number; readonly phases: readonly PhaseMemory[] };
 
-/** Of what was sent so much may have been on the way: windows of the connection, and what is gathered to be written. */
+/** This much of what was sent may have been in flight: windows of the connection, and buffered writes. */
 const onTheWayBytes = 64 * 1024 * 1024;
 const messageBytes = 1024 * 1024;
 const uuid = "5b8aa7d6-0d5c-4b60-9a1b-0c6c4a1f1a10";
@@ -32,7 +32,7 @@ const uuid = "5b8aa7d6-0d5c-4b60-9a1b-0c6c4a1f1a10";
 export async function runLargeTrial({ folder, sizeBytes, seed, say }: LargeTrial): Promise<LargeOutcome> {
   const bytes = new LargeBytes(seed, sizeBytes);
   const name: Digest = { hash: await bytes.hash(), sizeBytes };
-  // Three times the blob: itself, its chunks, and what is made of them.
+  // Three times the blob: itself, its chunks, and what is spliced from them.
   const sizeMax = `${Math.ceil((sizeBytes * 3.5) / 2 ** 20) + 512}MiB`;
   await using node = await NodeProcess.open(folder, { blobs: { kind: "disk", sizeMax } });
   using watch = new MemoryWatch(node, say);
@@ -104,7 +104,7 @@ async function hashOfRead(client: GrpcClient, name: Digest): Promise<string> {
   return hash.digest("hex");
 }
 
-/** At these places, and at some that nobody thought of; with a limit, and to the end. */
+/** At these offsets, and at random ones; with a limit, and to the end. */
 async function readRanges(client: GrpcClient, bytes: LargeBytes, name: Digest, places: readonly number[]) {
   const random = new Random(name.hash);
   const further = Array.from({ length: 50 }, () => random.below(2 ** 31) % name.sizeBytes);
@@ -136,7 +136,7 @@ async function split(client: GrpcClient, bytes: LargeBytes, name: Digest): Promi
   return chunks;
 }
 
-/** The first chunk at the end instead: a blob that nobody has sent. */
+/** The first chunk moved to the end: a blob that was never uploaded. */
 async function splice(client: GrpcClient, bytes: LargeBytes, chunks: readonly Chunk[]): Promise<Digest> {
   const [first, ...rest] = chunks;
   ok(first && rest.length > 0, "more than one chunk");

@@ -1,7 +1,8 @@
-/** A server of the Remote Execution API that says it has everything, and gives out other bytes than were asked for. */
+/** A server of the Remote Execution API that claims to have everything, and sends wrong bytes. */
 import { startBuildEdge } from "#app/testing/build-edge.ts";
 import { systemClock as clock } from "#app/node/system-clock.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 
 export type Lie = "none" | "other bytes" | "cut short" | "too long" | "has everything";
@@ -38,19 +39,19 @@ export class LyingServer implements AsyncDisposable {
   }
 }
 
-/** Without what could answer at once: everything has to be asked for here. */
+/** `file` and `prompt` are removed, so that every answer passes here. */
 function lying(blobs: BlobStore, lie: () => Lie): BlobStore {
-  return {
+  return extend(blobs, {
+    file: undefined,
+    prompt: undefined,
     missing: async (digests) => (lie() === "has everything" ? [] : await blobs.missing(digests)),
-    write: (digest, source, form) => blobs.write(digest, source, form),
-    pin: (digests, forMs) => blobs.pin(digests, forMs),
     async *read(digest, range, form) {
       const kind = lie();
       const parts: Uint8Array[] = [];
       for await (const part of blobs.read(digest, range, form)) parts.push(Uint8Array.from(part));
       yield told(Buffer.concat(parts), kind);
     },
-  };
+  });
 }
 
 function told(bytes: Buffer, lie: Lie): Buffer {

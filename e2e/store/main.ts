@@ -1,4 +1,4 @@
-/** `npm run store:kill -- --rounds 200 --mode roomy`: kill -9 during concurrent uploads, as often as one likes. */
+/** `npm run store:kill -- --rounds 200 --mode roomy`: kill -9 during concurrent uploads, as often as requested. */
 import { parseArgs } from "node:util";
 import { modes, runRounds } from "./rounds.ts";
 

@@ -1,10 +1,10 @@
-/** What a process has in memory, looked at all the time and told by what was going on; and the CPU that it took. */
+/** A process's memory, sampled all the time and reported by phase; and the CPU that it used. */
 export type Watched = { memoryMb(): number; cpuSeconds(): number };
 
 export type PhaseMemory = {
   readonly name: string;
   readonly seconds: number;
-  /** Less than it was where the process ended meanwhile. */
+  /** Too small if the process ended in between. */
   readonly cpuSeconds: number;
   readonly medianMb: number;
   readonly peakMb: number;
@@ -28,7 +28,7 @@ export class MemoryWatch implements Disposable {
     this.#timer = setInterval(() => this.#look(), everyMs);
   }
 
-  /** What comes before has ended. */
+  /** Ends the previous phase. */
   phase(name: string): void {
     this.#close();
     this.#name = name;

@@ -1,4 +1,4 @@
-/** The program as a process of its own, whose configuration is given: to be killed, stopped, starved, and looked at. */
+/** The program as a separate process with a given configuration: to be killed, stopped, starved, and observed. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ export class NodeProcess {
     });
   }
 
-  /** `config` as in the file, beside where it listens. */
+  /** `config` as in the file, without the address to listen on. */
   static async open(folder: string, config: object, { token }: { readonly token?: string } = {}): Promise<NodeProcess> {
     const address = `127.0.0.1:${await freePort()}`;
     const node = new NodeProcess(folder, address, token);
@@ -76,7 +76,7 @@ export class NodeProcess {
     return this.#said.join("");
   }
 
-  /** What it has in memory; zero when it does not run. */
+  /** Its memory; zero when it does not run. */
   memoryMb(): number {
     try {
       const status = readFileSync(`/proc/${this.#child?.pid}/status`, "utf8");
@@ -97,7 +97,7 @@ export class NodeProcess {
     }
   }
 
-  /** As if the power had gone, for this process. */
+  /** Like a power failure, for this process. */
   async kill(): Promise<void> {
     await endChild(this.#child, "SIGKILL");
   }
@@ -106,7 +106,7 @@ export class NodeProcess {
     await endChild(this.#child, "SIGTERM");
   }
 
-  /** It is there and does nothing, until it is continued. */
+  /** It exists and does nothing, until it is continued. */
   freeze(): void {
     this.#child?.kill("SIGSTOP");
   }

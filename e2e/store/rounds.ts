@@ -1,4 +1,4 @@
-/** Kills the writer again and again, at some moment, and looks each time whether the store kept its word. */
+/** Kills the writer again and again, at random moments, and checks each time that the store kept its promises. */
 import { spawn } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ export type Mode = { readonly name: string } & Pick<WriterSettings, "sizeBytesMa
 
 const MiB = 1024 * 1024;
 
-/** With room for everything; and with so little that things come and go all the time, and only pins are promises. */
+/** With space for everything; and with so little that blobs are evicted all the time, and only pins are promises. */
 export const modes: readonly Mode[] = [
   { name: "roomy", sizeBytesMax: 20_000 * MiB, promisedMs: 86_400_000, compression: "none" },
   { name: "roomy, zstd", sizeBytesMax: 20_000 * MiB, promisedMs: 86_400_000, compression: "zstd" },
@@ -51,7 +51,7 @@ export async function runRounds(
   }
 }
 
-/** What the writer said until it was killed. The clock runs from when its store was open. */
+/** The writer's output until it was killed. The clock runs from when its store was open. */
 async function killedAfter(settings: WriterSettings, lifeMs: number): Promise<readonly string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, "writer.ts"), JSON.stringify(settings)], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -100,7 +100,7 @@ class Judge {
     const { name: _, ...options } = this.#mode;
     const opened = await openDiskStore(root, { clock: systemClock, ...options });
     try {
-      // All that is new, some of what is old, and those that nobody was told of.
+      // All new ones, some old ones, and those that were never acknowledged.
       const old = [...this.#stored].filter((number) => number % 37 === round % 37);
       for (const number of new Set([...fresh, ...old])) await this.#mustBeThere(opened, number);
       for (let number = this.next; number < highest + 20; number += 1) await this.#mustBeRight(opened, number);
@@ -127,7 +127,7 @@ class Judge {
     if (entry?.digest !== one.digest) this.problems.push(`the name of ${number} was acknowledged and is not there`);
   }
 
-  /** Whatever is said to be there has its bytes. */
+  /** A blob that is reported to exist has its bytes. */
   async #mustBeRight(opened: DiskStore, number: number): Promise<void> {
     const one = thing(number);
     const { blobs } = opened.forTenant(tenant);

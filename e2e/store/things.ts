@@ -1,4 +1,4 @@
-/** What the writer stores and the judge expects: everything follows from a number. */
+/** What the writer stores and the checker expects: everything is derived from a number. */
 import type { Digest } from "#base/digest.ts";
 import { digestOf } from "#blobs/hashing.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The process that is killed: stores one thing after the other, several at once, and says so on its standard output as
- * soon as it was told that they are stored, and not before.
+ * The process that is killed: stores one thing after the other, several at once, and prints each as soon as it was
+ * acknowledged, and not before.
  */
 import { writeSync } from "node:fs";
 import { systemClock } from "#app/node/system-clock.ts";
@@ -55,7 +55,7 @@ function say(...words: readonly (string | number)[]): void {
     try {
       return void writeSync(1, line);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error; // whoever reads is slow
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error; // the reader is slow
     }
   }
 }

@@ -1,4 +1,4 @@
-/** A node that is killed with -9 while it runs actions, and comes back in time: what runs goes on, and is told once. */
+/** A node that is killed with -9 while it runs actions, and comes back in time: running actions go on, and end once. */
 import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -60,7 +60,7 @@ class Rig implements AsyncDisposable {
     return printed?.replace(/stdout$/, "root") ?? "";
   }
 
-  /** Executes until it runs, and gives its name and what it has printed by then. */
+  /** Executes until it runs, and returns its name and what it has printed by then. */
   async running(line: string): Promise<{ readonly name: string; readonly said: string }> {
     const bench = this.bench();
     const stream = bench.stream(
@@ -97,7 +97,7 @@ class Rig implements AsyncDisposable {
 }
 
 describe("a node that is killed and comes back in time", { timeout: 200_000 }, () => {
-  test("goes on with what runs: the same process ends it, and nothing is run twice", async () => {
+  test("continues with what runs: the same process ends it, and nothing is run twice", async () => {
     await using rig = new Rig();
     await rig.open();
     const { name, said } = await rig.running(
@@ -115,7 +115,7 @@ describe("a node that is killed and comes back in time", { timeout: 200_000 }, (
     await until("its folder is gone", () => rig.printed().length === 0);
   });
 
-  test("tells what ended while it was away", async () => {
+  test("reports what ended while it was down", async () => {
     await using rig = new Rig();
     await rig.open();
     const { name, said } = await rig.running(`${uuid}; while ! test -e go; do sleep 0.05; done; echo made > o; exit 0`);

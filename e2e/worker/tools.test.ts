@@ -1,4 +1,4 @@
-/** A real compiler that stays for more than one action, and a node that is killed beside it. */
+/** A real compiler as a persistent tool, and a node that is killed beside it. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ const skip = process.platform !== "linux" ? "needs linux" : !hasJava && "needs a
 
 type Usage = { readonly cpuMs: number; readonly ranMs: number; readonly tool?: { asked?: number; without?: string } };
 
-describe("a compiler that stays", { skip, timeout: 180_000 }, () => {
+describe("a persistent compiler", { skip, timeout: 180_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-tools-"));
   const actionsIn = join(folder, "actions");
   let program: Program;
@@ -105,7 +105,7 @@ describe("a compiler that stays", { skip, timeout: 180_000 }, () => {
     ok(cpu(kept) < cpu(plain) / 2, `${cpu(kept)} and ${cpu(plain)} ms of CPU`);
   });
 
-  test("says what is wrong with a source as it would without", async () => {
+  test("reports errors in a source as it would without", async () => {
     const { response } = await compile("class Mill { int flour() { return nothing; } }");
     equal(response.result?.exitCode, 1);
     const { hash = "", sizeBytes = 0 } = response.result?.stderrDigest ?? {};
@@ -118,7 +118,7 @@ describe("a compiler that stays", { skip, timeout: 180_000 }, () => {
     match(Buffer.from(responses[0]?.data ?? "").toString(), /cannot find symbol/);
   });
 
-  test("dies with its node, though that is killed with -9", async () => {
+  test("dies with its node, even if that is killed with -9", async () => {
     await compile(source(100));
     ok(toolsAlive() > 0);
     await program.kill();

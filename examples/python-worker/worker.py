@@ -113,8 +113,8 @@ def committed(payload):
 
 STOPPED = {
     "cancelled": failed("CANCELLED", "cancelled"),
-    "timed-out": failed("TIMED_OUT", "the attempt took longer than it may"),
-    "drained": failed("PREEMPTED", "the worker went away"),
+    "timed-out": failed("TIMED_OUT", "the attempt exceeded its time limit"),
+    "drained": failed("PREEMPTED", "the worker left"),
     "lease-ran-out": failed("EXECUTOR_LOST", "the lease could not be renewed in time"),
     "lost": None,  # it is somebody else's now, or over
 }

@@ -1,4 +1,4 @@
-/** Who makes a call, as handlers see it, whichever protocol carried the call. */
+/** The caller as handlers see it, for every protocol. */
 import { authorize, policy, type Action } from "./policy.ts";
 import { allTenants, type Principal } from "./principal.ts";
 import type { Refusal } from "./refusal.ts";
@@ -12,7 +12,7 @@ export type Caller = {
   readonly address: string;
 };
 
-/** The tenant that a call without one means. */
+/** The tenant of a call that names none. */
 export const homeTenant = ({ tenant }: Principal): string => (tenant === allTenants ? tenantDefault : tenant);
 
 export type TenantChoice =

@@ -6,7 +6,7 @@ import { allTenants, anonymousGrant, principal, roles, type Role } from "./princ
 const as = (role: Role, tenant = role === "operator" ? allTenants : "acme") =>
   principal({ name: `some-${role}`, tenant, roles: [role] }, "token");
 
-// The whole matrix, for a caller's own tenant. Whoever changes the policy changes this, too, and sees what it means.
+// The whole matrix, for a caller's own tenant. A change of the policy must change this too, so that its effect is seen.
 const matrix = `
                      operator member builder executor cache-reader cache-writer action-cache-writer viewer agent nobody
   health             yes      yes    yes     yes      yes          yes          yes                 yes    yes   yes
@@ -23,8 +23,6 @@ const matrix = `
   work.execute       yes      -      -       yes      -            -            -                   -      -     -
   work.admin         yes      -      -       -        -            -            -                   -      -     -
   build.execute      yes      yes    yes     -        -            -            -                   -      -     -
-  artifacts.read     yes      yes    -       yes      -            -            -                   yes    -     -
-  artifacts.write    yes      yes    -       yes      -            -            -                   -      -     -
   deploy.attach      yes      -      -       -        -            -            -                   -      yes   -
   deploy.read        yes      yes    -       -        -            -            -                   yes    -     -
   deploy.release     yes      -      -       -        -            -            -                   -      -     -
@@ -57,7 +55,7 @@ describe("the policy", () => {
   });
 
   test("lets everyone but operators act in their own tenant only", () => {
-    const clusterWide = actions.filter((action) => !/^(work|build|artifacts|deploy|cache|action-cache)\./.test(action));
+    const clusterWide = actions.filter((action) => !/^(work|build|deploy|cache|action-cache)\./.test(action));
     for (const role of roles)
       for (const action of actions) {
         const own = authorize(as(role), action, "acme");
@@ -66,14 +64,14 @@ describe("the policy", () => {
       }
   });
 
-  test("lets an executor that all tenants share execute for each of them, and submit for none", () => {
+  test("an executor of all tenants may execute for each of them, and submit for none", () => {
     const shared = principal({ name: "fleet", tenant: allTenants, roles: ["executor"] }, "certificate");
     ok(authorize(shared, "work.execute").ok);
     ok(authorize(shared, "work.execute", "acme").ok);
     ok(!authorize(shared, "work.submit", "acme").ok);
   });
 
-  test("grants nothing to a principal without roles but what is for all", () => {
+  test("a principal without roles gets only what everyone gets", () => {
     const bare = principal({ name: "bare", tenant: "acme", roles: [] }, "jwt");
     deepEqual(
       actions.filter((action) => authorize(bare, action, "acme").ok),
@@ -81,7 +79,7 @@ describe("the policy", () => {
     );
   });
 
-  test("lets anonymous callers of a node without settings use the cache and run actions, and nothing else", () => {
+  test("anonymous callers of a node with default settings may use the cache and run actions, and nothing else", () => {
     const { tenant, roles: granted } = anonymousGrant;
     const anybody = principal({ name: "anonymous", tenant, roles: granted }, "anonymous");
     const may = (elsewhere?: string) => actions.filter((action) => authorize(anybody, action, elsewhere).ok);
@@ -95,7 +93,7 @@ describe("the policy", () => {
     match(refused.refusal.message, /call with a token/);
   });
 
-  test("says what would be needed", () => {
+  test("a refusal names what is needed", () => {
     const submit = authorize(as("viewer"), "work.submit", "acme");
     ok(!submit.ok && submit.refusal.kind === "forbidden");
     deepEqual([submit.refusal.reason, submit.refusal.needs], ["role-missing", ["operator", "member"]]);
@@ -106,7 +104,7 @@ describe("the policy", () => {
     const foreign = authorize(as("member"), "work.read", "globex");
     ok(!foreign.ok && foreign.refusal.kind === "forbidden");
     deepEqual([foreign.refusal.reason, foreign.refusal.needs], ["tenant-foreign", ["operator"]]);
-    ok(!foreign.refusal.message.includes("globex"), "a tenant's name is not confirmed to strangers");
+    ok(!foreign.refusal.message.includes("globex"), "another tenant's name is not confirmed");
     const all = authorize(as("member"), "work.read");
     ok(!all.ok);
     match(all.refusal.message, /name one tenant/);

@@ -2,7 +2,7 @@
 import { allTenants, type Principal, type Role } from "./principal.ts";
 import { unauthenticated, type Refusal } from "./refusal.ts";
 
-/** `everyone` needs no credentials; `known` is any principal, whatever its roles. */
+/** `everyone` needs no credentials; `known` is any authenticated principal, whatever its roles. */
 type Rule = {
   readonly of: "tenant" | "cluster";
   readonly for: "everyone" | "known" | readonly Role[];
@@ -15,7 +15,7 @@ export const policy = {
   "cluster.read": { of: "cluster", for: ["operator", "viewer"] },
   "cluster.admin": { of: "cluster", for: ["operator"] },
   "metrics.read": { of: "cluster", for: ["operator", "viewer"] },
-  // A link that signs a browser in as whoever asks for it.
+  // Creates a link that signs a browser in as its caller.
   "login.link": { of: "cluster", for: ["operator", "member", "viewer"] },
 
   "work.submit": { of: "tenant", for: ["operator", "member"] },
@@ -25,11 +25,8 @@ export const policy = {
   "work.execute": { of: "tenant", for: ["operator", "executor"] },
   "work.admin": { of: "tenant", for: ["operator"] },
 
-  // Execute, and to wait for or cancel what one began oneself. Apart from work.submit, which takes work of any kind.
+  // Execute, and wait for or cancel one's own actions. Separate from work.submit, which accepts any kind of work.
   "build.execute": { of: "tenant", for: ["operator", "member", "builder"] },
-
-  "artifacts.read": { of: "tenant", for: ["operator", "member", "executor", "viewer"] },
-  "artifacts.write": { of: "tenant", for: ["operator", "member", "executor"] },
 
   // Goals, manifests and segments for machines, and their reports.
   "deploy.attach": { of: "tenant", for: ["operator", "agent"] },
@@ -48,8 +45,8 @@ export const policy = {
     of: "tenant",
     for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
   },
-  // Whoever writes here decides what others' builds will contain. Executors are not in it: what they bring back is
-  // recorded under their claim's token, by the engine.
+  // Writers here decide what other builds contain. Executors are not included: the engine records their results under
+  // their claim's token.
   "action-cache.write": { of: "tenant", for: ["operator", "action-cache-writer"] },
 } as const satisfies Record<string, Rule>;
 
@@ -62,8 +59,8 @@ export type Authorized = { readonly ok: true } | { readonly ok: false; readonly 
 const allowed: Authorized = { ok: true };
 
 /**
- * Whether `who` (undefined: somebody who could not be authenticated) may do this in `tenant`. Left out, `tenant` means
- * all of them: only who is of all tenants may ask that. Actions of the cluster have no tenant.
+ * Whether `who` (undefined: not authenticated) may do this in `tenant`. Left out, `tenant` means all tenants, which
+ * only a principal of all tenants may ask for. Actions of the cluster have no tenant.
  */
 export function authorize(who: Principal | undefined, action: Action, tenant: string = allTenants): Authorized {
   const rule: Rule = policy[action];
@@ -90,7 +87,7 @@ const roleMissing = (who: Principal, action: Action, needs: readonly Role[]): Au
   },
 });
 
-// Says the same whether or not the other tenant exists.
+// The same text whether or not the other tenant exists.
 const tenantForeign = (who: Principal, action: Action, tenant: string, needs: readonly Role[]): Authorized => ({
   ok: false,
   refusal: {

@@ -1,4 +1,4 @@
-/** Who calls. Nobody is trusted by where they call from: whoever has proven nothing has no roles and no tenant. */
+/** The caller's identity. An address proves nothing: a caller without credentials has no roles and no tenant. */
 import { assert } from "#base/assert.ts";
 
 export const roles = [
@@ -27,7 +27,9 @@ export const roleMeanings = {
   viewer: "looks at work and metrics, and changes nothing",
 } as const satisfies Record<Role, string>;
 
-/** How it was proven who calls. `owner`: the token in the data folder. `session`: a browser that was signed in. */
+/**
+ * How the caller proved its identity. `owner`: the token in the data folder. `session`: a browser that was signed in.
+ */
 export type Proof = "anonymous" | "token" | "owner" | "session" | "jwt" | "certificate";
 
 /** Stands for every tenant. No tenant can have this name. */
@@ -36,19 +38,19 @@ export const allTenants = "*";
 export const tenantPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 export type Principal = {
-  /** For logs and for the record of who asked; not a secret. */
+  /** For logs and for the record of who submitted; not a secret. */
   readonly name: string;
   /** The tenant it belongs to, or `allTenants`. */
   readonly tenant: string;
   readonly roles: ReadonlySet<Role>;
   readonly proof: Proof;
-  /** The pools that it may do tasks for; left out: the default one. */
+  /** The pools whose tasks it may run; left out: the default pool. */
   readonly pools?: readonly string[];
-  /** The labels that it may offer as an executor; left out: any that others do not rely on. */
+  /** The labels that it may offer as an executor; left out: any label that is not reserved. */
   readonly labels?: readonly string[];
 };
 
-/** What is granted to whoever proves to be the one meant; config and claims are turned into this. */
+/** What an identity is granted; configuration and token claims are turned into this. */
 export type Grant = {
   readonly name: string;
   readonly tenant: string;
@@ -65,8 +67,8 @@ export function principal(grant: Grant, proof: Proof): Principal {
 }
 
 /**
- * Why these roles cannot be granted for this tenant, or undefined. Operators are of all tenants by nature. Executors
- * may be shared by all, and then read and write what their tasks need; a member or a viewer of all tenants would be
+ * Why these roles cannot be granted for this tenant, or undefined. Operators always belong to all tenants. Executors
+ * may belong to all tenants, and then read and write what their tasks need; a member or viewer of all tenants would be
  * an operator by another name.
  */
 export function grantProblem({ tenant, roles: granted }: Pick<Grant, "tenant" | "roles">): string | undefined {
@@ -79,7 +81,7 @@ export function grantProblem({ tenant, roles: granted }: Pick<Grant, "tenant" | 
   return personal === undefined ? undefined : `a ${personal} belongs to one tenant`;
 }
 
-/** What callers on this machine get without credentials: what build tools need, and nothing else. */
+/** What local callers get without credentials: what build tools need, and nothing else. */
 export const anonymousGrant: { tenant: string; roles: ("builder" | "action-cache-writer")[] } = {
   tenant: "default",
   roles: ["builder", "action-cache-writer"],

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { refusalStatus } from "./refusal-status.ts";
 import { unauthenticated, unauthenticatedReasons, type UnauthenticatedReason } from "./refusal.ts";
 
-test("a refusal says in every protocol whether to log in, to give up or to come back", () => {
+test("a refusal tells in every protocol whether to log in, to give up or to retry", () => {
   const status = (reason: UnauthenticatedReason) => refusalStatus(unauthenticated(reason).refusal);
   deepEqual(status("credentials-missing"), { grpc: 16, http: 401, challenge: "Bearer" });
   deepEqual(status("token-expired"), { grpc: 16, http: 401, challenge: 'Bearer error="invalid_token"' });

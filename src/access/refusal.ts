@@ -1,4 +1,4 @@
-/** Every way to be turned away at the edge. What is told to the caller never depends on a secret. */
+/** All refusals at the edge. Their texts never depend on a secret. */
 import type { Role } from "./principal.ts";
 
 export const unauthenticatedReasons = {
@@ -16,7 +16,7 @@ export const unauthenticatedReasons = {
   "token-not-yet-valid": "the bearer token is not valid yet: look at the clocks of the issuer and of this node",
   "token-lifetime": "the bearer token is valid for longer than this node accepts: ask for a shorter one",
   "issuer-unknown": "the bearer token's issuer is not one that this node trusts",
-  "audience-wrong": "the bearer token was issued for somebody else (aud)",
+  "audience-wrong": "the bearer token was issued for another audience (aud)",
   "algorithm-refused": "the bearer token is signed with an algorithm that this node does not accept",
   "signature-wrong": "the bearer token's signature does not fit the issuer's keys",
   "claims-insufficient": "the bearer token is genuine, but gives no tenant or no role here",
@@ -31,9 +31,9 @@ export type UnauthenticatedReason = keyof typeof unauthenticatedReasons;
 export type Unauthenticated = {
   readonly kind: "unauthenticated";
   readonly reason: UnauthenticatedReason;
-  /** Safe to tell to anybody. */
+  /** Safe to show to any caller. */
   readonly message: string;
-  /** Whether the same credentials may do later. */
+  /** Whether the same credentials may be accepted later. */
   readonly retryable: boolean;
 };
 
@@ -41,7 +41,7 @@ export type Forbidden = {
   readonly kind: "forbidden";
   readonly reason: "role-missing" | "tenant-foreign";
   readonly message: string;
-  /** Any one of these roles would do. */
+  /** Any one of these roles is enough. */
   readonly needs: readonly Role[];
 };
 
@@ -49,7 +49,7 @@ export type Refusal = Unauthenticated | Forbidden;
 
 const retryable: ReadonlySet<UnauthenticatedReason> = new Set(["keys-unavailable", "verifier-busy"]);
 
-// Refusals without facts of their own are made once: turning callers away by the million allocates nothing.
+// Refusals without facts are made once, so that refusing millions of callers allocates nothing.
 const made = Object.fromEntries(
   Object.entries(unauthenticatedReasons).map(([reason, message]) => [
     reason,

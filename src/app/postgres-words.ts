@@ -1,4 +1,4 @@
-/** How a PostgreSQL server and what is kept in it are named in the configuration, wherever one is. */
+/** How the configuration names a PostgreSQL server and its schema. */
 import { z } from "zod";
 
 export const PostgresUrl = z
@@ -8,5 +8,5 @@ export const PostgresUrl = z
 
 export const PostgresSchema = z
   .string()
-  .regex(/^[a-z_][a-z0-9_]{0,62}$/, "write small letters, digits and underscores")
+  .regex(/^[a-z_][a-z0-9_]{0,62}$/, "write lower-case letters, digits and underscores")
   .default("millrace");

@@ -14,11 +14,11 @@ export type EntryKey = { readonly tenant: string; readonly space: string; readon
 
 export type Entry = {
   readonly digest: Digest;
-  /** Grows with every write of this key, by whomever. */
+  /** Grows with every write of this key, whichever node writes. */
   readonly version: number;
   readonly principal: string;
   readonly atMs: number;
-  /** What a protocol wants back beside the bytes, such as the headers of an artifact: at most 4 KiB. */
+  /** Extra facts that a protocol returns with the bytes, such as an artifact's headers: at most 4 KiB. */
   readonly notes?: Readonly<Record<string, string>>;
 };
 
@@ -30,9 +30,9 @@ export type Written =
 
 export type EntryFilter = {
   readonly tenant: string;
-  /** All spaces that begin with it; every space when left out. */
+  /** Matches all spaces that begin with it; every space if left out. */
   readonly spacePrefix?: string;
-  /** Where the last page ended. */
+  /** The `next` of the previous page. */
   readonly after?: string;
   readonly limit: number;
 };
@@ -45,13 +45,13 @@ export type EntryPage = {
 
 export type ActionIndex = {
   get(key: EntryKey): Promise<Entry | undefined>;
-  /** `ifVersion` 0: only if there is none yet. Left out: whatever is there. */
+  /** `ifVersion` 0: write only if the key has no entry yet. Left out: write in any case. */
   put(key: EntryKey, entry: NewEntry, ifVersion?: number): Promise<Written>;
   remove(key: EntryKey, ifVersion?: number): Promise<boolean>;
-  /** In some order that stays the same while nothing changes; each entry at most once. */
+  /** The order is stable while nothing changes, and each entry comes at most once. */
   list(filter: EntryFilter): Promise<EntryPage>;
-  /** The entry, if it is known without waiting and as `get` would tell it now. */
+  /** The entry that `get` would return, if the index has it in memory; undefined if `get` must be asked. */
   readonly prompt?: (key: EntryKey) => Entry | undefined;
-  /** The same for the name `<hash>/<size>` of a hash of 32 bytes, by its words: no text is made of it. */
+  /** Like `prompt` for the name `<hash>/<size>` of a 32-byte hash, given as words: saves building the name. */
   readonly promptHash?: (owner: Omit<EntryKey, "name">, hash: Uint32Array, sizeBytes: number) => Entry | undefined;
 };

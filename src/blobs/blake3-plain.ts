@@ -36,12 +36,12 @@ type Block = {
   readonly flags: number;
 };
 
-/** Columns, then diagonals: four places each. */
+/** The indices that each of the eight mixing steps works on: four columns, then four diagonals. */
 const lanes = Uint8Array.from([
   0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 5, 10, 15, 1, 6, 11, 12, 2, 7, 8, 13, 3, 4, 9, 14,
 ]);
 
-/** One for all: nothing here waits. */
+/** Shared by all calls: hashing is synchronous, so no two calls use it at once. */
 const v = new Int32Array(16);
 
 function mix(lane: number, x: number, y: number): void {
@@ -109,7 +109,7 @@ export class PlainBlake3 {
 
   update(bytes: Uint8Array): this {
     for (let at = 0; at < bytes.length;) {
-      // The last block is known to be the last only when nothing follows it.
+      // A block counts as the last one only if no more bytes follow, so a full block is kept until then.
       if (this.#inBlock === blockBytes) this.#endBlock();
       const take = Math.min(blockBytes - this.#inBlock, bytes.length - at);
       this.#block.set(bytes.subarray(at, at + take), this.#inBlock);

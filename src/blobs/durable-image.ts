@@ -1,7 +1,7 @@
 /**
- * For tests: what a disk still has after a loss of power, if it keeps nothing but what was synced. A file has the bytes
- * of its last sync, a folder the names of its last sync. Whether a removal that nobody synced has reached the disk is
- * open, so both ways are to be tried.
+ * For tests: what a disk holds after a power failure if it kept only what was synced. A file has the bytes of its last
+ * sync, a folder the names of its last sync. A removal that was not synced may or may not have reached the disk, so
+ * tests try both.
  */
 import { fstatSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,13 +10,13 @@ import { realSyncs, type Syncs } from "./syncs.ts";
 
 type Name = { readonly id: string; readonly isFolder: boolean };
 
-/** A number may be given to another file when the first is gone. */
+/** Includes the time of creation, because the system reuses inode numbers. */
 const idOf = ({ dev, ino, birthtimeNs }: BigIntStats): string => `${dev} ${ino} ${birthtimeNs}`;
 
 export class DurableImage {
   readonly #files = new Map<string, Buffer>();
   readonly #folders = new Map<string, ReadonlyMap<string, Name>>();
-  /** What was synced, in order. */
+  /** Paths that were synced, in order. */
   readonly seen: string[] = [];
   /** Called before and after each sync. */
   onSync: () => void = () => {};
@@ -42,7 +42,7 @@ export class DurableImage {
     },
   };
 
-  /** Puts what is left of `root` into `target`, as if the power had failed now. */
+  /** Writes the durable state of `root` into `target`, as if the power had failed now. */
   restore(root: string, target: string, removals: "lost" | "kept" = "lost"): void {
     const living = removals === "kept" ? livingIn(root) : undefined;
     this.#restore({ id: idOf(statSync(root, { bigint: true })), isFolder: true }, target, living);
@@ -55,7 +55,7 @@ export class DurableImage {
     for (const [name, one] of this.#folders.get(id) ?? []) this.#restore(one, join(target, name), living);
   }
 
-  /** A folder that was there before, and on the disk. */
+  /** Takes a folder that existed before as fully durable. */
   adopt(root: string): void {
     const names = new Map<string, Name>();
     for (const entry of readdirSync(root, { withFileTypes: true })) {

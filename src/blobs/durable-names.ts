@@ -1,7 +1,6 @@
 /**
- * Makes names outlive a loss of power: a name is durable when the folder that holds it was synced, and so is that
- * folder's own name, up to the root. Folders whose own names are known to be durable are remembered, so that most names
- * cost one sync.
+ * Makes file names survive a power failure. A name is durable once the folder that holds it is synced, and so is that
+ * folder's own name, up to the root. Folders known to be durable are remembered, so that most names cost one sync.
  */
 import { mkdir, rename } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -19,13 +18,13 @@ export class DurableNames {
     this.#syncs = syncs;
   }
 
-  /** Renames the file and makes its new name durable. */
+  /** Renames the file and makes the new name durable. */
   async give(partial: string, path: string): Promise<void> {
     await this.move(partial, path);
     await this.sync(dirname(path));
   }
 
-  /** Renames the file; the folder is made where it is not there. */
+  /** Renames the file, and creates the folder if it is missing. */
   async move(from: string, path: string): Promise<void> {
     if (await isRenamed(from, path)) return;
     await this.makeFolder(dirname(path));
@@ -34,11 +33,11 @@ export class DurableNames {
 
   async makeFolder(path: string): Promise<void> {
     const made = await mkdir(path, { recursive: true, mode: 0o700 });
-    // Somebody has removed it, and who knows what else.
+    // A folder that we knew was removed from outside: forget all, because others may be gone too.
     if (made !== undefined && this.#folders.has(made)) this.#folders.clear();
   }
 
-  /** The names in this folder, and its own name. */
+  /** Syncs the names in this folder, and the folder's own name. */
   async sync(from: string): Promise<void> {
     const made: string[] = [];
     for (let folder = from; folder.length >= this.#root.length; folder = dirname(folder)) {

@@ -11,7 +11,7 @@ const empty = {
   sha1: "da39a3ee5e6b4b0d3255bfef95601890afd80709",
 } as const;
 
-test("the functions are those that the names promise", () => {
+test("every digest function has its published test value", () => {
   for (const [fn, hex] of Object.entries(empty)) equal(hashHex(fn as keyof typeof empty, new Uint8Array(0)), hex);
   for (const fn of digestFunctions) {
     equal(hashHex(fn, Buffer.from("mill")).length, 2 * hashBytes[fn]);
@@ -19,7 +19,7 @@ test("the functions are those that the names promise", () => {
   }
 });
 
-test("piece by piece gives the same as all at once", () => {
+test("hashing piece by piece equals hashing at once", () => {
   const whole = Buffer.from(Array.from({ length: 10_000 }, (_, i) => (i * 7) % 256));
   for (const fn of digestFunctions) {
     const hasher = createHasher(fn);
@@ -28,7 +28,7 @@ test("piece by piece gives the same as all at once", () => {
   }
 });
 
-test("BLAKE3 of our own agrees with the native one", { skip: !hasNativeBlake3() && "needs blake3: no build" }, () => {
+test("our own BLAKE3 agrees with the native one", { skip: !hasNativeBlake3() && "needs blake3: no build" }, () => {
   // The published vectors' input, at the lengths where blocks, chunks and subtrees begin and end.
   const input = Uint8Array.from({ length: 40_000 }, (_, i) => i % 251);
   for (const length of [0, 1, 63, 64, 65, 1_023, 1_024, 1_025, 2_048, 2_049, 3_072, 4_097, 8_193, 31_744, 40_000])

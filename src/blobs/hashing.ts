@@ -1,4 +1,4 @@
-/** The digest functions: all at once for small things, piece by piece for large ones. */
+/** The digest functions: in one call for small input, incrementally for large input. */
 import { createHash, hash as hashOnce } from "node:crypto";
 import { createRequire } from "node:module";
 import { digestText, parseDigest, type Digest, type DigestFunction, type DigestParts } from "#base/digest.ts";
@@ -7,7 +7,7 @@ import { PlainBlake3 } from "./blake3-plain.ts";
 
 export type Hasher = {
   update(bytes: Uint8Array): unknown;
-  /** Once, at the end. */
+  /** Ends the hash; may be called once. */
   hex(): string;
 };
 
@@ -30,7 +30,7 @@ export const digestOf = (bytes: Uint8Array, fn: DigestFunction = "sha256"): Dige
 /** Whether BLAKE3 runs as native code here. */
 export const hasNativeBlake3 = (): boolean => native !== undefined;
 
-/** A digest in its parts; what is none is refused. */
+/** Splits a digest into its parts; throws "invalid" for a text that is not a digest. */
 export function partsOf(digest: Digest): DigestParts {
   const parts = parseDigest(digest);
   if (!parts) throw new Fault("invalid", "name blob", { digest: digest.slice(0, 150) });
@@ -44,7 +44,7 @@ type NativeBlake = {
 
 const native: NativeBlake | undefined = loadNative();
 
-/** It has a build of its own for each platform, and none for some. */
+/** The native package has prebuilt binaries for most platforms. Undefined on the others. */
 function loadNative(): NativeBlake | undefined {
   try {
     return createRequire(import.meta.url)("@napi-rs/blake-hash") as NativeBlake;

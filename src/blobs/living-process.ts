@@ -1,7 +1,7 @@
-/** Who holds a folder. */
+/** Identifies the process that holds a folder's lock. */
 import { readFileSync } from "node:fs";
 
-/** A living process: its pid and, where the system tells it, its time of birth, for pids are given out again. */
+/** Describes a live process by its pid and, where the system shows it, its start time, because pids are reused. */
 export function livingProcess(pid: number): string | undefined {
   try {
     process.kill(pid, 0);

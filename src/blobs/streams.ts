@@ -1,8 +1,8 @@
 /**
- * What running work says, while it says it: live logs. Written by the holder of a claim at offsets, readable from any
- * node while it grows, sealed into a blob when the work is committed. Never rows in a database.
+ * Live output of running tasks. The holder of a claim appends at offsets, any node can read while the stream grows, and
+ * committing the task seals it into a blob. Never stored as database rows.
  *
- * B8 What was acknowledged can be read, from every node, until the stream is removed.
+ * B8 Acknowledged bytes can be read from every node until the stream is removed.
  * B9 A writer whose token is older than one that has written (or sealed) is refused.
  */
 import type { Digest } from "#base/digest.ts";
@@ -16,15 +16,17 @@ export type StreamKey = {
 
 export type Streams = {
   /**
-   * Durable when it resolves. `offset` is how much was acknowledged before: bytes that are there already are passed
-   * over, a gap is "invalid", a stale token "stale".
+   * Durable when it resolves. `offset` is the number of bytes acknowledged before: bytes that are already there are
+   * skipped, a gap is "invalid", an old token is "stale".
    */
   append(key: StreamKey, offset: number, bytes: Uint8Array): Promise<void>;
-  /** From `offset` on: what is there, then what comes, until the stream is sealed or removed or `signal` says so. */
+  /**
+   * Yields the bytes from `offset` on, and waits for more until the stream is sealed or removed, or `signal` aborts.
+   */
   read(key: StreamKey, offset: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
-  /** How much is there, and whether more may come. Undefined: never written to. */
+  /** The stream's size, and its digest if it is sealed. Undefined if nothing was ever appended. */
   state(key: StreamKey): Promise<{ readonly sizeBytes: number; readonly sealed?: Digest } | undefined>;
-  /** Puts the bytes into the store under their digest and ends the stream; sealing again gives the same digest. */
+  /** Writes the bytes to the store as a blob and ends the stream; sealing again returns the same digest. */
   seal(key: StreamKey): Promise<Digest>;
   remove(key: StreamKey): Promise<void>;
 };

@@ -1,11 +1,11 @@
-/** How bytes and names are made to outlive a loss of power. A port: tests look at what was made durable, and when. */
+/** How bytes and names are made to survive a power failure. A port, so that tests see what was synced and when. */
 import { fdatasync } from "node:fs";
 import { open } from "node:fs/promises";
 
 export type Syncs = {
-  /** The bytes of an open file; `path` is its name at the time. */
+  /** Syncs the bytes of an open file; `path` is its current name. */
   file(fd: number, path: string): Promise<void>;
-  /** The names in a folder. */
+  /** Syncs the names in a folder. */
   folder(path: string): Promise<void>;
 };
 
@@ -14,7 +14,7 @@ export const realSyncs: Syncs = {
   async folder(path) {
     await using folder = await open(path, "r");
     await folder.sync().catch((error: NodeJS.ErrnoException) => {
-      // Some systems (Windows) have no durable folders to ask for.
+      // Some systems (Windows) cannot sync folders.
       if (!["EPERM", "EINVAL", "EISDIR"].includes(error.code ?? "")) throw error;
     });
   },

@@ -1,31 +1,31 @@
-/** What whoever looks after a store wants to know of it and may ask of it. */
+/** What an operator can ask about a store, and ask it to do. */
 import type { Digest } from "#base/digest.ts";
 
 export type StoreStat = {
   readonly blobs: number;
-  /** Names: results of actions, keys of build tools. */
+  /** Entries of the action index: results of actions, keys of build tools. */
   readonly entries: number;
   readonly usedBytes: number;
-  /** Promised to uploads that are under way. */
+  /** Reserved for uploads in progress. */
   readonly reservedBytes: number;
   readonly sizeBytesMax: number;
-  /** What the index takes in memory. */
+  /** Memory used by the index. */
   readonly indexBytes: number;
-  /** When the blob that would go next was last used. */
+  /** Last use of the blob that would be evicted next. */
   readonly oldestUseAtMs?: number;
-  /** Since the start. */
+  /** Since the node started. */
   readonly evictedBlobs: number;
   readonly evictedBytes: number;
 };
 
-/** What is known of a store at once, however much is in it. */
+/** Figures that need no scan of the store. */
 export type StoreFigures = {
   readonly usedBytes: number;
   readonly sizeBytesMax: number;
-  /** Since the start. */
+  /** Since the node started. */
   readonly evictedBlobs: number;
   readonly evictedBytes: number;
-  /** How long what was let go of last had not been used by then; 0 while nothing was. */
+  /** How long the last evicted blob had been unused; 0 if none was evicted. */
   readonly evictionAgeSec: number;
 };
 
@@ -33,15 +33,15 @@ export type Verified = {
   readonly checked: number;
   readonly of: number;
   readonly bytes: number;
-  /** Found since the last one was told; they are no longer there. */
+  /** Blobs found wrong since the previous report; they have been dropped. */
   readonly wrong: readonly Digest[];
 };
 
 export type Upkeep = {
   stat(): Promise<StoreStat>;
   figures(): StoreFigures;
-  /** Lets go of what was not used the longest, down to so many bytes or to what it has promised to keep. */
+  /** Evicts the blobs unused the longest, down to so many bytes or to what the store promised to keep. */
   evict(downToBytes: number): Promise<StoreStat>;
-  /** Reads every blob against its digest, telling how far it is; what is wrong is dropped. */
+  /** Reads every blob, compares it with its digest and drops wrong ones; yields its progress. */
   verify(signal: AbortSignal): AsyncIterable<Verified>;
 };

@@ -1,14 +1,14 @@
 /**
- * How much unfinished uploads may hold: all of them, those of one tenant, those of one caller. An upload holds the
- * bytes that came, never the size that it announced. Pure.
+ * How much space unfinished uploads may hold: all of them, those of one tenant, those of one caller. An upload holds
+ * the bytes that arrived, not the size that it announced. Pure.
  */
 import { Fault } from "#base/fault.ts";
 
-/** Whose an upload is. The words only have to be equal for the same owner; nobody is shown them. */
+/** The owner of an upload. The texts are only compared, never shown. */
 export type UploadOwner = { readonly tenant: string; readonly caller?: string | undefined };
 
 export type UploadShares = {
-  /** Shares of the store. What is beyond `all` no unfinished upload can take. */
+  /** Shares of the store's size. Unfinished uploads never take more than `all`. */
   readonly all: number;
   readonly tenant: number;
   readonly caller: number;
@@ -28,7 +28,7 @@ export const uploadSharesDefault: UploadShares = {
 
 export type Scope = "all" | "tenant" | "caller";
 
-/** The limit that one more would break. */
+/** The limit that one more byte or upload would exceed. */
 export type Excess = {
   readonly scope: Scope;
   readonly what: "bytes" | "count";
@@ -45,14 +45,14 @@ export class UploadLedger {
   readonly #wholeBytes: number;
   readonly #uses = new Map<string, Use>();
 
-  /** `storeBytes`: what the shares are shares of; it may change, up to `wholeBytes`. */
+  /** `storeBytes` is the size that the shares refer to; it may change, up to `wholeBytes`. */
   constructor(shares: UploadShares, wholeBytes: number, storeBytes: () => number = () => wholeBytes) {
     this.#shares = shares;
     this.#wholeBytes = wholeBytes;
     this.#storeBytes = storeBytes;
   }
 
-  /** Undefined: so many more bytes, or one more upload, are within all limits. */
+  /** Undefined if so many more bytes, or one more upload, are within all limits. */
   excess(owner: UploadOwner, what: Excess["what"], more: number): Excess | undefined {
     for (const scope of scopes) {
       const key = keyOf(owner, scope);
@@ -62,7 +62,7 @@ export class UploadLedger {
     return undefined;
   }
 
-  /** A blob that could never be finished is refused before its first byte. */
+  /** Refuses a blob that could never be finished before its first byte. */
   excessOfWhole(owner: UploadOwner, sizeBytes: number): Excess | undefined {
     for (const scope of scopes) {
       const max = Math.floor(this.#shares[scope] * this.#wholeBytes);
@@ -71,7 +71,7 @@ export class UploadLedger {
     return undefined;
   }
 
-  /** Negative figures give back. */
+  /** Negative numbers release. */
   add(owner: UploadOwner, bytes: number, count: number): void {
     for (const scope of scopes) {
       const key = keyOf(owner, scope);
@@ -103,7 +103,7 @@ export const isWithin = (scope: Scope, one: UploadOwner | undefined, other: Uplo
 
 const whose = { all: "all callers together", tenant: "one tenant", caller: "one caller" } as const;
 
-/** `retryAfterMs` left out: it will not be taken later either. */
+/** Without `retryAfterMs`, trying again later does not help. */
 export function beyondLimit({ scope, what, max }: Excess, retryAfterMs?: number): Fault {
   const limit = `unfinished uploads of ${whose[scope]} may hold at most ${max} ${what === "bytes" ? "bytes" : "uploads"}`;
   const advice =

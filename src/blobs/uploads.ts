@@ -1,6 +1,6 @@
 /**
- * Large blobs arrive over minutes and connections break: an upload is kept by its key and can be gone on with, after a
- * restart and on another node too.
+ * Large blobs arrive over minutes, and connections break: an upload is stored under its key and can be resumed, also
+ * after a restart and on another node.
  *
  * B6 `committed` never counts a byte that a later `open` at that offset would not find.
  */
@@ -12,32 +12,32 @@ export type UploadKey = { readonly uuid: string; readonly digest: Digest };
 
 export type OpenHow = {
   readonly form?: Form;
-  /** Who uploads, for the limits of one caller; left out: only those of the tenant hold. */
+  /** The caller, for the limits per caller; left out: only the tenant's limits apply. */
   readonly caller?: string;
 };
 
 export type Uploads = {
-  /** How many plain bytes are kept; all of them, and complete, when the blob is in the store. */
+  /** The number of plain bytes stored; `complete` if the blob is in the store. */
   committed(key: UploadKey): Promise<{ readonly sizeBytes: number; readonly complete: boolean }>;
   /**
-   * Goes on at `offset`: at most what is committed ("invalid" otherwise); bytes that were kept after it are forgotten.
-   * Takes no room: that is taken as bytes come. "exhausted" when the owner has too many unfinished uploads, or when
-   * so large a blob could never be finished. Two uploads of one blob under different uuids do not know of each other;
-   * the second to open one key takes it over from the first.
+   * Resumes at `offset`, which is at most the committed size ("invalid" otherwise); bytes stored after it are dropped.
+   * Reserves no space: `append` does. Throws "exhausted" if the owner has too many unfinished uploads, or if so large a
+   * blob could never be finished. Two uploads of one blob under different uuids are independent; opening a key again
+   * takes it over from the earlier caller.
    */
   open(key: UploadKey, offset: number, how?: OpenHow): Promise<Upload>;
 };
 
 export type Upload = {
   /**
-   * Takes the bytes, in the form it was opened with; they are the caller's again when it has resolved. Throws
-   * "exhausted" when there is no room for them, or when unfinished uploads of the owner hold too much.
+   * Stores the bytes, in the form that the upload was opened with; the caller may reuse them when it has resolved.
+   * Throws "exhausted" if there is no free space, or if the owner's unfinished uploads hold too much.
    */
   append(bytes: Uint8Array): Promise<void>;
-  /** Plain bytes taken so far, those before `offset` included. */
+  /** Plain bytes so far, including those before `offset`. */
   readonly sizeBytes: number;
-  /** Verifies and publishes; "invalid", and nothing is kept, when the bytes have another digest. */
+  /** Verifies and publishes the blob. Throws "invalid", and drops all bytes, if they have another digest. */
   finish(): Promise<void>;
-  /** The connection broke: what came is kept for a while. */
+  /** The connection broke: keep the bytes for a while. */
   suspend(): Promise<void>;
 };

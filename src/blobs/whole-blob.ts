@@ -1,4 +1,4 @@
-/** A blob in one piece, for what is read and taken apart. To be looked at only: it may be the store's own memory. */
+/** Reads a blob in one piece. The caller must not change the bytes: they may be the store's own memory. */
 import type { Digest } from "#base/digest.ts";
 import type { BlobStore } from "./store.ts";
 

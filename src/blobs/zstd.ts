@@ -1,13 +1,13 @@
-/** zstd in pieces and off the loop: what is sent as frames becomes plain bytes, and the other way round. */
+/** zstd as a stream, in the thread pool: frames to plain bytes, and plain bytes to a frame. */
 import { constants, createZstdCompress, createZstdDecompress, type ZstdDecompress } from "node:zlib";
 import { Fault } from "#base/fault.ts";
 
-/** A frame may ask for so much memory at most: 128 MiB is what the format's own tools allow. */
+/** The largest window that a frame may ask for: 128 MiB, the limit of the zstd tools. */
 const windowLogMax = 27;
 
 /**
- * Frames in, plain bytes out, never more than `sizeBytesMax` of them: a small message that unpacks to terabytes stops
- * there. Any number of frames, empty and skippable ones among them; what follows the last one is refused.
+ * Decodes frames, and never yields more than `sizeBytesMax` plain bytes, so that a small message cannot expand to
+ * terabytes. Takes any number of frames, including empty and skippable ones, and refuses bytes after the last one.
  */
 export class ZstdUnpacker {
   readonly #stream: ZstdDecompress;
@@ -17,7 +17,7 @@ export class ZstdUnpacker {
   #plainBytes = 0;
   #error: Fault | undefined;
   #failed: ((error: Fault) => void) | undefined;
-  /** Also when something follows the last frame: the decoder stops there and reads no more. */
+  /** Set at the end, and when bytes follow the last frame: the decoder stops reading there. */
   #over = false;
   #ended: (() => void) | undefined;
 
@@ -36,7 +36,7 @@ export class ZstdUnpacker {
     });
   }
 
-  /** What could be unpacked by now. The bytes are the caller's again when it has resolved. */
+  /** Returns the bytes that could be decoded so far. The caller may reuse its memory when it has resolved. */
   async push(bytes: Uint8Array): Promise<readonly Buffer[]> {
     this.#packedBytes += bytes.length;
     if (this.#over) return [];
@@ -58,7 +58,7 @@ export class ZstdUnpacker {
         this.#stream.end();
       });
     if (this.#stream.bytesWritten !== this.#packedBytes)
-      throw new Fault("invalid", "unpack zstd", { why: "there is something after the last frame" });
+      throw new Fault("invalid", "unpack zstd", { why: "bytes follow the last frame" });
     return this.#taken();
   }
 
@@ -108,7 +108,7 @@ export async function* unpacked(
   }
 }
 
-/** One frame. Level 1: a cache is asked for bytes more often than it is short of wire. */
+/** Encodes to one frame at level 1: speed matters more here than saved bandwidth. */
 export async function* packed(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const stream = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 } });
   const feed = async (): Promise<void> => {
@@ -121,7 +121,7 @@ export async function* packed(source: AsyncIterable<Uint8Array>): AsyncGenerator
     yield* stream as AsyncIterable<Buffer>;
   } finally {
     stream.destroy();
-    stream.emit("drain"); // lets go of a feeder that waits for nobody
+    stream.emit("drain"); // releases a writer that would wait forever
   }
   await fed;
 }

@@ -72,7 +72,7 @@ test(
 
       const second = start("up");
       equal(await second.ended, 1);
-      match(second.text, /a node is already up there/);
+      match(second.text, /a node is already running there/);
 
       const file = join(folder, "job.yaml");
       await writeFile(file, job);

@@ -1,4 +1,4 @@
-/** Reads a YAML or JSON file against a strict schema; what is wrong is named with its path and its line. */
+/** Reads a YAML or JSON file against a strict schema; errors name the path and the line. */
 import { readFile } from "node:fs/promises";
 import { isMap, LineCounter, parseDocument, type Document } from "yaml";
 import type { z } from "zod";
@@ -6,10 +6,10 @@ import { Fault } from "#base/fault.ts";
 import { nearest } from "#base/nearest.ts";
 import { schemaOf, variantsOf, type JsonSchema } from "./json-schema.ts";
 
-/** What is put over the file before it is checked. */
+/** Settings that are put over the file before it is checked. */
 export type Overlay = {
   readonly put: (value: unknown) => unknown;
-  /** Where the value at a place came from, when it was not the file. */
+  /** Where the value at a path came from, if not from the file. */
   readonly where: (path: readonly PropertyKey[]) => string | undefined;
 };
 
@@ -51,7 +51,7 @@ export function checkText<S extends z.ZodType>(
       { file, line: lines.linePos(wrong.pos[0]).line, why: firstLine(wrong.message) },
       wrong,
     );
-  // An alias that repeats itself is refused by the parser's own limit.
+  // The parser's limit refuses exponential aliases.
   const parsed = schema.safeParse(overlay.put(document.toJS({ maxAliasCount: 100 }) ?? {}));
   if (parsed.success) return parsed.data;
   const place = (path: readonly PropertyKey[]): string => {
@@ -72,7 +72,7 @@ function describe(issue: z.core.$ZodIssue, place: Place, schema: z.ZodType): str
     return issue.keys
       .map((key) => {
         const meant = nearest(key, keys);
-        const hint = meant === undefined ? `known are ${keys.join(", ")}` : `did you mean ${meant}?`;
+        const hint = meant === undefined ? `known settings are ${keys.join(", ")}` : `did you mean ${meant}?`;
         return `${place([...issue.path, key])}: there is no such setting (${hint})`;
       })
       .join("; ");
@@ -80,7 +80,7 @@ function describe(issue: z.core.$ZodIssue, place: Place, schema: z.ZodType): str
   return `${place(issue.path)}: ${firstLine(issue.message)}`;
 }
 
-/** `node.listen (line 4)`; the nearest place above it when the value itself is missing. */
+/** `node.listen (line 4)`; the nearest parent's line if the value itself is missing. */
 function at(path: readonly PropertyKey[], document: Document, lines: LineCounter): string {
   const shown = path.map(String).join(".") || "the file";
   for (let length = path.length; length > 0; length -= 1) {
@@ -102,7 +102,7 @@ function offsetOf(path: readonly PropertyKey[], document: Document): number | un
   return node?.range?.[0];
 }
 
-/** The names that the schema knows at the place, for a suggestion. */
+/** The names that the schema knows at this path, for a suggestion. */
 function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): readonly string[] {
   let places: readonly JsonSchema[] = [schemaOf(schema)];
   for (const step of path)

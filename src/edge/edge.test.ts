@@ -1,7 +1,11 @@
 /** One port for several protocols. */
 import { equal, match, ok, rejects } from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import * as grpc from "@grpc/grpc-js";
 import { GrpcClient } from "#grpc/client.ts";
@@ -9,6 +13,7 @@ import { grpcCode } from "#grpc/status.ts";
 import { connectH2 } from "#h2/client.ts";
 import { notInstalled, runProgram } from "#h2/testing/peer.ts";
 import { realClock as clock } from "#testing/real-clock.ts";
+import { until } from "#testing/until.ts";
 import { decode, encode } from "#wire/message.ts";
 import { Health, HealthCheckRequest, HealthCheckResponse } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
@@ -16,11 +21,14 @@ import { tokenSha256 } from "./identity/bearer.ts";
 import { startEdge, type Edge } from "./edge.ts";
 import { Identity } from "./identity/identity-config.ts";
 import { Log } from "./log/log.ts";
+import { testAuthority } from "./testing/certificate.ts";
+import { Tls } from "./tls/tls-config.ts";
 
 const quiet = new Log(() => {}, clock);
 
-const edgeWith = (identity: unknown, notReady: () => readonly string[] = () => []): Promise<Edge> =>
+const edgeWith = (identity: unknown, notReady: () => readonly string[] = () => [], tls?: Tls): Promise<Edge> =>
   startEdge({
+    tls,
     clock,
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse(identity),
@@ -194,4 +202,35 @@ test("an unknown caller sees only what is public", async () => {
   stranger.close();
   known.close();
   await edge.close();
+});
+
+test("tells when the certificate that it serves expires, also of a new one; 0 without TLS", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-edge-tls-"));
+  const paths = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") };
+  const authority = testAuthority();
+  const issue = async (days: number): Promise<number> => {
+    const { cert, key } = authority.issue({
+      cn: "node",
+      dns: ["localhost"],
+      notAfter: new Date(Date.now() + days * 86_400_000),
+    });
+    await writeFile(paths.key, key);
+    await writeFile(paths.certificate, cert);
+    return new X509Certificate(cert).validToDate.getTime() / 1_000;
+  };
+  const expires = (edge: Edge): number =>
+    Number(/^millrace_edge_certificate_expires_seconds (\S+)$/m.exec(edge.metrics.text())?.[1]);
+  const first = await issue(10);
+  const edge = await edgeWith({}, undefined, Tls.parse({ ...paths, reload: "1s" }));
+  const plain = await edgeWith({});
+  try {
+    equal(expires(edge), first);
+    equal(expires(plain), 0);
+    const second = await issue(20);
+    ok(second > first);
+    await until("the new certificate is told of", () => expires(edge) === second);
+  } finally {
+    await Promise.all([edge.close(), plain.close()]);
+    await rm(folder, { recursive: true });
+  }
 });

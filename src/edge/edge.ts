@@ -99,7 +99,10 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     { ...slotLimitsDefault, ...options.slots },
     { clock, closed: (reason) => metrics.closed(reason) },
   );
-  const metrics = edgeMetrics(registry, { connections: () => slots.count() });
+  const metrics = edgeMetrics(registry, {
+    connections: () => slots.count(),
+    certificateExpiresAtMs: () => reload?.current.expiresAtMs ?? 0,
+  });
   const byMethod = new Map<string, MethodMetrics>();
   const methodMetrics = (path: string): MethodMetrics => {
     let found = byMethod.get(path);

@@ -74,7 +74,12 @@ export type Ownership = {
   readonly address: string | undefined;
   /** Negative when the lease has expired. */
   readonly remainingMs: number;
+  /** The shard's database did not answer: the rest is as it was last seen, or unknown. */
+  readonly unseen?: boolean;
 };
+
+/** Shards of one database share commits, and are lost and come back together. */
+export type Partition = { readonly databases: number; databaseOf(shard: ShardId): number };
 
 export type NodeRow = {
   readonly node: NodeId;
@@ -105,7 +110,10 @@ export type Segment = {
 };
 
 export type Journal = {
-  /** Creates the store's tables and the cluster's fixed facts if they do not exist; otherwise reads them. */
+  /** Left out where there is one database. */
+  readonly partition?: Partition;
+
+  /** Creates the store's tables and the cluster's fixed facts when they are not there; otherwise reads them. */
   open(wanted: { readonly shards: number; readonly clusterId: string }): Promise<Cluster>;
   cluster(): Promise<Cluster>;
 

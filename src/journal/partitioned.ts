@@ -1,109 +1,191 @@
 /**
- * One journal over several databases, by a fixed map from shard to database. A shard's log, lease and epoch are in one
- * database, so fencing needs only one transaction. Nodes announce themselves in every database, because each of them
- * refuses nodes that are too old.
+ * One journal over several databases (ADR 0046). A fixed map says which database holds a shard: its log, request keys,
+ * lease, epoch, snapshot and history lie together, so fencing stays a matter of one transaction.
  *
- * An append to several databases is not one transaction: if one part was done and another was not, the whole has an
- * unknown outcome, and the tails settle it. Hosts that keep each append within one database never see this.
+ * Nodes announce themselves in every database, and each database keeps a feature level of its own: the cluster's level
+ * is the lowest of them. What concerns all databases (the nodes, who owns what, the level) is answered by those that
+ * can be reached; what concerns one shard fails or succeeds with the shard's database alone.
+ *
+ * An append over several databases is not one transaction: where one part was done and another was not, the whole
+ * has an unknown outcome, and the tails tell. Hosts append by database (`partition`) and never see this.
  */
 import { must } from "#base/assert.ts";
+import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import type { JobRow } from "#base/history-rows.ts";
 import type { ShardId } from "#base/ids.ts";
 import { encodeCursor, jobsStart, newestFirst } from "./history/cursor.ts";
-import type { JobRow } from "#base/history-rows.ts";
-import type { AppendResult, Batch, Cluster, History, Journal } from "./journal.ts";
+import type { AppendResult, Batch, Cluster, History, Journal, NodeSeen, Ownership } from "./journal.ts";
+import { isAway, PartDatabase } from "./part-database.ts";
 
 export type PartitionedOptions = {
-  /** The first one holds the list of nodes. */
-  readonly databases: readonly [Journal, ...Journal[]];
-  /** Index of the database that holds a shard; must never change for a store. */
-  readonly databaseOf: (shard: ShardId) => number;
+  /** In an order that never changes for a store: each database remembers its place. */
+  readonly databases: readonly Journal[];
+  readonly clock: Pick<Clock, "after">;
 };
 
-export function partitionedJournal({ databases, databaseOf }: PartitionedOptions): Journal {
-  const [first] = databases;
-  const at = (shard: ShardId): Journal => must(databases[databaseOf(shard)], `database of shard ${shard}`);
-  const each = <T>(ask: (journal: Journal) => Promise<T>): Promise<T[]> => Promise.all(databases.map(ask));
-  const split = <T extends { readonly shard: ShardId }>(items: readonly T[]): Map<Journal, T[]> =>
+export function partitionedJournal({ databases: journals, clock }: PartitionedOptions): Journal {
+  const databases = journals.map(
+    (journal, i) => new PartDatabase(journal, { index: i, count: journals.length, clock }),
+  );
+  const databaseOf = (shard: ShardId): number => shard % databases.length;
+  const at = (shard: ShardId): PartDatabase => must(databases[databaseOf(shard)], `database of shard ${shard}`);
+  const split = <T extends { readonly shard: ShardId }>(items: readonly T[]): Map<PartDatabase, T[]> =>
     Map.groupBy(items, ({ shard }) => at(shard));
-
-  const cluster = (all: readonly Cluster[]): Cluster => {
-    const known = must(all[0], "cluster of the first database");
-    if (all.some(({ clusterId, shards }) => clusterId !== known.clusterId || shards !== known.shards))
-      throw new Fault("invalid", "open journal", { why: "the databases belong to different clusters" });
-    // New kinds of event only when every database refuses nodes that cannot read them.
-    return { ...known, featureLevel: Math.min(...all.map(({ featureLevel }) => featureLevel)) };
-  };
+  const levels = (): number => Math.min(...databases.map(({ featureLevel }) => featureLevel));
+  let seen: readonly Ownership[] = [];
 
   return {
+    partition: { databases: databases.length, databaseOf },
     async open(wanted) {
-      const { clusterId, shards } = await first.open(wanted);
-      return cluster(await each((journal) => journal.open({ clusterId, shards })));
+      // The first that can be reached has the last word on what the others are created with.
+      let known = wanted;
+      const clusters: Cluster[] = [];
+      const missed: unknown[] = [];
+      for (const database of databases)
+        try {
+          const cluster = await database.open(known);
+          clusters.push(cluster);
+          known = cluster;
+        } catch (error) {
+          if (!isAway(error)) throw error;
+          missed.push(error);
+        }
+      if (clusters.length === 0) throw missed[0];
+      for (const database of databases) database.mustBe(known);
+      return { ...sameCluster(clusters), featureLevel: levels() };
     },
-    cluster: async () => cluster(await each((journal) => journal.cluster())),
+    async cluster() {
+      const clusters = await fromReachable(databases, (database) => database.cluster());
+      return { ...sameCluster(clusters.filter((cluster) => cluster !== undefined)), featureLevel: levels() };
+    },
 
-    append: (batches) => appendOver(split(batches), batches, first),
+    append: (batches) => appendOver(split(batches), batches, must(databases[0], "a database")),
     async confirm(owned) {
       const answers = new Map<object, boolean>();
       await Promise.all(
-        [...split(owned)].map(async ([journal, part]) => {
-          const current = await journal.confirm(part);
+        [...split(owned)].map(async ([database, part]) => {
+          const current = await database.ask((journal) => journal.confirm(part));
           for (const [i, item] of part.entries()) answers.set(item, current[i] ?? false);
         }),
       );
       return owned.map((item) => answers.get(item) ?? false);
     },
-    tail: (shard) => at(shard).tail(shard),
-    read: (shard, fromSeq) => at(shard).read(shard, fromSeq),
-    saveSnapshot: (shard, position, chunks) => at(shard).saveSnapshot(shard, position, chunks),
-    loadSnapshot: (shard) => at(shard).loadSnapshot(shard),
-    recordSegment: (segment, epoch) => at(segment.shard).recordSegment(segment, epoch),
-    segments: (shard) => at(shard).segments(shard),
-    trim: (shard, epoch, throughSeq) => at(shard).trim(shard, epoch, throughSeq),
-    findKeys: (shard, keys, atMs) => at(shard).findKeys(shard, keys, atMs),
-    trimKeys: (shard, atMs, limit) => at(shard).trimKeys(shard, atMs, limit),
+    tail: (shard) => at(shard).ask((journal) => journal.tail(shard)),
+    read: (shard, fromSeq) => at(shard).iterate((journal) => journal.read(shard, fromSeq)),
+    saveSnapshot: (shard, position, chunks) =>
+      at(shard).ask((journal) => journal.saveSnapshot(shard, position, chunks)),
+    loadSnapshot: (shard) => at(shard).ask((journal) => journal.loadSnapshot(shard)),
+    recordSegment: (segment, epoch) => at(segment.shard).ask((journal) => journal.recordSegment(segment, epoch)),
+    segments: (shard) => at(shard).ask((journal) => journal.segments(shard)),
+    trim: (shard, epoch, throughSeq) => at(shard).ask((journal) => journal.trim(shard, epoch, throughSeq)),
+    findKeys: (shard, keys, atMs) => at(shard).ask((journal) => journal.findKeys(shard, keys, atMs)),
+    trimKeys: (shard, atMs, limit) => at(shard).ask((journal) => journal.trimKeys(shard, atMs, limit)),
 
-    acquire: (shard, node, wanted) => at(shard).acquire(shard, node, wanted),
+    acquire: (shard, node, wanted) => at(shard).ask((journal) => journal.acquire(shard, node, wanted)),
+    /** Leases of several databases are renewed or not, each by itself; keepers ask for one database at a time. */
     async renew(node, held, leaseMs) {
-      if (held.length === 0) return await first.renew(node, held, leaseMs);
+      const parts = held.length === 0 ? [[must(databases[0], "a database"), held] as const] : [...split(held)];
       const renewals = await Promise.all(
-        // A database that cannot be reached costs its own shards their leases, not those of the others.
-        [...split(held)].map(([journal, part]) => journal.renew(node, part, leaseMs).catch((error: unknown) => error)),
+        parts.map(([database, part]) => database.ask((journal) => journal.renew(node, part, leaseMs))),
       );
-      const done = renewals.filter((renewal) => !(renewal instanceof Error)) as Awaited<ReturnType<Journal["renew"]>>[];
-      if (done.length === 0) throw renewals[0];
-      const storeNowMs = Math.min(...done.map((renewal) => renewal.storeNowMs));
-      return { held: done.flatMap((renewal) => renewal.held), storeNowMs };
+      const storeNowMs = Math.min(...renewals.map((renewal) => renewal.storeNowMs));
+      return { held: renewals.flatMap((renewal) => renewal.held), storeNowMs };
     },
-    release: (shard, epoch, successor) => at(shard).release(shard, epoch, successor),
+    release: (shard, epoch, successor) => at(shard).ask((journal) => journal.release(shard, epoch, successor)),
     async ownerships() {
-      const all = await each((journal) => journal.ownerships());
-      const rows = all.flatMap((part, i) => part.filter(({ shard }) => databaseOf(shard) === i));
-      return rows.toSorted((a, b) => a.shard - b.shard);
+      const parts = await fromReachable(databases, (database) => database.askBriefly((each) => each.ownerships()));
+      seen = ownershipsOf(parts, databaseOf, seen);
+      return seen;
     },
 
-    announce: async (row, ttlMs) => void (await each((journal) => journal.announce(row, ttlMs))),
-    nodes: () => first.nodes(),
-    raiseFeatureLevel: async () => Math.min(...(await each((journal) => journal.raiseFeatureLevel()))),
+    async announce(row, ttlMs) {
+      await fromReachable(databases, (database) => database.askBriefly((journal) => journal.announce(row, ttlMs)));
+    },
+    async nodes() {
+      const parts = await fromReachable(databases, (database) => database.askBriefly((journal) => journal.nodes()));
+      return newestOf(parts.flatMap((part) => part ?? []));
+    },
+    async raiseFeatureLevel() {
+      await fromReachable(databases, (database) => database.raiseFeatureLevel());
+      return levels();
+    },
 
     async describe() {
-      const all = await each((journal) => journal.describe());
-      const notes = all.flatMap((part, i) => part.notes.map((note) => `database ${i}: ${note}`));
-      return { kind: `${databases.length} databases`, durable: all.every(({ durable }) => durable), notes };
+      const all = await fromReachable(databases, (database) => database.askBriefly((journal) => journal.describe()));
+      const notes = all.flatMap((part, i) => {
+        const { name } = must(databases[i], "a database");
+        return part ? part.notes.map((note) => `${name}: ${note}`) : [`${name}: it does not answer`];
+      });
+      const kinds = new Set(all.flatMap((part) => part?.kind ?? []));
+      const durable = all.every((part) => part?.durable !== false);
+      return { kind: `${databases.length} databases of ${[...kinds].join(", ")}`, durable, notes };
     },
     history: historyOver(databases, at),
-    close: async () => void (await each((journal) => journal.close())),
+    close: async () => void (await Promise.all(journals.map((journal) => journal.close()))),
   };
 }
 
+/** What each database answers; undefined for one that cannot be reached. Where none can, the first one's Fault. */
+async function fromReachable<T>(
+  databases: readonly PartDatabase[],
+  ask: (database: PartDatabase) => Promise<T>,
+): Promise<readonly (T | undefined)[]> {
+  const settled = await Promise.allSettled(databases.map(ask));
+  const failures = settled.flatMap((each) => (each.status === "rejected" ? [each.reason as Error] : []));
+  const wrong = failures.find((failure) => !isAway(failure));
+  const [first] = failures;
+  if (wrong) throw wrong;
+  if (first && failures.length === databases.length) throw first;
+  return settled.map((each) => (each.status === "fulfilled" ? each.value : undefined));
+}
+
+function sameCluster(clusters: readonly Cluster[]): Cluster {
+  const known = must(clusters[0], "a cluster");
+  if (clusters.some(({ clusterId, shards }) => clusterId !== known.clusterId || shards !== known.shards))
+    throw new Fault("invalid", "open journal", { why: "the databases belong to different clusters" });
+  return known;
+}
+
+/** Of a database that did not answer, the rows are as last seen, and say so. */
+function ownershipsOf(
+  parts: readonly (readonly Ownership[] | undefined)[],
+  databaseOf: (shard: ShardId) => number,
+  before: readonly Ownership[],
+): readonly Ownership[] {
+  const shards = Math.max(...parts.map((part) => part?.length ?? 0));
+  const rows = parts.map((part) => new Map(part?.map((row) => [row.shard, row])));
+  return Array.from({ length: shards }, (_, shard) => {
+    const row = rows[databaseOf(shard)]?.get(shard);
+    if (row) return row;
+    const unknown = { shard, epoch: 0, owner: undefined, address: undefined, remainingMs: 0 };
+    return { ...(before[shard] ?? unknown), unseen: true };
+  });
+}
+
+/** A node that one database has not heard of lately is there if another has. */
+function newestOf(rows: readonly NodeSeen[]): readonly NodeSeen[] {
+  const newest = new Map<string, NodeSeen>();
+  for (const row of rows) {
+    const other = newest.get(row.node);
+    if (!other || isNewer(row, other)) newest.set(row.node, row);
+  }
+  return [...newest.values()].toSorted((a, b) => (a.node < b.node ? -1 : 1));
+}
+
+const isNewer = (row: NodeSeen, than: NodeSeen): boolean =>
+  row.alive === than.alive ? row.seenAgoMs < than.seenAgoMs : row.alive;
+
 async function appendOver(
-  parts: ReadonlyMap<Journal, readonly Batch[]>,
+  parts: ReadonlyMap<PartDatabase, readonly Batch[]>,
   batches: readonly Batch[],
-  first: Journal,
+  first: PartDatabase,
 ): Promise<AppendResult> {
   const [only] = parts.keys();
-  if (parts.size < 2) return await (only ?? first).append(batches);
-  const settled = await Promise.allSettled([...parts].map(([journal, part]) => journal.append(part)));
+  if (parts.size < 2) return await (only ?? first).ask((journal) => journal.append(batches));
+  const settled = await Promise.allSettled(
+    [...parts].map(([database, part]) => database.ask((journal) => journal.append(part))),
+  );
   const failures = settled.flatMap((each) => (each.status === "rejected" ? [each.reason as unknown] : []));
   if (failures.length > 0) {
     if (failures.length === parts.size && failures.every((failure) => !isFault(failure, "unknown-outcome")))
@@ -120,21 +202,22 @@ async function appendOver(
   };
 }
 
-function historyOver(databases: readonly Journal[], at: (shard: ShardId) => Journal): History {
+function historyOver(databases: readonly PartDatabase[], at: (shard: ShardId) => PartDatabase): History {
   return {
-    record: (shard, position, rows) => at(shard).history.record(shard, position, rows),
-    cursor: (shard) => at(shard).history.cursor(shard),
-    reset: (shard, epoch) => at(shard).history.reset(shard, epoch),
-    job: (shard, job) => at(shard).history.job(shard, job),
+    record: (shard, position, rows) => at(shard).ask(({ history }) => history.record(shard, position, rows)),
+    cursor: (shard) => at(shard).ask(({ history }) => history.cursor(shard)),
+    reset: (shard, epoch) => at(shard).ask(({ history }) => history.reset(shard, epoch)),
+    job: (shard, job) => at(shard).ask(({ history }) => history.job(shard, job)),
+    /** Of all databases or not at all: a list with a part missing would look whole. */
     async jobs(query) {
       jobsStart(query);
-      const pages = await Promise.all(databases.map(({ history }) => history.jobs(query)));
+      const pages = await Promise.all(databases.map((database) => database.ask(({ history }) => history.jobs(query))));
       const merged: JobRow[] = pages.flatMap(({ jobs }) => jobs).toSorted(newestFirst);
       const jobs = merged.slice(0, query.limit);
       const isMore = merged.length > query.limit || pages.some(({ cursor }) => cursor !== undefined);
       const last = jobs.at(-1);
       return { jobs, cursor: isMore && last ? encodeCursor(last) : undefined };
     },
-    trim: (shard, endedBeforeMs, limit) => at(shard).history.trim(shard, endedBeforeMs, limit),
+    trim: (shard, endedBeforeMs, limit) => at(shard).ask(({ history }) => history.trim(shard, endedBeforeMs, limit)),
   };
 }

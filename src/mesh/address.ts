@@ -1,4 +1,4 @@
-/** Where a member is reached: an IP address as text, and the port of both UDP and TCP. */
+/** The address of a member: an IP address as text, and the port of both UDP and TCP. */
 import { isIPv4, isIPv6 } from "node:net";
 import { Fault } from "#base/fault.ts";
 
@@ -9,10 +9,10 @@ export const addressText = ({ host, port }: Address): string =>
 
 export const sameAddress = (a: Address, b: Address): boolean => a.host === b.host && a.port === b.port;
 
-/** As Go has it: 4 bytes, or 16. */
+/** In Go's form: 4 bytes, or 16. */
 export function ipBytes(host: string): Uint8Array {
   if (isIPv4(host)) return Uint8Array.from(host.split("."), Number);
-  if (!isIPv6(host)) throw new Fault("invalid", "write an address", { host, why: "it is no IP address" });
+  if (!isIPv6(host)) throw new Fault("invalid", "write an address", { host, why: "it is not an IP address" });
   const [head = "", tail] = withoutDotted(host).split("::");
   const groups = (text: string): number[] => (text === "" ? [] : text.split(":").map((group) => parseInt(group, 16)));
   const before = groups(head);
@@ -21,7 +21,7 @@ export function ipBytes(host: string): Uint8Array {
   return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 0xff]));
 }
 
-/** Undefined for what is no address; one of IPv4 in IPv6's clothes is told as IPv4. */
+/** Undefined if it is not an address; an IPv4-mapped IPv6 address becomes IPv4. */
 export function ipText(bytes: Uint8Array): string | undefined {
   if (bytes.length === 4) return bytes.join(".");
   if (bytes.length !== 16) return undefined;
@@ -31,7 +31,7 @@ export function ipText(bytes: Uint8Array): string | undefined {
   return shortest(groups);
 }
 
-/** The same text for the same address, however it was written. */
+/** The same text for all spellings of one address. */
 export const normalHost = (host: string): string => {
   const bare = host.split("%")[0] ?? host;
   return isIPv4(bare) || isIPv6(bare) ? (ipText(ipBytes(bare)) ?? bare) : bare;

@@ -48,14 +48,14 @@ const seesAll = (meshes: readonly Mesh[]) => (): boolean =>
   meshes.every((mesh) => mesh.members().filter(({ state }) => state === "alive").length === meshes.length);
 
 describe("a mesh on real sockets", () => {
-  test("members join, say what they are, hear each other, leave, and fail", async () => {
+  test("members join, announce their tags, hear each other, leave, and fail", async () => {
     await using a = await open("a");
     await using b = await open("b", { seeds: [addressText(a.address)] });
     await using c = await open("c");
     const events: string[] = [];
     a.listen((event) => void events.push("member" in event ? `${event.kind} ${event.member.name}` : event.kind));
     equal(await c.join([addressText(b.address)]), 1);
-    await until("all see all", seesAll([a, b, c]), patience);
+    await until("all members see each other", seesAll([a, b, c]), patience);
 
     c.setTags({ role: "test", load: "7/8" });
     const tagAt = (mesh: Mesh): string | undefined => mesh.members().find(({ name }) => name === "c")?.tags["load"];
@@ -78,7 +78,7 @@ describe("a mesh on real sockets", () => {
     ok(events.includes("fail b"), events.join());
   });
 
-  test("sealed and labelled; who has another key or label stays out; keys are changed under way", async () => {
+  test("sealed and labelled; members with another key or label stay out; keys are rotated at run time", async () => {
     const [old, fresh] = [new Uint8Array(16).fill(1), new Uint8Array(32).fill(2)];
     await using a = await open("a", { keys: [old], label: "blue" });
     await using b = await open("b", { keys: [old], label: "blue", seeds: [addressText(a.address)] });
@@ -98,7 +98,7 @@ describe("a mesh on real sockets", () => {
     for (const mesh of [a, b]) mesh.keyring.use(fresh);
     for (const mesh of [a, b]) mesh.keyring.remove(old);
     await using late = await open("late", { keys: [fresh], label: "blue", seeds: [addressText(b.address)] });
-    await until("with the new key one more joins", seesAll([a, b, late]), patience);
+    await until("another member joins with the new key", seesAll([a, b, late]), patience);
     equal(a.status().counts.deaths + b.status().counts.deaths, 0);
   });
 
@@ -110,7 +110,7 @@ describe("a mesh on real sockets", () => {
     await until("both see both", seesAll([a, b]), patience);
   });
 
-  test("nobody there: it says so, names what was tried, and tries again by itself", async () => {
+  test("without other members: it reports what was tried, and tries again by itself", async () => {
     await using a = await open("a");
     await rejects(a.join(["127.0.0.1:1"]), /127\.0\.0\.1:1/);
     await rejects(a.join(["no such host:70"]), (error) => isFault(error, "unavailable"));
@@ -120,7 +120,7 @@ describe("a mesh on real sockets", () => {
     await until("the seed came later", seesAll([late, seed]), patience);
   });
 
-  test("noise, half messages and too many streams: it goes on", async () => {
+  test("noise, incomplete messages and too many streams: it continues", async () => {
     await using a = await open("a", { rimLimits: { streamsInFromOneHostMax: 4 } });
     const { host, port } = a.address;
     const random = new Random("noise");
@@ -139,11 +139,11 @@ describe("a mesh on real sockets", () => {
       socket.write(goldenPacket("push-pull-stream").subarray(0, 40));
       return socket;
     });
-    await until("it turned some away", () => a.status().streamsDropped > 0, patience);
+    await until("it refused some", () => a.status().streamsDropped > 0, patience);
     await until("it has seen the noise", () => a.status().counts.messagesRefused > 0, patience);
     udp.close();
     await using b = await open("b");
-    equal(await b.join([addressText(a.address)]), 1, "half messages leave room for a whole one");
+    equal(await b.join([addressText(a.address)]), 1, "incomplete messages leave space for a complete one");
     for (const socket of sockets) socket.destroy();
     await until("it still lives", () => stateAt(b, "a") === "alive" && stateAt(a, "b") === "alive", patience);
     deepEqual(
@@ -152,7 +152,7 @@ describe("a mesh on real sockets", () => {
     );
   });
 
-  test("a stream that holds much is closed for those that hold little", async () => {
+  test("a stream that holds many bytes is closed for those that hold few", async () => {
     const keys = [new Uint8Array(randomBytes(32))];
     await using a = await open("a", { keys, rimLimits: { streamBytesHeldMax: 100_000 } });
     const { host, port } = a.address;
@@ -168,7 +168,7 @@ describe("a mesh on real sockets", () => {
     socket.destroy();
   });
 
-  test("more packets than its share: the rest is dropped", async () => {
+  test("packets beyond the limit are dropped", async () => {
     await using a = await open("a", { rimLimits: { packetsPerSecondMax: 10 } });
     const udp = createSocket("udp4");
     for (let i = 0; i < 300; i += 1) udp.send(goldenPacket("ping"), a.address.port, a.address.host);

@@ -1,6 +1,6 @@
 /**
- * A node's place in the mesh: the protocol machine on real sockets. What it tells is a hint, never the truth: a member
- * that is said to be alive may be dead, and the other way round. Who owns what is decided in the journal.
+ * A node's membership in the mesh: the protocol machine on real sockets. Its information is a hint: a member reported
+ * alive may be dead, and the other way round. The journal decides who owns what.
  */
 import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
@@ -23,21 +23,21 @@ import { UdpPort } from "./udp-port.ts";
 
 export type MeshOptions = {
   readonly name: string;
-  /** UDP and TCP on the same port; port 0 for any that is free. */
+  /** UDP and TCP on the same port; port 0 for any free one. */
   readonly listen: Address;
-  /** What others are told, when it is not where we listen. */
+  /** The address for others, if it is not the one we listen on. */
   readonly advertise?: Partial<Address> | undefined;
-  /** What it says of itself first, by the address that others are told. */
+  /** Our first tags, computed from the address for others. */
   readonly tags?: ((address: Address) => Tags) | undefined;
   readonly times?: MeshTimes | undefined;
   readonly label?: string | undefined;
   readonly keys?: readonly Uint8Array[] | undefined;
   readonly compresses?: boolean | undefined;
-  /** Tried again and again while there is nobody else. host:port. */
+  /** host:port of members to join, tried repeatedly while there are no other members. */
   readonly seeds?: readonly string[] | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  /** For nonces: not to be foreseen, never twice the same. */
+  /** For nonces: unpredictable and never repeated. */
   readonly randomBytes: (count: number) => Uint8Array;
   readonly log: (line: string) => void;
   readonly limits?: Partial<MeshLimits> | undefined;
@@ -93,7 +93,7 @@ export class Mesh implements AsyncDisposable {
       randomBytes: options.randomBytes,
       limits,
     });
-    const made: { mesh?: Mesh } = {}; // what comes before it is there is lost, as any packet may be
+    const made: { mesh?: Mesh } = {}; // packets that arrive before are lost, like any packet may be
     const { udp, tcp } = await openPorts(options, {
       packet: (from, bytes) => made.mesh?.run((machine, nowMs) => machine.packet(nowMs, from, bytes)),
       reader: () => new StreamReader(envelope, limits),
@@ -112,7 +112,7 @@ export class Mesh implements AsyncDisposable {
     return mesh;
   }
 
-  /** Everybody known, ourselves included. */
+  /** All known members, including ourselves. */
   members(): readonly MemberView[] {
     const now = this.run((machine, nowMs) => machine.members(nowMs));
     return now ?? this.#machine.members(this.#options.clock.monotonicMs());
@@ -130,7 +130,7 @@ export class Mesh implements AsyncDisposable {
     };
   }
 
-  /** Calls back at each event; the returned function ends it. */
+  /** Calls back at each event; the returned function unsubscribes. */
   listen(listener: (event: MeshEvent) => void): () => void {
     if (this.#listeners.size >= listenersMax) throw new Fault("exhausted", "listen to the mesh", { listenersMax });
     this.#listeners.add(listener);
@@ -141,7 +141,7 @@ export class Mesh implements AsyncDisposable {
     this.run((machine, nowMs) => machine.setTags(nowMs, tags), true);
   }
 
-  /** host:port, or host for the usual port; how many could be joined. Fault "unavailable" when none could. */
+  /** host:port, or host for the default port; returns how many could be joined. Throws "unavailable" if none could. */
   async join(targets: readonly string[]): Promise<number> {
     const reasons: string[] = [];
     let joined = 0;
@@ -160,7 +160,7 @@ export class Mesh implements AsyncDisposable {
     return joined;
   }
 
-  /** Small ones may be lost unless they are to be `sure`. Fault "not-found" for a member that is not there. */
+  /** Small messages may be lost unless `sure`. Throws "not-found" for an unknown member. */
   async send(to: string, bytes: Uint8Array, options: { readonly sure?: boolean } = {}): Promise<void> {
     const why = await this.#outcome((machine, nowMs) => {
       const id = machine.sendUser(nowMs, to, bytes, options.sure ?? false);
@@ -170,14 +170,14 @@ export class Mesh implements AsyncDisposable {
     if (why !== undefined) throw new Fault("unavailable", "send to a member", { to, why });
   }
 
-  /** Says farewell, so that nobody takes us for failed; resolves when it has had time to spread. */
+  /** Leaves gracefully, so that we are not taken for failed; resolves when the messages have had time to spread. */
   async leave(): Promise<void> {
     this.#stopSeeds();
     this.run((machine, nowMs) => machine.leave(nowMs));
     await this.#left.promise;
   }
 
-  /** Without a farewell. */
+  /** Without leave messages. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -193,7 +193,7 @@ export class Mesh implements AsyncDisposable {
     return this.close();
   }
 
-  /** Lets the machine do something, then does what it asks for. What others send must never bring the node down. */
+  /** Runs a step of the machine, then carries out its effects. Input from others must never crash the node. */
   run<T>(step: (machine: Machine, nowMs: number) => T, rethrow = false): T | undefined {
     if (this.#isClosed) return undefined;
     const nowMs = this.#options.clock.monotonicMs();
@@ -279,7 +279,7 @@ export class Mesh implements AsyncDisposable {
       this.join(seeds).then(
         () => this.#trySeeds(seedDelayMsMin),
         (error: unknown) => {
-          log(`mesh: ${error instanceof Error ? error.message : String(error)}; trying again`);
+          log(`mesh: ${error instanceof Error ? error.message : String(error)}; will retry`);
           this.#trySeeds(nextMs);
         },
       );
@@ -297,7 +297,7 @@ type MeshParts = {
 
 type RimPorts = Parameters<typeof UdpPort.open>[1] & Parameters<typeof TcpPort.open>[1];
 
-/** Both on one port. When any will do, one may be free for TCP and taken for UDP: then another is tried. */
+/** Both on one port. With port 0, one may be free for TCP and taken for UDP: then another is tried. */
 async function openPorts(
   { listen, clock, log, rimLimits }: MeshOptions,
   calls: Omit<RimPorts, "clock" | "log" | "limits">,

@@ -1,13 +1,13 @@
-/** What the sockets may take from the world at once. */
+/** Limits on what the sockets accept at once. */
 
 export type RimLimits = {
   readonly packetsPerSecondMax: number;
-  /** Beyond these the stream that has been open longest is closed for a new one. */
+  /** Beyond this number, the stream that has been open longest is closed for a new one. */
   readonly streamsInMax: number;
-  /** From one address; IPv6: from one /64 network. */
+  /** From one address; for IPv6, from one /64 network. */
   readonly streamsInFromOneHostMax: number;
   readonly streamsOutMax: number;
-  /** Held by all streams that are being read. */
+  /** Bytes held by all streams that are being read. */
   readonly streamBytesHeldMax: number;
 };
 
@@ -19,7 +19,7 @@ export const rimLimitsDefault: RimLimits = {
   streamBytesHeldMax: 64 * 1024 * 1024,
 };
 
-/** So many a second, and no more than a second's worth at once. */
+/** A token bucket: so many per second, and at most a second's worth at once. */
 export class Bucket {
   readonly #perSecond: number;
   #level: number;

@@ -1,4 +1,4 @@
-/** What a node says of itself, as serf's tags: the byte 255 and a MessagePack map of texts, 512 bytes at most. */
+/** A node's metadata as serf's tags: the byte 255 and a MessagePack map of texts, 512 bytes at most. */
 import { Fault } from "#base/fault.ts";
 import { metaBytesMax } from "./machine/limits.ts";
 import { MsgpackReader, textOf, whole } from "./wire/msgpack-reader.ts";
@@ -8,7 +8,7 @@ export type Tags = Readonly<Record<string, string>>;
 
 const tagsMark = 255;
 
-/** In the order of their names, so that the same tags are the same bytes. Fault "exhausted" when they are too many. */
+/** Sorted by name, so that equal tags are equal bytes. Throws "exhausted" if they are too large. */
 export function encodeTags(tags: Tags): Uint8Array {
   const sorted = Object.entries(tags).toSorted(([a], [b]) => (a < b ? -1 : 1));
   const bytes = joined([Uint8Array.of(tagsMark), pack(Object.fromEntries(sorted))]);
@@ -17,7 +17,10 @@ export function encodeTags(tags: Tags): Uint8Array {
   return bytes;
 }
 
-/** Whatever the bytes: members of other kinds may say anything. Without the mark it is a role, as serf once had it. */
+/**
+ * Accepts any bytes, because other kinds of members may send anything. Without the mark it is a role, as in older
+ * versions of serf.
+ */
 export function decodeTags(meta: Uint8Array): Tags {
   if (meta.length === 0) return {};
   if (meta[0] !== tagsMark) return { role: textOf(meta) };

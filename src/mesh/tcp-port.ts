@@ -1,6 +1,4 @@
-/**
- * The streams' sockets: one message in, at most one out, then it is closed; all within a time and a number of bytes.
- */
+/** The TCP sockets: one message in, at most one out, then the stream is closed; all within limits on time and bytes. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -15,9 +13,9 @@ export type TcpPorts = {
   readonly limits: RimLimits;
   readonly streamTimeoutMs: number;
   readonly reader: () => StreamReader;
-  /** What to answer to what was asked. */
+  /** Returns the answer to a message. */
   readonly asked: (message: StreamMessage) => Uint8Array | undefined;
-  /** What to answer to what was no message. */
+  /** Returns the answer to an invalid message. */
   readonly refused: (why: string) => Uint8Array | undefined;
   readonly log: (line: string) => void;
 };
@@ -35,9 +33,9 @@ export class TcpPort {
   readonly #open = new Set<Socket>();
   readonly #in = new Lobby<Socket>();
   #out = 0;
-  /** Streams whose message is not whole yet, and how much each holds. */
+  /** Streams whose message is not complete yet, and how many bytes each holds. */
   readonly #held = new Map<Socket, number>();
-  /** Turned away because there were too many. */
+  /** Streams refused because there were too many. */
   dropped = 0;
 
   private constructor(server: Server, ports: TcpPorts) {
@@ -69,7 +67,7 @@ export class TcpPort {
   }
 
   #accept(socket: Socket): void {
-    socket.on("error", () => {}); // whoever asked went away; "close" follows
+    socket.on("error", () => {}); // the other side went away; "close" follows
     const { streamsInMax: max, streamsInFromOneHostMax: perNetworkMax } = this.#ports.limits;
     const evicted = this.#in.enter(socket, socket.remoteAddress ?? "", { max, perNetworkMax });
     if (evicted) {
@@ -85,7 +83,7 @@ export class TcpPort {
     });
   }
 
-  /** The answer; undefined when none is wanted. Fault "unavailable" when there is none in time. */
+  /** Returns the answer; undefined if none is wanted. Throws "unavailable" if none comes in time. */
   async dial({ to, bytes, wantsAnswer, withinMs }: DialRequest): Promise<StreamMessage | undefined> {
     if (this.#out >= this.#ports.limits.streamsOutMax)
       throw new Fault("exhausted", "reach a member", { streams: this.#out });
@@ -114,7 +112,7 @@ export class TcpPort {
     }
   }
 
-  /** Reads one message; told once, and never for a stream that was closed before. */
+  /** Reads one message; calls back once, and never for a stream that was closed before. */
   #read(
     socket: Socket,
     withinMs: number,
@@ -137,7 +135,7 @@ export class TcpPort {
     socket.on("data", (chunk: Buffer) => {
       if (isDone) return;
       this.#held.set(socket, (this.#held.get(socket) ?? 0) + chunk.length);
-      if (this.#makeRoom(limits.streamBytesHeldMax) === socket) return;
+      if (this.#closeLargest(limits.streamBytesHeldMax) === socket) return;
       try {
         const message = reader.push(chunk);
         if (message) finish({ message });
@@ -153,8 +151,8 @@ export class TcpPort {
     });
   }
 
-  /** When too much is held, the stream that holds the most is closed. */
-  #makeRoom(bytesMax: number): Socket | undefined {
+  /** If too many bytes are held, closes the stream that holds the most. */
+  #closeLargest(bytesMax: number): Socket | undefined {
     let [total, most] = [0, 0];
     let largest: Socket | undefined;
     for (const [socket, bytes] of this.#held) {

@@ -1,4 +1,4 @@
-/** The packets' socket. */
+/** The UDP socket. */
 import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import type { Clock } from "#base/clock.ts";
@@ -13,14 +13,14 @@ export type UdpPorts = {
   readonly log: (line: string) => void;
 };
 
-/** What waits in the kernel while we are busy; it may give less. */
+/** The kernel's receive buffer; the kernel may grant less. */
 const receiveBufferBytes = 2 * 1024 * 1024;
 
 export class UdpPort {
   readonly #socket: Socket;
   readonly #bucket: Bucket;
   #isOpen = true;
-  /** Dropped because there were too many. */
+  /** Packets dropped because there were too many. */
   dropped = 0;
 
   private constructor(socket: Socket, { clock, limits, packet, log }: UdpPorts) {
@@ -48,12 +48,12 @@ export class UdpPort {
     try {
       socket.setRecvBufferSize(receiveBufferBytes);
     } catch {
-      // what the system gives by itself must do
+      // the system's default must do
     }
     return new UdpPort(socket, ports);
   }
 
-  /** A packet that cannot be sent is lost, as any may be. */
+  /** A packet that cannot be sent is lost, like any packet may be. */
   send({ host, port }: Address, bytes: Uint8Array): void {
     if (!this.#isOpen) return;
     try {

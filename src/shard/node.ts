@@ -13,7 +13,7 @@ import { ShardHost } from "./host/host.ts";
 import type { ShardObserver } from "./host/observer.ts";
 import type { PinsOf } from "./host/prepare.ts";
 import type { HostSettings } from "./host/settings.ts";
-import { StoreClock } from "./host/kernel-clock.ts";
+import { StoreClocks } from "./host/kernel-clock.ts";
 import { Keeper } from "./keeper/keeper.ts";
 import { Replay } from "./keeper/replay.ts";
 import { Turns } from "./keeper/turns.ts";
@@ -89,7 +89,7 @@ export class Node implements ShardService {
   readonly #options: NodeOptions;
   readonly #texts: LargeTexts;
   readonly #report: (doing: string, error: unknown) => void;
-  readonly #storeClock: StoreClock;
+  readonly #storeClocks: StoreClocks;
   readonly #projection: ProjectorSettings;
   readonly #projector: Projector;
   readonly #retention: HistoryRetention;
@@ -108,7 +108,7 @@ export class Node implements ShardService {
     const isOn = (): boolean => Math.max(this.#cluster?.featureLevel ?? 0, this.keeper.featureLevel) >= textReferences;
     this.#texts = new LargeTexts({ blobs, inlineLengthMax, isOn, lengthMax: defaultLimits.specBytesMax });
     this.#report = options.report ?? (() => {});
-    this.#storeClock = new StoreClock(options.clock);
+    this.#storeClocks = new StoreClocks(options.clock, options.journal.partition);
     this.#projection = { ...defaultProjectorSettings, ...options.projector };
     const { clock, journal } = options;
     this.#projector = new Projector({
@@ -232,7 +232,7 @@ export class Node implements ShardService {
       clock,
       journal,
       settings: { ...defaultRetentionSettings, ...settings },
-      storeNowMs: () => this.#storeClock.nowMs(),
+      storeNowMs: () => this.#storeClocks.of(0).nowMs(),
       shards: () => [...this.host.shards.values()].filter(({ phase }) => phase === "serving").map(({ shard }) => shard),
       report: this.#report,
     });
@@ -280,7 +280,7 @@ export class Node implements ShardService {
     return new ShardHost({
       node,
       clock,
-      storeClock: this.#storeClock,
+      storeClocks: this.#storeClocks,
       journal,
       pins,
       settings,
@@ -302,7 +302,7 @@ export class Node implements ShardService {
     return new Keeper({
       node,
       clock,
-      storeClock: this.#storeClock,
+      storeClocks: this.#storeClocks,
       journal,
       random,
       settings: keeperSettings(this.#options.keeper),

@@ -4,14 +4,17 @@
  */
 import { readFileSync } from "node:fs";
 import { Session } from "node:inspector/promises";
-import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Half-open ranges of characters that never ran, by file. */
 export type Unreached = Readonly<Record<string, readonly (readonly [number, number])[]>>;
 
 /** Every file whose branches decide, apply or answer. Nothing else is measured, and none of these is left out. */
-const measured = /\/src\/kernel\/(decide[^/]*|step|settle[^/]*|apply[^/]*|moves|locks|validate|answer|why)\.ts$/;
+const measured =
+  /\/src\/kernel\/((?:decide\/(?!todo)|apply\/)\w[\w-]*\.ts|step\.ts|ready\/locks\.ts|read\/(?:answer|why)\.ts)$/;
+
+/** The path of a measured file below src/kernel, or undefined for any other file. */
+export const measuredPath = (path: string): string | undefined => measured.exec(path)?.[1];
 
 export class Coverage {
   readonly #session = new Session();
@@ -29,7 +32,7 @@ export class Coverage {
     this.#session.disconnect();
     const unreached: Record<string, [number, number][]> = {};
     for (const { url, functions } of result) {
-      if (!measured.test(url)) continue;
+      if (measuredPath(url) === undefined) continue;
       const path = fileURLToPath(url);
       const ran = new Uint8Array(readFileSync(path, "utf8").length).fill(1);
       // Outer ranges come first, inner ones correct them.
@@ -82,7 +85,7 @@ export function blocksOf(unreached: Unreached): readonly Block[] {
         const code = text.slice(from, to).replaceAll(/\s+/g, " ").trim();
         // Closing braces and the types that Node strips are not branches.
         if (!/[a-z]/i.test(code)) return [];
-        return [{ file: basename(path), line: text.slice(0, from).split("\n").length, code }];
+        return [{ file: measuredPath(path) ?? path, line: text.slice(0, from).split("\n").length, code }];
       });
     });
 }

@@ -176,7 +176,7 @@ export function applyReused`,
     file: "shard/host/batch.ts",
     find: `    case "nothing-to-join":`,
     replace: "",
-    focus: ["joins", "merged", "store-clock-jump", "database-cut-off"],
+    focus: ["joins", "merged", "node-stop", "store-clock-jump", "database-cut-off"],
   },
   {
     name: "a job that ends is no longer joined",

@@ -10,6 +10,7 @@ import { faultKinds, type FaultKind } from "./faults/fault-kinds.ts";
 import { misbehaviours, type Misbehaviour } from "./actors/misbehaviour.ts";
 import { drawTightLimits } from "./faults/tight-limits.ts";
 import { shapes, type ShapeName } from "./actors/workloads.ts";
+import { workerDefaults } from "#worker/worker-options.ts";
 
 export type Profile = {
   readonly shards: number;
@@ -50,6 +51,8 @@ export type Profile = {
   readonly endedKeepMs: number;
   /** How long after its job's end the shard tries to publish a result. */
   readonly publishMsMax: number;
+  /** Up to how many shards real workers hold a request at each; with more, nodes tell them which have work. */
+  readonly heldShardsMax: number;
 };
 
 export type TenantProfile = {
@@ -126,6 +129,7 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     // Where many follow-up steps are left, a job may be forgotten before all of them are done.
     endedKeepMs: random.chance(limits.settleStepsMax === undefined ? 0.1 : 0.6) ? 0 : 3_000,
     publishMsMax: random.pick([500, 3_000, 70_000, 3_600_000]),
+    heldShardsMax: random.pick([0, workerDefaults.heldShardsMax]),
   };
 }
 

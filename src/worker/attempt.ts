@@ -1,7 +1,7 @@
 /**
- * One attempt from claim to ending: start, run, upload, say how it ended.
+ * One attempt from claim to end: start, run, upload, report.
  *
- * W2 Nothing is said of an attempt that is still running: its ending goes out when its runner has returned.
+ * W2 An attempt is not reported while it runs: its end is sent when its runner has returned.
  * W3 A result is committed only after its bytes are in the store.
  */
 import { afterAwake, type Clock } from "#base/clock.ts";
@@ -21,11 +21,11 @@ export type AttemptPorts = {
   readonly runners: Runners;
   readonly planners: Planners;
   readonly log: (line: string) => void;
-  /** How long a runner that was told to stop may take before it is left alone. */
+  /** How long a runner that was asked to stop may take before it is abandoned. */
   readonly stopMsMax: number;
-  /** How long an ending is offered while nobody takes it: the owner may be back after an outage of many leases. */
+  /** How long to retry the report: the owner may be back after an outage of many leases. */
   readonly tellMsMax: number;
-  /** Ends the telling. */
+  /** Aborts reporting. */
   readonly signal: AbortSignal;
 };
 
@@ -34,21 +34,21 @@ export type Ending =
   | { readonly kind: "planned"; readonly plan: Plan }
   | { readonly kind: "silent"; readonly why: string };
 
-/** Runs the attempt to its end, whatever that is. Nothing is said of it yet (W2). */
+/** Runs the attempt until it ends. Reports nothing yet (W2). */
 export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<Ending> {
   const { granted } = holding;
   const refused = startOf(holding, ports);
   const runner = runnerOf(holding, ports);
   const early = runner?.prepares ? undefined : await refused;
   if (early) return early;
-  // Nothing was done while the machine slept; the shard does not count that either.
+  // Nothing ran while the machine slept, and the shard does not count that time either.
   const cancelTimer = afterAwake(ports.clock, granted.attemptMs, () => holding.stop("timed-out"));
   const reports = new Reports(ports.client, ports.clock, holding);
   try {
     const run = granted.planning ? plan(holding, ports) : runTask(holding, { runner, reports, refused }, ports);
     const ending = await orStuck(run, holding, ports);
     await reports.flush();
-    // One that prepared, and came to its end that way, has not waited for it.
+    // A runner that prepares may end without waiting for the confirmation.
     return (await refused) ?? (holding.stopped === undefined ? ending : stoppedEnding(holding));
   } catch (error) {
     return (await refused) ?? (holding.stopped === undefined ? thrownEnding(error) : stoppedEnding(holding));
@@ -57,7 +57,7 @@ export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<E
   }
 }
 
-/** Undefined when it is started. Never rejects. */
+/** Undefined once it is started. Never rejects. */
 async function startOf(holding: Holding, { clock, client }: AttemptPorts): Promise<Ending | undefined> {
   const { claim, signal } = holding;
   try {
@@ -106,7 +106,7 @@ async function plan(holding: Holding, { planners, client, blobs, clock }: Attemp
   return { kind: "planned", plan: await planner(inputs, { task, signal, blobs, clock }) };
 }
 
-/** A runner that does not stop when told must not hold the worker's slot for ever. */
+/** A runner that does not stop must not hold the worker's slot forever. */
 async function orStuck(
   run: Promise<Ending>,
   holding: Holding,
@@ -116,7 +116,7 @@ async function orStuck(
   let cancel = (): void => {};
   const onStop = (): void => {
     cancel = clock.after(stopMsMax, () => {
-      log(`${holding.granted.taskId}: did not stop in ${stopMsMax} ms; it is left behind`);
+      log(`${holding.granted.taskId}: did not stop in ${stopMsMax} ms; it is abandoned`);
       stuck.reject(holding.signal.reason as Error);
     });
   };
@@ -142,10 +142,10 @@ function stoppedEnding({ stopped }: Holding): Ending {
     case "cancelled":
       return { kind: "failed", reason: "cancelled", message: "cancelled" };
     case "timed-out":
-      return { kind: "failed", reason: "timed-out", message: "the attempt took longer than it may" };
+      return { kind: "failed", reason: "timed-out", message: "the attempt exceeded its time limit" };
     case "drained":
-      return { kind: "failed", reason: "preempted", message: "the worker went away" };
-    // The owner may come back and find the claim alive: it should not have to wait for the lease then.
+      return { kind: "failed", reason: "preempted", message: "the worker left" };
+    // The owner may be back and find the claim alive: report it, so that it need not wait for the lease to expire.
     case "lease-ran-out":
       return { kind: "failed", reason: "executor-lost", message: "the lease could not be renewed in time" };
     default:
@@ -155,7 +155,7 @@ function stoppedEnding({ stopped }: Holding): Ending {
 
 const uploadsMax = 3;
 
-/** Says how the attempt ended. The claim is renewed meanwhile, so that the ending still counts when it gets through. */
+/** Reports how the attempt ended. The claim is renewed meanwhile, so that the report still counts when it arrives. */
 export async function tell(holding: Holding, ending: Ending, ports: AttemptPorts): Promise<void> {
   if (ending.kind === "silent") return ports.log(`${holding.granted.taskId}: ${ending.why}`);
   const { client } = ports;
@@ -168,7 +168,7 @@ export async function tell(holding: Holding, ending: Ending, ports: AttemptPorts
   } catch (error) {
     if (ports.signal.aborted) return;
     if (isRejected(error, "token-stale") || isRejected(error, "task-unknown"))
-      return ports.log(`${claim.taskId}: what it did no longer counts`);
+      return ports.log(`${claim.taskId}: its result no longer counts`);
     if (!isFault(error) && !isRejected(error)) throw error;
     ports.log(`${claim.taskId}: ${error.message}`);
     const reason = refusalReason(error);
@@ -178,8 +178,9 @@ export async function tell(holding: Holding, ending: Ending, ports: AttemptPorts
 }
 
 /**
- * A result that is wrong or too large would be refused for ever: the work's own failure. Lost bytes are ours. That a
- * shard has no room for what was planned is nobody's fault: the claim is given up at once, and it is planned again.
+ * A result that is invalid or too large would be refused forever, so it is the task's own failure. Lost bytes are the
+ * executor's failure. A shard without space for a plan is neither: the claim is released at once, and the stage is
+ * planned again.
  */
 function refusalReason(error: unknown): FailReason | undefined {
   if (isRejected(error, "shard-full") || isRejected(error, "queue-full")) return "preempted";
@@ -202,7 +203,7 @@ async function commit(
       await ports.client.commit(holding.claim, result, { deadlineMs: ports.tellMsMax, signal: ports.signal });
       return;
     } catch (error) {
-      // Evicted between upload and pin: the bytes are still here.
+      // Evicted between upload and pin: upload again, the bytes are still here.
       const again = isRejected(error, "evidence-missing") || isRejected(error, "evidence-expired");
       if (!again || upload >= uploadsMax) throw error;
     }

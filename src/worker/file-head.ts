@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 
-/** The beginning of a file, or all of it where it is no longer than that. */
+/** The first `bytesMax` bytes of a file, or all of a shorter one. */
 export async function fileHead(path: string, bytesMax: number): Promise<Buffer> {
   await using file = await open(path, "r");
   const { size } = await file.stat();

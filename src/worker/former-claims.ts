@@ -1,6 +1,6 @@
 /**
- * Claims that shards believe this worker to hold and that it knows nothing of: an earlier life of it had them, or they
- * came with an answer that was lost. A shard is asked once before it is asked for work.
+ * Claims that shards believe this worker to hold and that it does not know: an earlier process had them, or the answer
+ * that granted them was lost. Each shard is asked about them once before it is asked for work.
  */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
@@ -15,7 +15,7 @@ export type FormerPorts = {
   readonly clock: Clock;
   readonly random: Random;
   readonly shards: number;
-  /** The worker was stopped without ceremony. */
+  /** The worker was stopped abruptly. */
   readonly crash: AbortSignal;
 };
 
@@ -27,7 +27,7 @@ export class FormerClaims {
     this.#ports = ports;
   }
 
-  /** False when the shard could not be asked. Asks it at most once. */
+  /** Asks the shard at most once; false if it could not be asked. */
   async given(shard: ShardId): Promise<boolean> {
     return this.#asked.has(shard) || (await this.giveBack(shard));
   }
@@ -44,7 +44,7 @@ export class FormerClaims {
     }
   }
 
-  /** Shards that are not visited may hold some as well. */
+  /** Shards that are not visited may hold such claims too. */
   async giveAllBack(signal: AbortSignal): Promise<void> {
     const { clock, random, shards } = this.#ports;
     const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);

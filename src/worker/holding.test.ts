@@ -45,26 +45,26 @@ function portsOf(
 }
 
 describe("W1: an attempt with outside effects", () => {
-  // Each lease is renewed never again: its owner cannot be reached.
+  // The lease is never renewed: its owner cannot be reached.
   for (const leaseMs of [100, 2_000, 10_000, 30_000, 600_000])
     test(`is stopped before a shard whose time runs fast ends its lease of ${leaseMs} ms`, async () => {
       const clock = new ManualClock();
       const store = new StoreClock(clock);
       const kernel = new KernelClock(clock, store, 0);
-      // The store's clock has leapt ahead: kernel time makes that up as fast as it may.
+      // The store's clock jumped ahead: kernel time catches up as fast as it may.
       store.observe(clock.wallMs() + 86_400_000, clock.monotonicMs());
       const expiresAtMs = kernel.nowMs() + leaseMs;
       const holding = new Holding(granted({ leaseMs }), "e", clock, clock.monotonicMs());
       await clock.advance(holding.leftMs);
       equal(holding.stopped, "lease-ran-out");
-      // To kill what runs takes time, and the clocks of two machines go at different rates.
+      // Killing takes time, and clocks of two machines drift.
       const leftMs = expiresAtMs - kernel.nowMs();
       const neededMs = Math.min(500, leaseMs / 40);
       ok(leftMs >= neededMs, `stopped ${leftMs} ms before its lease ended at the owner, not ${neededMs}`);
     });
 });
 
-test("W1: an attempt without outside effects goes on through its grace", async () => {
+test("W1: an attempt without outside effects continues through its grace", async () => {
   const clock = new ManualClock();
   const holding = new Holding(granted({ effects: "pure", graceMs: 60_000 }), "e", clock, clock.monotonicMs());
   await clock.advance(69_999);
@@ -74,7 +74,7 @@ test("W1: an attempt without outside effects goes on through its grace", async (
 });
 
 describe("when the machine sleeps past the lease", () => {
-  test("W1: an attempt with outside effects is stopped when it wakes", async () => {
+  test("W1: an attempt with outside effects is stopped when the machine wakes", async () => {
     const machine = new ManualMachine();
     const holding = new Holding(granted({}), "e", bootClock(machine), machine.awakeMs());
     await machine.awake.advance(1_000);
@@ -84,7 +84,7 @@ describe("when the machine sleeps past the lease", () => {
     equal(holding.stopped, "lease-ran-out");
   });
 
-  test("one without goes on, and has what was left of lease and grace to hear from its shard", async () => {
+  test("one without continues, and has the rest of lease and grace to hear from its shard", async () => {
     const machine = new ManualMachine();
     const pure = granted({ effects: "pure", graceMs: 60_000 });
     const holding = new Holding(pure, "e", bootClock(machine), machine.awakeMs());
@@ -96,7 +96,7 @@ describe("when the machine sleeps past the lease", () => {
     equal(holding.stopped, "lease-ran-out");
   });
 
-  test("the sleep does not count as time that the attempt took", async () => {
+  test("time asleep does not count as the attempt's time", async () => {
     const machine = new ManualMachine();
     const clock = bootClock(machine);
     const pure = granted({ effects: "pure", graceMs: 60_000, attemptMs: 30_000 });
@@ -116,9 +116,9 @@ describe("when the machine sleeps past the lease", () => {
   });
 });
 
-describe("a lease counts from the question that was answered, not from the answer", () => {
+describe("a lease counts from the request, not from the answer", () => {
   const answerMs = 3_000;
-  /** How much less is left of a lease that was given for a question asked so long ago. */
+  /** How much shorter a lease is for a request sent so long ago. */
   const early = (leftMs: number, leaseMs: number): number =>
     new Holding(granted({ leaseMs }), "e", new ManualClock(), new ManualClock().monotonicMs()).leftMs - leftMs;
 
@@ -154,7 +154,7 @@ describe("a lease counts from the question that was answered, not from the answe
 
   test("when it is started", async () => {
     const clock = new ManualClock();
-    // Spares wait before they are started, so this lease is nearly over.
+    // Spare claims wait before they are started, so this lease has nearly expired.
     const holding = new Holding(granted({ leaseMs: 30_000 }), "e", clock, clock.monotonicMs() - 20_000);
     let leftMs = 0;
     const ports = portsOf(

@@ -1,9 +1,9 @@
 /**
- * One claim as the worker holds it. Its time is counted on the worker's own monotonic clock, from before the message
- * that granted or renewed it was sent, so that it ends here no later than at the owner.
+ * One claim that the worker holds. Its time counts on the worker's monotonic clock from before the request that granted
+ * or renewed it was sent, so that it expires here no later than at the owner.
  *
- * W1 An attempt whose claim can no longer be good is stopped: with the lease for tasks that change the world, after
- *    the task's grace for the others.
+ * W1 An attempt whose claim can no longer be valid is stopped: at the lease for tasks with outside effects, after the
+ * task's grace for the others.
  */
 import { afterAwake, type Clock } from "#base/clock.ts";
 import type { ClaimRef, Granted } from "#shard/client/executor.ts";
@@ -11,16 +11,16 @@ import { slew } from "#shard/host/kernel-clock.ts";
 
 /** Why an attempt is stopped before it ends by itself. */
 export type StopReason =
-  /** The job is being cancelled: stop, then say so. */
+  /** The job is being cancelled: stop, then report it. */
   | "cancelled"
-  /** Someone whose word counts said that the claim is gone. */
+  /** The shard said that the claim is gone. */
   | "lost"
-  /** Nothing was heard for lease and grace (W1). */
+  /** No answer for lease and grace (W1). */
   | "lease-ran-out"
   | "timed-out"
-  /** The worker is going away. */
+  /** The worker is leaving. */
   | "drained"
-  /** The worker was stopped without ceremony. */
+  /** The worker was stopped abruptly. */
   | "crashed";
 
 export class Stopped extends Error {
@@ -61,12 +61,12 @@ export class Holding {
     return this.#abort.signal.aborted ? (this.#abort.signal.reason as Stopped).why : undefined;
   }
 
-  /** How long there is still something to say about it. */
+  /** How long its end can still be reported. */
   get leftMs(): number {
     return this.#untilMs - this.#clock.monotonicMs();
   }
 
-  /** The owner said that it is held, in answer to a message sent at the time. */
+  /** The owner confirmed the claim, in answer to a request sent at that time. */
   renewed(sentAtMs: number, leaseMs: number): void {
     this.#leaseUntilMs = Math.max(this.#leaseUntilMs, sentAtMs + leaseMs);
     this.#arm();
@@ -76,13 +76,13 @@ export class Holding {
     if (!this.#abort.signal.aborted) this.#abort.abort(new Stopped(why));
   }
 
-  /** Done when nothing more is said of the claim. */
+  /** Called when nothing more will be reported about the claim. */
   afterwards(done: () => void): void {
     if (this.#afterwards) this.#afterwards.push(done);
     else done();
   }
 
-  /** It has ended; no timer outlives it. */
+  /** The attempt has ended; cancels all timers. */
   [Symbol.dispose](): void {
     this.#stopTimer();
     const done = this.#afterwards ?? [];
@@ -99,22 +99,23 @@ export class Holding {
     this.#stopTimer();
     const leftMs = Math.max(0, this.leftMs);
     const stop = (): void => this.stop("lease-ran-out");
-    // Work without outside effects is done twice at worst. Its owner may have slept on the same machine, and renews it.
+    // A task without outside effects is run twice at worst. Its owner may have slept on the same machine, and will
+    // renew it.
     const isOutside = this.granted.effects === "outside";
     this.#stopTimer = isOutside ? this.#clock.after(leftMs, stop) : afterAwake(this.#clock, leftMs, stop);
   }
 }
 
 /**
- * How long before its lease ends here an attempt with outside effects is stopped. The owner counts the lease in kernel
- * time, which may run faster than the clock here by `slew`; besides, killing takes time, and clocks drift.
+ * How long before its lease ends an attempt with outside effects is stopped. The owner counts the lease in kernel time,
+ * which may run faster than our clock by `slew`; besides, killing takes time, and clocks drift.
  */
 export const marginMsOf = (leaseMs: number): number => leaseMs - leaseMs / (1 + slew) + Math.min(1_000, leaseMs / 20);
 
 /**
- * W1 for a node that hangs, sleeps or dies: how long what an attempt runs may go on by itself. What changes the world
- *    ends when `leftMs` said that its claim would, and dies with its node; what does not goes on for a lease, in which
- *    the node's next life may come back for it.
+ * W1 for a node that hangs, sleeps or dies: how long an attempt's processes may continue on their own. A task with
+ * outside effects ends when its claim would have expired by `leftMs`, and dies with its node; others continue for a
+ * lease, in which the node may restart and take them over.
  */
 export const leasesOf = ({ effects, leaseMs }: Pick<Granted, "effects" | "leaseMs">, leftMs?: () => number) => ({
   leaseMs: leaseMs / 2,

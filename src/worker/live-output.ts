@@ -1,8 +1,8 @@
 /**
- * What a process prints, sent on to streams while it prints. Costs nothing for a process that ends soon. Only what
- * stays is sent: the beginning that a capped file keeps whatever comes; the end is in the result.
+ * Sends a process's output to streams while it runs. Costs nothing for a process that ends soon. Only the beginning is
+ * sent, which a capped file keeps in any case; the end is in the result.
  *
- * W4 What is sent is a courtesy: that it cannot be sent fails no attempt.
+ * W4 Live output is best effort: failing to send it fails no attempt.
  */
 import { writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";

@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 const longMs = 3;
 const lookEvery = 16;
 
-/** For long work of many small calls: others get their turn every few milliseconds. */
+/** For long loops of small synchronous calls: yields to the event loop every few milliseconds. */
 export class Pace {
   #sinceMono = performance.now();
   #count = 0;

@@ -71,7 +71,7 @@ for (const way of ["directly", "through a launcher"] as const)
     });
     after(() => undo.disposeAsync());
 
-    test("gives its exit code, and both of its streams", async () => {
+    test("returns its exit code and both streams", async () => {
       const { exitCode, killedBy, output } = await run(sh("echo out; echo err >&2; exit 3"));
       deepEqual([exitCode, killedBy], [3, undefined]);
       deepEqual(output.tail(100).split("\n").toSorted(), ["", "err", "out"]);
@@ -82,20 +82,20 @@ for (const way of ["directly", "through a launcher"] as const)
       equal(output.tail(100), "-yes\n");
     });
 
-    test("is not started when its claim is over", async () =>
+    test("is not started if its claim is over", async () =>
       withFolder(async (folder) => {
         const leases = { leaseMs: 10_000, orphanMs: 0, leftMs: () => 0 };
         await rejects(run(sh(`echo ran > ${join(folder, "effect")}`, { leases })), /lease/);
         equal(existsSync(join(folder, "effect")), false);
       }));
 
-    test("that cannot be found says so", async () => {
+    test("that does not exist is reported", async () => {
       const { exitCode, output } = await run({ ...sh(""), command: ["no-such-program-here"] });
       equal(exitCode, 127);
       match(output.tail(200), /not found/);
     });
 
-    test("takes what it left in the background with it when it ends", async () =>
+    test("takes its background processes with it when it ends", async () =>
       withFolder(async (folder) => {
         const pidFile = join(folder, "pid");
         const { exitCode } = await run(sh(`sleep 1000 & echo $! > ${pidFile}`));
@@ -104,7 +104,7 @@ for (const way of ["directly", "through a launcher"] as const)
         await until("the background process is gone", () => !isAlive(pid));
       }));
 
-    test("is stopped with everything below it; one that ignores the polite signal is killed", async () =>
+    test("is stopped with all its children; if it ignores SIGTERM it is killed", async () =>
       withFolder(async (folder) => {
         const pidFile = join(folder, "pid");
         const abort = new AbortController();
@@ -152,7 +152,7 @@ test("output keeps its beginning and its end, and counts what is left out", () =
   equal(Buffer.from(small.bytes()).toString(), "all of it");
 });
 
-test("scratch folders go with their attempt, and those of a crash at the next start", async () =>
+test("scratch folders are deleted with their attempt, and those of a crash at the next start", async () =>
   withFolder(async (folder) => {
     const root = join(folder, "scratch");
     let path: string;

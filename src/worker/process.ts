@@ -1,6 +1,6 @@
 /**
- * Runs a command as a process group of its own and leaves nothing of it behind: not when it ends, not when it is
- * stopped, and not when this process is killed.
+ * Runs a command in a process group of its own and leaves nothing behind: not when it ends, not when it is stopped, and
+ * not when this process is killed.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Readable } from "node:stream";
@@ -17,11 +17,11 @@ export type ProcessRequest = {
   readonly env: Readonly<Record<string, string>>;
   readonly outputBytesMax: number;
   readonly signal: AbortSignal;
-  /** How long it may go on when this process hangs, or dies; not every runner lets it go on at all. */
+  /** How long it may continue if this process hangs or dies; not every runner lets it continue at all. */
   readonly leases?: {
     readonly leaseMs: number;
     readonly orphanMs: number;
-    /** How long its claim is good, for what changes the world outside. */
+    /** How long its claim is valid, for tasks with outside effects. */
     readonly leftMs?: () => number;
   };
   /** Called when it runs, with what it prints; disposed of when it has ended, before its output is thrown away. */
@@ -30,25 +30,25 @@ export type ProcessRequest = {
 
 export type ProcessResult = {
   readonly exitCode: number | undefined;
-  /** The signal that ended it, when it did not exit by itself. */
+  /** The signal that ended it, if it did not exit by itself. */
   readonly killedBy: string | undefined;
   readonly output: KeptOutput;
 };
 
-/** What it printed, within bounds. */
+/** Its output, within limits. */
 export type KeptOutput = Pick<BoundedOutput, "bytes" | "tail" | "totalBytes">;
 
 export type ProcessRunner = (request: ProcessRequest) => Promise<ProcessResult>;
 
 /**
- * A watchman in the same group reads a pipe that only this process holds open. When it closes, because the command
- * has ended or because this process died, even by kill -9, the watchman ends the whole group. It is a member of the
- * group itself, so the group's number cannot have been given to anyone else meanwhile.
+ * A watchdog in the same process group reads a pipe that only this process holds open. The pipe closes when the command
+ * has ended or when this process died, even by kill -9; then the watchdog kills the whole group. It is a member of the
+ * group itself, so the group id cannot have been reused.
  */
 const watchman = '{ read -r _ <&3; kill -9 -$$; } >/dev/null 2>&1 & exec 3<&-; exec "$@"';
 const isPosix = process.platform !== "win32";
 
-/** Told politely first, unless the claim is gone: then somebody else may be at it already. */
+/** SIGTERM comes first, unless the claim is gone: then another worker may run the task already. */
 export const politeMs = 2_000;
 export const impolite: readonly StopReason[] = ["lost", "lease-ran-out", "crashed"];
 
@@ -56,7 +56,7 @@ export const createProcessRunner =
   (clock: Clock): ProcessRunner =>
   async ({ command, cwd, env, outputBytesMax, signal, leases, printing }) => {
     signal.throwIfAborted();
-    // The machine may have slept a moment ago, and the signal not yet know of it.
+    // The machine may just have woken from sleep, before the signal's timer fired.
     if (leases?.leftMs && leases.leftMs() <= 0) throw new Stopped("lease-ran-out");
     const [program = "", ...args] = isPosix ? ["/bin/sh", "-c", watchman, "sh", ...command] : command;
     const stdio = isPosix ? (["ignore", "pipe", "pipe", "pipe"] as const) : (["ignore", "pipe", "pipe"] as const);
@@ -81,7 +81,7 @@ function ended(child: ChildProcess): Promise<{ exitCode: number | undefined; kil
     child.once("error", (cause: NodeJS.ErrnoException) =>
       reject(new Fault("unavailable", "start process", { errno: cause.code }, cause)),
     );
-    // When the leader has ended, letting go of the pipe ends whatever it left running in the background.
+    // When the group leader has exited, closing the pipe kills its background processes.
     child.once("exit", () => (child.stdio[3] as Readable | undefined)?.destroy());
     child.once("close", (code, killedBy) => resolve({ exitCode: code ?? undefined, killedBy: killedBy ?? undefined }));
   });
@@ -95,7 +95,7 @@ function stopOf(child: ChildProcess, clock: Clock, signal: AbortSignal) {
       if (isPosix) process.kill(-child.pid, name);
       else child.kill(name);
     } catch {
-      // It ended by itself just now.
+      // It has just exited.
     }
   };
   const begin = (): void => {

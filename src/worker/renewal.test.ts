@@ -9,7 +9,7 @@ import { grantedTask } from "./testing/granted.ts";
 const granted = (task: number, leaseMs: number): Granted =>
   grantedTask({ task, token: task, leaseMs, taskId: `t0-${task}` });
 
-test("a claim with a short lease is renewed in its own time, though one with a long lease came first", async () => {
+test("a claim with a short lease is renewed in time, although one with a long lease came first", async () => {
   const clock = new ManualClock();
   const asked: { readonly atMs: number; readonly tasks: readonly string[] }[] = [];
   const stop = new AbortController();

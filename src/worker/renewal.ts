@@ -1,6 +1,7 @@
 /**
- * Keeps claims alive: one message a shard for all claims in it, every third of the shortest lease. The answer lists
- * everything that the executor holds there, so it also brings to light what was lost and what nobody remembers.
+ * Renews claims: one message per shard for all claims in it, every third of the shortest lease. The answer lists
+ * everything that the executor holds there, so it also reveals claims that were lost and claims that the worker does
+ * not know.
  */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
@@ -13,7 +14,7 @@ export type RenewalPorts = {
   readonly client: Pick<ExecutorClient, "renew" | "release" | "fail">;
   readonly clock: Clock;
   readonly executor: string;
-  /** Whether a reservation of the shard is on its way: what it brings is not forgotten, only not known yet. */
+  /** Whether a reservation of the shard is in progress: its claims are not known here yet. */
   readonly isReserving: (shard: ShardId) => boolean;
   readonly log: (line: string) => void;
 };
@@ -22,9 +23,9 @@ export class Renewals {
   readonly #ports: RenewalPorts;
   readonly #byShard = new Map<ShardId, Map<string, Holding>>();
   readonly #running = new Set<ShardId>();
-  /** Shards whose next renewal is waited for. */
+  /** Shards that wait for their next renewal. */
   readonly #naps = new Map<ShardId, { readonly untilMono: number; wake(): void }>();
-  /** Claims that an answer named and nobody here knows, by how often. */
+  /** Claims in an answer that the worker does not know, with how often they were seen. */
   readonly #strangers = new Map<string, number>();
   readonly #signal: AbortSignal;
 
@@ -43,7 +44,7 @@ export class Renewals {
     known.set(holding.key, holding);
     this.#byShard.set(shard, known);
     const nap = this.#naps.get(shard);
-    // One with a shorter lease than the others does not wait until it is their time.
+    // A claim with a shorter lease than the others wakes the loop early.
     if (nap && this.#ports.clock.monotonicMs() + holding.granted.leaseMs / 3 < nap.untilMono) nap.wake();
     if (this.#running.has(shard)) return;
     this.#running.add(shard);
@@ -55,7 +56,7 @@ export class Renewals {
     holding[Symbol.dispose]();
   }
 
-  /** Asks the shard what it believes this executor to hold, and gives back what nobody here knows of. */
+  /** Asks the shard what it believes this executor to hold, and releases what the worker does not know. */
   async sync(shard: ShardId, options: { readonly deadlineMs: number }): Promise<void> {
     const { client, executor } = this.#ports;
     const { held } = await client.renew(shard, executor, this.#claims(shard), { ...options, signal: this.#signal });
@@ -73,7 +74,7 @@ export class Renewals {
     }
   }
 
-  /** False when it was cut short. */
+  /** False if it was woken early. */
   #nap(shard: ShardId, ms: number): Promise<boolean> {
     const { clock } = this.#ports;
     return new Promise((resolve) => {
@@ -94,7 +95,7 @@ export class Renewals {
     const { client, clock, executor, log } = this.#ports;
     const sentAtMs = clock.monotonicMs();
     try {
-      // Retried inside for as long as the next renewal is not due; then a fresh one takes its place.
+      // Retries until the next renewal is due; then a fresh one takes its place.
       const options = { deadlineMs: Math.max(everyMs, 200), signal: this.#signal };
       const { held, lost } = await client.renew(shard, executor, this.#claims(shard), options);
       const known = this.#byShard.get(shard);
@@ -115,7 +116,7 @@ export class Renewals {
     }
   }
 
-  /** A reservation's answer or an ending may be on its way, so only a claim met twice is given back. */
+  /** A reservation's answer or a report may be on its way, so a claim is released only when seen twice. */
   async #meet(shard: ShardId, claim: Held): Promise<string> {
     const key = `${shard} ${keyOf(claim)}`;
     const times = this.#ports.isReserving(shard) ? 0 : (this.#strangers.get(key) ?? 0) + 1;
@@ -130,8 +131,8 @@ export class Renewals {
     try {
       if (held.cancelling) await client.fail(claim, "cancelled", "cancelled", { signal: this.#signal });
       else if (!held.started) await client.release(claim, { signal: this.#signal });
-      else await client.fail(claim, "executor-lost", "the executor no longer knows of it", { signal: this.#signal });
-      log(`gave back ${held.taskId} of shard ${shard}: claimed earlier, and nobody here knows of it`);
+      else await client.fail(claim, "executor-lost", "the executor does not know this claim", { signal: this.#signal });
+      log(`released ${held.taskId} of shard ${shard}: an earlier claim that this worker does not know`);
     } catch (error) {
       if (!isFault(error) && !isRejected(error)) throw error;
     }

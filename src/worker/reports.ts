@@ -1,4 +1,4 @@
-/** Says an attempt's steps on to its shard: in order, several at once, never in the attempt's way. */
+/** Reports an attempt's steps to its shard: in order, in batches, without delaying the attempt. */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Step } from "#kernel/model/model.ts";
@@ -8,7 +8,7 @@ import type { Holding } from "./holding.ts";
 
 const gatherMs = 200;
 const stepsAtOnce = 100;
-/** A runner that reports without end loses the oldest progress, never a beginning or an end. */
+/** A runner that reports without end loses the oldest progress, never a start or an end. */
 const unsentMax = 1_000;
 
 export class Reports {
@@ -34,7 +34,7 @@ export class Reports {
     this.#sending ??= this.#send();
   }
 
-  /** When all that was reported has been said, or cannot be. Nothing is gathered any more. */
+  /** Resolves when everything was reported, or cannot be. Later steps are ignored. */
   async flush(): Promise<void> {
     if (!this.#sending) return;
     this.#hurry.abort();
@@ -51,7 +51,7 @@ export class Reports {
       } catch (error) {
         if (isRejected(error, "token-stale")) this.#holding.stop("lost");
         else if (!signal.aborted && !isFault(error) && !isRejected(error)) throw error;
-        // Progress is a courtesy: what could not be said is not said again.
+        // Progress is best effort: it is not retried.
       }
     }
     this.#sending = undefined;

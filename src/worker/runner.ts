@@ -1,4 +1,4 @@
-/** What a door gives the worker for its kinds of task. */
+/** What a door gives the worker for its kinds of tasks. */
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -8,24 +8,24 @@ import type { Granted } from "#shard/client/executor.ts";
 
 export type RunContext = {
   readonly task: Granted;
-  /** Aborted when the attempt is to stop at once; the runner returns only when nothing of it runs any more. */
+  /** Aborted when the attempt must stop at once; the runner returns only when none of its processes runs any more. */
   readonly signal: AbortSignal;
   readonly blobs: BlobStore;
   readonly clock: Clock;
-  /** How long the attempt may go on, unless its claim is renewed meanwhile. */
+  /** How long the attempt may continue unless its claim is renewed. */
   readonly leftMs?: () => number;
   /**
-   * When its shard has answered that the claim is held. Known from the beginning, but for runners that prepare: those
-   * do nothing before it that anybody could notice. Rejects when it is not held.
+   * Resolves when the shard has confirmed the claim; rejects if the claim is not held. Resolved from the start, except
+   * for runners that prepare: those must have no visible effect before it.
    */
   readonly started?: () => Promise<void>;
-  /** Said on to the shard in batches, in order. Costs nothing here. */
+  /** Sends steps to the shard in batches, in order. Returns at once. */
   readonly report: (step: Step) => void;
-  /** Done when nothing more will be said of the attempt: until then a later life of this process may have to say it. */
+  /** Called when nothing more will be reported: until then a later process may have to report the attempt. */
   readonly afterwards?: (done: () => void) => void;
 };
 
-/** Bytes that the result names; the worker puts them into the store before it commits. */
+/** Bytes that the result names; the worker uploads them before it commits. */
 export type Output = { readonly digest: Digest; readonly bytes: Uint8Array };
 
 export type RunOutcome =
@@ -34,24 +34,24 @@ export type RunOutcome =
       readonly payload: string;
       readonly outputs?: readonly Output[];
       readonly digests?: readonly Digest[];
-      /** What the shard's owner is to make known outside once this is committed; the door's publisher reads it. */
+      /** What the shard's owner publishes once the result is committed; the door's publisher reads it. */
       readonly publish?: string;
     }
   | { readonly kind: "failed"; readonly reason: FailReason; readonly message: string };
 
-/** A task that an earlier life of this process began and that is under way still; its runner knows how to go on. */
+/** A task that an earlier process started and that still runs; its runner knows how to continue. */
 export type Resume = {
   readonly granted: Granted;
-  /** Ends it, unless its runner has taken it up. */
+  /** Ends it, unless its runner has taken it over. */
   readonly drop: () => void;
 };
 
 export type Runner = ((context: RunContext) => Promise<RunOutcome>) & {
-  /** It is called before the claim is known to be held, and waits for `started` itself. */
+  /** The runner is called before the claim is confirmed, and waits for `started` itself. */
   readonly prepares?: boolean;
 };
 
-/** Says what a stage's tasks are. Its inputs never change, so asked again it says the same. */
+/** Returns the tasks of a stage. Its inputs never change, so a repeated call returns the same tasks. */
 export type Planner = (inputs: PlanInputs, context: Omit<RunContext, "report" | "afterwards">) => Promise<Plan> | Plan;
 
 /** By kind of task, and by kind of plan. */

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** A fresh folder for one attempt, gone with it. */
+/** A temporary folder for one attempt, deleted with it. */
 export class ScratchDir implements AsyncDisposable {
   readonly path: string;
 
@@ -15,12 +15,12 @@ export class ScratchDir implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Something that outlived its attempt by a moment may still write there; a second look is enough.
+    // A process that outlives its attempt by a moment may still write there; retrying is enough.
     await rm(this.path, { recursive: true, force: true, maxRetries: 3, retryDelay: 50 });
   }
 }
 
-/** Takes away what attempts of a crashed process left behind. Nothing may run below the root yet. */
+/** Removes folders of attempts of a crashed process. Nothing may run below the root yet. */
 export async function reclaimScratch(root: string): Promise<number> {
   await mkdir(root, { recursive: true, mode: 0o700 });
   const left = await readdir(root);

@@ -1,7 +1,7 @@
 /**
- * Where a worker hears of work: at each node, which speaks for all of its shards. A worker with room asks all of them
- * at once and waits; one without room takes its questions back, so that nobody is told who could do nothing about it.
- * Meanwhile it looks around, one node after the other: work that it knows of must not keep it from all other (K10).
+ * How a worker hears about work: each node answers for all of its shards. A worker with free slots asks all nodes at
+ * once and waits. One without cancels its requests, so that no node notifies a worker that cannot take the work.
+ * Meanwhile it asks one node after another, so that known work does not keep it from all other (K10).
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -15,43 +15,43 @@ export type WorkSource = {
   ready(room: FreeSlots, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]>;
 };
 
-/** By name: who can be asked now. */
+/** The nodes that can be asked now, by name. */
 export type WorkSources = () => ReadonlyMap<string, WorkSource>;
 
-export type RumourPorts = {
+export type HintPorts = {
   readonly sources: WorkSources;
   readonly clock: Clock;
   readonly random: Random;
   /** With nothing free when there is no room, or enough to do. */
   readonly room: () => FreeSlots;
   readonly heard: (shard: ShardId, weight: number) => void;
-  /** Something was heard. */
+  /** Called when there is a hint about work. */
   readonly told: () => void;
   readonly pollMs: number;
-  /** How often it is looked who can be asked, and one of them is asked in passing. */
+  /** How often to look for new nodes, and to ask one of them in passing. */
   readonly everyMs: number;
   readonly log: (line: string) => void;
 };
 
-/** A question that is answered with nothing, and so soon, was not held: asking on would be a tight circle. */
+/** An empty answer this soon means that the request was not held; asking again at once would be a busy loop. */
 const suddenMs = 50;
 
-export class Rumours {
-  readonly #ports: RumourPorts;
+export class WorkHints {
+  readonly #ports: HintPorts;
   readonly #leave: AbortSignal;
   readonly #asked = new Map<string, Promise<void>>();
   #room = new AbortController();
   #changed = Promise.withResolvers<void>();
-  /** Claims that were had since the start: what was heard and led to none is not asked for again at once. */
+  /** Claims obtained since the start: a hint that led to none is not followed up at once. */
   #claims = 0;
 
-  constructor(ports: RumourPorts, leave: AbortSignal) {
+  constructor(ports: HintPorts, leave: AbortSignal) {
     this.#ports = ports;
     this.#leave = leave;
     leave.addEventListener("abort", () => this.roomChanged(), { once: true });
   }
 
-  /** Until the worker leaves. */
+  /** Runs until the worker leaves. */
   async listen(): Promise<void> {
     const { sources, clock, everyMs } = this.#ports;
     for (let turn = 0; !this.#leave.aborted; turn += 1) {
@@ -78,21 +78,21 @@ export class Rumours {
     }
   }
 
-  /** What was heard led to a claim. */
+  /** A hint led to a claim. */
   confirmed(): void {
     this.#claims += 1;
   }
 
   roomChanged(): void {
     if (this.#ports.room().free <= 0 || this.#leave.aborted) {
-      this.#room.abort(new Fault("unavailable", "wait for work", { why: "there is no room any more" }));
+      this.#room.abort(new Fault("unavailable", "wait for work", { why: "no slot is free any more" }));
       this.#room = new AbortController();
     }
     this.#changed.resolve();
     this.#changed = Promise.withResolvers<void>();
   }
 
-  /** For as long as there is such a source. */
+  /** Runs as long as there is such a source. */
   async #follow(name: string): Promise<void> {
     const { sources, clock, random, room, heard, told, pollMs, log } = this.#ports;
     const backoff = new Backoff({ backoffMs: 20, backoffMsMax: 500 }, random);
@@ -112,7 +112,7 @@ export class Rumours {
         for (const [shard, weight] of ready) heard(shard, weight);
         if (ready.length > 0) {
           told();
-          await this.#changed.promise; // the visit, at least, changes something
+          await this.#changed.promise; // at least a visit changes something
         }
         const isFruitless = ready.length > 0 && this.#claims === claims;
         const isSudden = ready.length === 0 && clock.monotonicMs() - askedMono < suddenMs;

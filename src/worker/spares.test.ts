@@ -19,7 +19,7 @@ function rig(countMax = 2) {
   return { clock, back, spares, holding };
 }
 
-test("the claim that came first has the next slot", async () => {
+test("the claim that came first gets the next slot", async () => {
   const { spares, holding, back, clock } = rig();
   for (const taskId of ["t1", "t2"]) equal(spares.keep(holding(taskId)), true);
   deepEqual(
@@ -27,15 +27,15 @@ test("the claim that came first has the next slot", async () => {
     ["t1", "t2", undefined],
   );
   await clock.advance(10_000);
-  deepEqual(back, [], "what was taken is not given back");
+  deepEqual(back, [], "a claim that got a slot is not released");
 });
 
-test("no more are kept than may be", () => {
+test("no more claims wait than allowed", () => {
   const { spares, holding } = rig(1);
   deepEqual([spares.keep(holding("t1")), spares.keep(holding("t2"))], [true, false]);
 });
 
-test("where attempts are long, others have it soon", async () => {
+test("if attempts are long, the claim is released soon", async () => {
   const { spares, holding, back, clock } = rig();
   for (let attempt = 0; attempt < 100; attempt += 1) spares.learn(60_000);
   spares.keep(holding("t1"));
@@ -45,7 +45,7 @@ test("where attempts are long, others have it soon", async () => {
   deepEqual(back, ["t1"]);
 });
 
-test("where attempts are short, a slot that is late is not waited for", async () => {
+test("if attempts are short, the claim is released once a slot is late", async () => {
   const { spares, holding, back, clock } = rig();
   for (let attempt = 0; attempt < 100; attempt += 1) spares.learn(10);
   spares.keep(holding("t1"));
@@ -53,7 +53,7 @@ test("where attempts are short, a slot that is late is not waited for", async ()
   deepEqual(back, ["t1"]);
 });
 
-test("a worker that takes no more work gives all of them back", () => {
+test("a worker that takes no more work releases all of them", () => {
   const { spares, holding, back } = rig();
   spares.keep(holding("t1"));
   spares.keep(holding("t2"));

@@ -1,7 +1,7 @@
 /**
- * Claims that came when every slot was taken: several shards are asked at once, and each may grant what only one of
- * them should have. Giving such a claim back costs its shard a record, and asking for it again another, so where
- * attempts are short it waits here for the next slot; where they are not, others should have it soon.
+ * Claims that arrived when every slot was taken: several shards are asked at once, and each may grant what only one of
+ * them should. Releasing a claim costs its shard a record, and granting it again another. So if attempts are short, the
+ * claim waits here for the next slot; if they are long, it is released soon for other workers.
  */
 import type { Clock } from "#base/clock.ts";
 import type { Holding } from "./holding.ts";
@@ -9,18 +9,18 @@ import type { Holding } from "./holding.ts";
 export type SparesPorts = {
   readonly clock: Clock;
   readonly countMax: number;
-  /** Its time is up, or the worker takes no more work. */
+  /** The claim waited too long, or the worker takes no more work. */
   readonly giveBack: (holding: Holding) => void;
 };
 
 const keepMsMin = 20;
 const keepMsMax = 250;
-/** How much the last attempt counts for what is usual. */
+/** The weight of the last attempt in the moving average. */
 const lastShare = 0.2;
 
 export class Spares {
   readonly #ports: SparesPorts;
-  /** The oldest first, with what cancels the end of its time. */
+  /** Oldest first, with the function that cancels its timer. */
   readonly #waiting = new Map<Holding, () => void>();
   #usualMs = 0;
 
@@ -33,7 +33,7 @@ export class Spares {
     this.#usualMs += (tookMs - this.#usualMs) * lastShare;
   }
 
-  /** False when there are too many already. */
+  /** False if too many are waiting already. */
   keep(holding: Holding): boolean {
     const { clock, countMax, giveBack } = this.#ports;
     if (this.#waiting.size >= countMax) return false;

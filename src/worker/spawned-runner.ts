@@ -1,4 +1,7 @@
-/** Runs commands through a launcher, as ourselves: for those who may do on this machine what this process may. */
+/**
+ * Runs commands through a launcher under our own user: for submitters that may do on this machine what this process
+ * may.
+ */
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { constants } from "node:os";
@@ -16,9 +19,9 @@ const leasesDefault = { leaseMs: 30_000, orphanMs: 30_000 };
 
 export type SpawnedPorts = {
   readonly spawner: Pick<Spawner, "start">;
-  /** Of our own user. */
+  /** Lanes of our own user. */
   readonly lanes: Pick<Lanes, "lend">;
-  /** Where what is printed is kept meanwhile. */
+  /** Where output is kept while the process runs. */
   readonly folder: string;
   readonly clock: Clock;
 };
@@ -56,7 +59,7 @@ export const createSpawnedRunner =
     }
   };
 
-/** What an earlier life of this node left running, and nobody waits for any more. */
+/** Ends processes that an earlier process of this node left running and that have no claim any more. */
 export async function endFound(spawner: Spawner): Promise<void> {
   for (const running of spawner.found) running.kill("lost");
   await Promise.allSettled(spawner.found.map(({ end }) => end));
@@ -74,7 +77,7 @@ function endingOf({ why, exitCode, outOfMemory, note }: End): Pick<ProcessResult
   return { exitCode: killedBy === undefined ? exitCode : undefined, killedBy };
 }
 
-/** Told politely first, unless the claim is gone. */
+/** Sends SIGTERM first, unless the claim is gone. */
 function stopOf(running: Running, clock: Clock, signal: AbortSignal) {
   let cancel = (): void => {};
   const begin = (): void => {

@@ -1,6 +1,6 @@
 /**
- * Whether something on the disk is as it was. Whatever is done to a file or folder, to its content, names, rights or
- * attributes, changes its ctime, which nobody can set.
+ * Detects changes on disk. Every change to a file's or folder's content, names, mode or attributes updates its ctime,
+ * which no process can set.
  */
 import { chmodSync, lstatSync, mkdtempSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
@@ -20,8 +20,8 @@ export function isAsStamped(path: string, { ino, ctimeMs }: Stamp): boolean {
 const triesForClock = 64;
 
 /**
- * Whether every change shows there. Before Linux 6.13, times of files are those of the last tick, so that a change
- * soon after another does not. Since then, what was looked at gets a time of its own with the next change.
+ * Whether every change shows in the ctime. Before Linux 6.13 file times have the resolution of a timer tick, so that
+ * two changes within one tick look the same. Since then, a change after a stat gets a time of its own.
  */
 export function tellsChanges(folder: string): boolean {
   const probe = mkdtempSync(join(folder, "probe-"));

@@ -13,7 +13,7 @@ test("without any knowledge shards take turns", () => {
   );
 });
 
-test("shards with ready work are visited by weight", () => {
+test("shards with ready tasks are visited by weight", () => {
   const visits = new Visits(10, new Random(1));
   visits.learn(3, 30);
   visits.learn(7, 10);
@@ -27,7 +27,7 @@ test("shards with ready work are visited by weight", () => {
   ok(light > 400 && light < 750, `7 was visited ${light} times`);
 });
 
-test("K10: no shard waits for ever, whatever the weights say", () => {
+test("K10: no shard waits forever, whatever the weights are", () => {
   const visits = new Visits(50, new Random(1));
   visits.learn(0, 1e9);
   const seen = new Set<number | undefined>();
@@ -35,7 +35,7 @@ test("K10: no shard waits for ever, whatever the weights say", () => {
   equal(seen.size, 50);
 });
 
-test("a shard that is being visited is left alone", () => {
+test("a shard that is being visited is not visited twice", () => {
   const visits = new Visits(2, new Random(1));
   visits.learn(0, 5);
   equal(visits.next(new Set([0])), 1);

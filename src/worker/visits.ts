@@ -1,6 +1,6 @@
 /**
- * Which shard to ask for work next. Mostly one with ready work, drawn by the weight of the tenants that have some;
- * every few times whichever was not asked for the longest, so that none is forgotten whatever the weights say (K10).
+ * Chooses the shard to ask for work next. Usually one with ready tasks, drawn by the weight of their tenants; every few
+ * times the one not asked for the longest, so that no shard starves (K10).
  */
 import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
@@ -19,24 +19,24 @@ export class Visits {
     this.#order = new Set(Array.from({ length: shards }, (_, shard) => shard));
   }
 
-  /** What is known of the shard: the weights of the tenants with ready work, 0 for none. */
+  /** Sets what is known about the shard: the total weight of tenants with ready tasks, 0 for none. */
   learn(shard: ShardId, readyWeight: number): void {
     if (readyWeight > 0) this.#weights.set(shard, readyWeight);
     else this.#weights.delete(shard);
   }
 
-  /** Whether there is one that is known to have work, and nobody visits. */
+  /** Whether a shard known to have work is not being visited. */
   hasReady(busy: ReadonlySet<ShardId>): boolean {
     for (const shard of this.#weights.keys()) if (!busy.has(shard)) return true;
     return false;
   }
 
-  /** One that is known to have work; undefined when there is none. */
+  /** A shard known to have work; undefined if there is none. */
   nextReady(busy: ReadonlySet<ShardId>): ShardId | undefined {
     return this.#draw(busy);
   }
 
-  /** Undefined when all of them are being visited. */
+  /** Undefined if all shards are being visited. */
   next(busy: ReadonlySet<ShardId>): ShardId | undefined {
     this.#turns += 1;
     const drawn = this.#turns % rotateEvery === 0 ? undefined : this.#draw(busy);

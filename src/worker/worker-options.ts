@@ -9,23 +9,26 @@ import type { WorkSources } from "./sources.ts";
 export type WorkerOptions = {
   /** Attempts at once. */
   readonly slots: number;
-  /** Shards that are asked for work at once. */
+  /** With at most so many shards, requests are held at each; with more, nodes say which have work (ADR 0022). */
+  readonly heldShardsMax: number;
+  /** Shards with work that are asked for it at once, and claims that are kept while all slots are taken. */
   readonly pollersMax: number;
-  /** How long a shard may hold a request for work; shorter when there are more shards than can be asked at once. */
+  /** How long a shard or a node may hold a request for work. */
   readonly pollMs: number;
-  readonly sweepMs: number;
   /** How often one that is busy asks another node whether there is work besides. */
   readonly lookMs: number;
   readonly stopMsMax: number;
-  /** How long an ending is offered to a shard that does not answer; the attempt's slot is free meanwhile. */
+  /**
+   * How long the worker retries to report an attempt's end to a shard that does not answer; the slot is free meanwhile.
+   */
   readonly tellMsMax: number;
 };
 
 export const workerDefaults: WorkerOptions = {
   slots: 4,
+  heldShardsMax: 8,
   pollersMax: 8,
   pollMs: 10_000,
-  sweepMs: 2_000,
   lookMs: 250,
   stopMsMax: 10_000,
   tellMsMax: 600_000,
@@ -36,16 +39,16 @@ export type WorkerPorts = {
   readonly blobs: BlobStore;
   readonly clock: Clock;
   readonly random: Random;
-  /** Names this worker to shards. After a restart under the same name its old claims are given back at once. */
+  /** Identifies this worker to shards. After a restart under the same name, its old claims are released at once. */
   readonly executor: string;
-  /** Labels (`name=value`) that it offers. */
+  /** Labels (`name=value`) that the worker offers. */
   readonly offers: readonly string[];
   readonly shards: number;
-  /** Where word of work is heard when there are more shards than can be asked at once. Left out: they are visited. */
-  readonly sources?: WorkSources;
+  /** The nodes that are asked which shards have work, where there are too many to hold a request at each. */
+  readonly sources: WorkSources;
   readonly runners: Runners;
   readonly planners: Planners;
-  /** What an earlier life of this worker began, and is under way still. */
+  /** Tasks that an earlier process of this worker started and that still run. */
   readonly resumes?: readonly Resume[];
   readonly options?: Partial<WorkerOptions>;
   readonly log?: (line: string) => void;

@@ -8,6 +8,7 @@ import { bytes } from "#blobs/testing/exercise.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model/model.ts";
+import { plainTemplate } from "#kernel/testing/template.ts";
 import { testCluster } from "#shard/testing/client.ts";
 import type { Granted } from "#shard/client/executor.ts";
 import type { Order } from "#shard/client/client.ts";
@@ -18,17 +19,12 @@ import { createWorker } from "./worker.ts";
 import type { WorkerOptions } from "./worker-options.ts";
 
 const template: TaskTemplate = {
+  ...plainTemplate,
   kind: "sleep",
-  requires: [],
   leaseMs: 3_000,
-  attemptsMax: 3,
   retryOn: "any",
   backoffMs: 100,
   backoffMsMax: 1_000,
-  queueMs: 3_600_000,
-  attemptMs: 60_000,
-  effects: "pure",
-  speculate: false,
   graceMs: 6_000,
 };
 
@@ -63,12 +59,12 @@ async function scene({
   wayMs = 0,
   more = [],
 }: {
-  /** Who else is asked. */
+  /** Further sources of work. */
   more?: readonly (readonly [string, WorkSource])[];
   shards?: number;
-  /** Whether it is told of work, rather than asking every shard. */
+  /** Whether it gets hints about work instead of polling every shard. */
   hears?: boolean;
-  /** How long a question is on its way. */
+  /** How long a request takes to arrive. */
   wayMs?: number;
   options?: Partial<WorkerOptions>;
   runners?: Runners;
@@ -112,7 +108,7 @@ async function scene({
       executor,
       offers: [],
       shards,
-      ...(hears && { sources }),
+      sources,
       resumes,
       runners: {
         sleep: ({ task, signal }) => {
@@ -122,7 +118,7 @@ async function scene({
         ...runners,
       },
       planners,
-      options: { slots: 2, pollMs: 1_000, ...options },
+      options: { slots: 2, pollMs: 1_000, ...(hears && { heldShardsMax: 0 }), ...options },
       log: (line) => log.push(line),
     });
     const running = worker.run(abort.signal);
@@ -143,18 +139,19 @@ describe("a worker", () => {
     equal((await client.job(jobId)).view.tasks[0]?.result?.payload, "slept 100");
   });
 
-  test("takes work from every shard", async () => {
-    const { client, clock, start, phase } = await scene({ shards: 5, options: { pollersMax: 2 } });
-    start();
-    const jobs = await Promise.all(
-      ["a", "b", "c", "d", "e", "f", "g", "h"].map((name) => client.submit(order([stage(["10"])], name))),
-    );
-    ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2);
-    await clock.advance(10_000);
-    for (const { jobId } of jobs) equal(await phase(jobId), "SUCCEEDED");
-  });
+  for (const hears of [false, true])
+    test(`takes work from every shard ${hears ? "that nodes name" : "by a request held at each"}`, async () => {
+      const { client, clock, start, phase } = await scene({ shards: 5, options: { pollersMax: 2 }, hears });
+      start();
+      const jobs = await Promise.all(
+        ["a", "b", "c", "d", "e", "f", "g", "h"].map((name) => client.submit(order([stage(["10"])], name))),
+      );
+      ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2);
+      await clock.advance(10_000);
+      for (const { jobId } of jobs) equal(await phase(jobId), "SUCCEEDED");
+    });
 
-  test("hears of work in any of many shards where it is told, soon, and visits no other", async () => {
+  test("with many shards it hears soon where there is work, and visits no other shard", async () => {
     const { client, clock, start, phase, shards, desk } = await scene({
       shards: 40,
       options: { pollersMax: 2 },
@@ -195,7 +192,7 @@ describe("a worker", () => {
     equal(await phase(long.jobId), "RUNNING");
   });
 
-  test("while it takes no more work it is told of none, and hears again when it goes on", async () => {
+  test("on hold it is told about no work; resumed, it is told again", async () => {
     const { client, clock, start, phase, shards, desk } = await scene({
       shards: 40,
       options: { pollersMax: 2 },
@@ -215,7 +212,7 @@ describe("a worker", () => {
     equal(await phase(jobId), "SUCCEEDED");
   });
 
-  test("a question that is taken back, or not held, does no harm", async () => {
+  test("an aborted or unheld request for work does no harm", async () => {
     const answers: (() => Promise<readonly ReadyShard[]>)[] = [
       async () => [],
       () => Promise.reject(new DOMException("taken back", "AbortError")),
@@ -240,10 +237,10 @@ describe("a worker", () => {
       await clock.advance(50);
       equal(await phase(jobId), "SUCCEEDED");
     }
-    ok(asked < 100, `${asked} questions in 1.5 s`);
+    ok(asked < 100, `${asked} requests in 1.5 s`);
   });
 
-  test("with more work than it has room for, goes on where it was told there is some", async () => {
+  test("with more work than slots, it continues where it heard about work", async () => {
     const { client, clock, start, phase, most } = await scene({ shards: 40, options: { pollersMax: 2 }, hears: true });
     const jobs = await Promise.all(
       Array.from({ length: 30 }, (_, i) => client.submit(order([stage(["100", "100"])], `job ${i}`))),
@@ -265,7 +262,7 @@ describe("a worker", () => {
     ok(renewals.length >= 29 && renewals.length <= 33, `${renewals.length} renewals in 30 s with a lease of 3 s`);
   });
 
-  test("goes on with what an earlier life began, and drops what is no longer its own", async () => {
+  test("continues what an earlier process began, and drops what is no longer claimed", async () => {
     const { client, clock, start, phase, ran } = await scene();
     const first = start();
     const { jobId } = await client.submit(order([stage(["5000", "5000"])]));
@@ -287,10 +284,10 @@ describe("a worker", () => {
       [1, 2],
     );
     equal(ran.length, 4, "two, one that was resumed, and one that was begun again");
-    equal(dropped.length, 2, "told when there is nothing more to say");
+    equal(dropped.length, 2, "called when nothing is left to report");
   });
 
-  test("works on through an outage shorter than lease and grace", async () => {
+  test("continues through an outage shorter than lease and grace", async () => {
     const { client, clock, start, phase, shards, ran } = await scene();
     start();
     const { jobId } = await client.submit(order([stage(["10000"])]));
@@ -298,7 +295,7 @@ describe("a worker", () => {
     const [shard] = shards;
     ok(shard);
     shard.down = true;
-    await clock.advance(2_500); // the lease has run out by now, but the owner is not there to see it
+    await clock.advance(2_500); // the lease has expired by now, but no owner is there to see it
     shard.down = false;
     await clock.advance(12_000);
     equal(await phase(jobId), "SUCCEEDED");
@@ -320,7 +317,7 @@ describe("a worker", () => {
     deepEqual(ran, ["5000"]);
   });
 
-  test("what is granted after a wait longer than its lease is run all the same", async () => {
+  test("a claim granted after a wait longer than its lease is still run", async () => {
     const { client, clock, start, phase, ran } = await scene({ options: { pollMs: 10_000 } });
     const begin = client.start.bind(client);
     client.start = async (...asked) => {
@@ -334,7 +331,7 @@ describe("a worker", () => {
     deepEqual([await phase(jobId), ran], ["SUCCEEDED", ["100"]]);
   });
 
-  test("a runner that prepares does so while its claim is being confirmed, and no other runner does", async () => {
+  test("a runner that prepares starts while its claim is being confirmed, and no other runner does", async () => {
     const seen: string[] = [];
     const runner = async ({ started }: RunContext): Promise<RunOutcome> => {
       seen.push("prepared");
@@ -361,7 +358,7 @@ describe("a worker", () => {
     deepEqual(seen, ["asked", "prepared", "started", "ran", "asked", "started", "prepared", "ran"]);
   });
 
-  test("what was prepared for a claim that is not held is not run, and nothing is said of it", async () => {
+  test("a task prepared for a claim that is not held is neither run nor reported", async () => {
     const seen: string[] = [];
     const runner = async ({ started, signal }: RunContext): Promise<RunOutcome> => {
       seen.push("prepared");
@@ -387,10 +384,10 @@ describe("a worker", () => {
     deepEqual(seen, ["prepared", "stopped: true"]);
     ok(log.some((line) => line.includes("not started")));
     await clock.advance(20_000);
-    equal(await phase(jobId), "SUCCEEDED", "its lease ran out, and it was tried again");
+    equal(await phase(jobId), "SUCCEEDED", "its lease expired, and it was tried again");
   });
 
-  test("W1: stops after lease and grace when nobody answers; at the lease with outside effects", async () => {
+  test("W1: stops after lease and grace without an answer; at the lease with outside effects", async () => {
     for (const [effects, aliveAtMs, deadAtMs] of [
       ["pure", 8_000, 10_500],
       ["outside", 2_000, 3_500],
@@ -409,7 +406,7 @@ describe("a worker", () => {
     }
   });
 
-  test("obeys a cancellation: stops the attempt, then says so", async () => {
+  test("a cancelled attempt is stopped, then reported", async () => {
     const { client, clock, start, phase, running } = await scene();
     start();
     const { jobId } = await client.submit(order([stage(["60000"])]));
@@ -437,7 +434,7 @@ describe("a worker", () => {
     deepEqual(await blobs.missing([digest]), []);
   });
 
-  test("fails with the runner's own reason, and with a typed one when it throws", async () => {
+  test("fails with the runner's reason, and with a typed one if the runner throws", async () => {
     const { client, clock, start, phase } = await scene({
       runners: {
         bad: async () => ({ kind: "failed", reason: "out-of-memory", message: "too big" }),
@@ -456,7 +453,7 @@ describe("a worker", () => {
     equal((await failureOf(unknown.jobId))?.message, "this worker has no runner for unknown");
   });
 
-  test("stops an attempt that takes longer than it may", async () => {
+  test("stops an attempt that exceeds its time limit", async () => {
     const { client, clock, start, phase, running } = await scene();
     start();
     const { jobId } = await client.submit(order([stage(["60000"], { attemptMs: 5_000, attemptsMax: 1 })]));
@@ -490,7 +487,7 @@ describe("a worker", () => {
     ok((await client.job(jobId)).view.tasks.some(({ key }) => key === "later:the spec"));
   });
 
-  test("a shard that has no room for a plan is asked again soon, and nobody is blamed for it", async () => {
+  test("a plan that does not fit into the shard is retried soon, and no attempt is counted", async () => {
     const { client, clock, start, phase, shards } = await scene({ planners });
     const { state } = must(shards[0], "the only shard");
     const { jobId } = await client.submit(order([planned]));
@@ -523,7 +520,7 @@ describe("a worker", () => {
     );
   });
 
-  test("held, it finishes what runs and takes nothing; resumed, it goes on", async () => {
+  test("on hold it finishes what runs and takes nothing; resumed, it continues", async () => {
     const { client, clock, start, phase, ran } = await scene();
     const { worker } = start();
     const first = await client.submit(order([stage(["2000"])]));
@@ -539,7 +536,7 @@ describe("a worker", () => {
     deepEqual(ran, ["2000", "100"]);
   });
 
-  test("held, it can be told to give back what runs: others do it", async () => {
+  test("on hold it can be asked to release what runs: other workers run it", async () => {
     const { client, clock, start, phase, ran } = await scene();
     const { worker } = start();
     const { jobId } = await client.submit(order([stage(["5000"])]));
@@ -554,7 +551,7 @@ describe("a worker", () => {
     deepEqual(ran, ["5000", "5000"]);
   });
 
-  test("drained, it finishes what it can, gives the rest back, and takes nothing new", async () => {
+  test("drained, it finishes what it can, releases the rest, and takes nothing new", async () => {
     const { client, clock, start, phase, running } = await scene();
     const { worker, running: run } = start();
     const short = await client.submit(order([stage(["1000"])], "short"));
@@ -570,7 +567,7 @@ describe("a worker", () => {
     equal((await client.job(late.jobId)).view.tasks[0]?.attempts ?? 0, 0);
   });
 
-  test("born again under its old name, it gives back at once what its former life held", async () => {
+  test("restarted under its old name, it releases at once what its earlier process held", async () => {
     const { client, clock, start, phase, ran } = await scene();
     const first = start("same");
     const { jobId } = await client.submit(order([stage(["60000", "60000"], { leaseMs: 60_000, attemptMs: 90_000 })]));
@@ -579,13 +576,13 @@ describe("a worker", () => {
     await clock.advance(1_000);
     deepEqual([ran.length, await phase(jobId)], [2, "RUNNING"]);
     start("same");
-    await clock.advance(1_000); // far less than the lease
+    await clock.advance(1_000); // much less than the lease
     equal(ran.length, 4);
     await clock.advance(61_000);
     equal(await phase(jobId), "SUCCEEDED");
   });
 
-  test("killed, it says nothing more, and the task is tried again when its lease has run out", async () => {
+  test("killed, it reports nothing more, and the task is retried when its lease has expired", async () => {
     const { client, clock, start, phase, ran, shards } = await scene();
     const first = start("one");
     const { jobId } = await client.submit(order([stage(["5000"])]));
@@ -600,7 +597,7 @@ describe("a worker", () => {
     deepEqual([ran.length, await phase(jobId)], [2, "SUCCEEDED"]);
   });
 
-  test("claims that more shards granted than there are slots for go back at no cost", async () => {
+  test("claims beyond the free slots are released at no cost", async () => {
     const { client, clock, start, shards, phase } = await scene({ shards: 4, options: { slots: 1 } });
     start();
     await clock.advance(50); // all four shards hold a request for work now

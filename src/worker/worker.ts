@@ -1,6 +1,6 @@
 /**
- * The worker: takes claims from shards as it has room, keeps them alive, runs them, and says how they ended.
- * Time, chance, shards, bytes and processes all come in from outside, so the simulator runs this very code.
+ * The worker: reserves claims from shards for its free slots, renews them, runs their tasks and reports how they ended.
+ * Time, randomness, shards, bytes and processes are injected, so the simulator runs this same code.
  */
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -12,27 +12,29 @@ import { FormerClaims } from "./former-claims.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
 import type { Resume } from "./runner.ts";
-import { Rumours, type WorkSources } from "./sources.ts";
+import { WorkHints, type WorkSources } from "./sources.ts";
 import { Spares } from "./spares.ts";
 import { Visits } from "./visits.ts";
 import { workerDefaults, type WorkerOptions, type WorkerPorts } from "./worker-options.ts";
 
 export type Worker = {
-  /** Works until it is drained, or until the signal: then everything stops at once and nothing more is said. */
+  /** Works until it is drained, or until the signal: then everything stops at once and nothing more is reported. */
   run(signal: AbortSignal): Promise<void>;
-  /** Takes no more work; lets what runs go on for the time, then gives it back. Resolves when nothing is left. */
+  /**
+   * Takes no more work; lets running attempts continue for the time, then releases them. Resolves when nothing is left.
+   */
   drain(forMs: number): Promise<void>;
-  /** Takes no more work until `resume`; what runs goes on. Resolves when nothing more can come. */
+  /** Takes no more work until `resume`; running attempts continue. Resolves when no more claims can arrive. */
   hold(): Promise<void>;
   resume(): void;
-  /** Stops what runs, so that others can do it. */
+  /** Stops running attempts, so that other workers can run the tasks. */
   giveBack(): void;
   status(): WorkerStatus;
 };
 
 export type WorkerStatus = {
   readonly running: number;
-  /** Attempts that have ended, and whose shard has yet to hear of it. */
+  /** Attempts that have ended but are not reported to their shard yet. */
   readonly telling: number;
   readonly slots: number;
   readonly draining: boolean;
@@ -46,21 +48,21 @@ class PollingWorker implements Worker {
   readonly #log: (line: string) => void;
   readonly #visits: Visits;
   readonly #crash = new AbortController();
-  /** Ends the worker; what runs goes on. */
+  /** Ends the worker's loops; running attempts continue. */
   readonly #leave = new AbortController();
-  /** Ends the asking for work: for good when the worker leaves, or until it is resumed. */
+  /** Aborts requests for work: for good when the worker leaves, or until it is resumed. */
   #ask = new AbortController();
   readonly #renewals: Renewals;
   readonly #attempts = new Set<Promise<void>>();
-  /** Attempts that have ended, and whose shard has yet to be told. */
+  /** Attempts that have ended but are not reported to their shard yet. */
   readonly #endings = new Set<Promise<void>>();
   readonly #uses = new WeakMap<Holding, number>();
-  /** Ends the telling: at a crash, or when a drained worker has waited long enough. */
+  /** Aborts reporting: on a crash, or when a drained worker has waited long enough. */
   readonly #tell = new AbortController();
   readonly #reserving = new Set<ShardId>();
   readonly #former: FormerClaims;
-  /** Undefined where every shard is asked by itself. */
-  readonly #rumours: Rumours | undefined;
+  /** Undefined where a request for work is held at each shard. */
+  readonly #hints: WorkHints | undefined;
   #waiting: (() => void)[] = [];
   readonly #spares: Spares;
 
@@ -77,12 +79,12 @@ class PollingWorker implements Worker {
     this.#former = new FormerClaims({ renewals: this.#renewals, clock, random, shards, crash: this.#crash.signal });
     const giveBack = (holding: Holding): void => this.#follow(this.#attempts, holding, this.#release(holding));
     this.#spares = new Spares({ clock, countMax: this.#options.pollersMax, giveBack });
-    if (ports.sources && ports.shards > this.#options.pollersMax) this.#rumours = this.#listener(ports.sources);
+    if (ports.shards > this.#options.heldShardsMax) this.#hints = this.#listener(ports.sources);
   }
 
-  #listener(sources: WorkSources): Rumours {
+  #listener(sources: WorkSources): WorkHints {
     const { clock, random, executor, offers } = this.#ports;
-    return new Rumours(
+    return new WorkHints(
       {
         sources,
         clock,
@@ -114,10 +116,10 @@ class PollingWorker implements Worker {
     if (signal.aborted) crash();
     signal.addEventListener("abort", crash, { once: true });
     for (const resume of this.#ports.resumes ?? []) this.#resume(resume);
-    const pollers = Math.min(this.#ports.shards, this.#options.pollersMax);
-    const loops = Array.from({ length: pollers }, () => this.#poll(pollers));
-    if (this.#rumours) loops.push(this.#rumours.listen(), this.#former.giveAllBack(this.#leave.signal));
-    else if (pollers < this.#ports.shards) loops.push(this.#sweep());
+    const { shards } = this.#ports;
+    const pollers = this.#hints ? Math.min(shards, this.#options.pollersMax) : shards;
+    const loops = Array.from({ length: pollers }, () => this.#poll());
+    if (this.#hints) loops.push(this.#hints.listen(), this.#former.giveAllBack(this.#leave.signal));
     try {
       await Promise.all(loops);
       await this.#settled();
@@ -128,11 +130,11 @@ class PollingWorker implements Worker {
 
   async drain(forMs: number): Promise<void> {
     await this.hold();
-    this.#leave.abort(new Fault("unavailable", "reserve", { why: "the worker is going away" }));
+    this.#leave.abort(new Fault("unavailable", "reserve", { why: "the worker is leaving" }));
     const { clock } = this.#ports;
     const stop = clock.after(forMs, () => this.giveBack());
     const giveUp = clock.after(forMs + this.#options.stopMsMax, () =>
-      this.#tell.abort(new Fault("unavailable", "tell ending", { why: "the worker is gone" })),
+      this.#tell.abort(new Fault("unavailable", "report the end of an attempt", { why: "the worker has stopped" })),
     );
     await this.#settled();
     stop();
@@ -144,8 +146,8 @@ class PollingWorker implements Worker {
     const interrupted = [...this.#reserving];
     this.#ask.abort(new Fault("unavailable", "reserve", { why: "the worker takes no more work" }));
     this.#spares.giveAllBack();
-    this.#rumours?.roomChanged();
-    // A reservation that was cut off may have been granted all the same; where nobody answers, its lease ends.
+    this.#hints?.roomChanged();
+    // An aborted reservation may still have been granted: release it. If the shard does not answer, the lease ends it.
     await Promise.all(interrupted.map((shard) => this.#former.giveBack(shard, 2_000)));
   }
 
@@ -153,7 +155,7 @@ class PollingWorker implements Worker {
     if (this.#leave.signal.aborted || !this.#ask.signal.aborted) return;
     this.#ask = new AbortController();
     this.#wakePollers();
-    this.#rumours?.roomChanged();
+    this.#hints?.roomChanged();
   }
 
   giveBack(): void {
@@ -165,12 +167,12 @@ class PollingWorker implements Worker {
   }
 
   get #free(): number {
-    // A shard that is away for long must not pile up endings without end.
+    // A shard that is away for long must not pile up unreported ends.
     const tooMany = Math.max(0, this.#endings.size - 10 * this.#options.slots);
     return this.#options.slots - this.#attempts.size - tooMany;
   }
 
-  /** Word of more work is not wanted. */
+  /** Whether the worker wants no hints about more work. */
   get #isBusy(): boolean {
     return this.#ask.signal.aborted || this.#visits.hasReady(this.#reserving);
   }
@@ -180,7 +182,7 @@ class PollingWorker implements Worker {
   }
 
   /** One of several that ask shards for work, each shard one at a time. */
-  async #poll(pollers: number): Promise<void> {
+  async #poll(): Promise<void> {
     const { clock, random } = this.#ports;
     const { signal } = this.#leave;
     const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);
@@ -189,14 +191,14 @@ class PollingWorker implements Worker {
         await new Promise<void>((wake) => this.#waiting.push(wake));
         continue;
       }
-      const shard = this.#rumours ? this.#visits.nextReady(this.#reserving) : this.#visits.next(this.#reserving);
-      if (this.#rumours && shard === undefined) {
+      const shard = this.#hints ? this.#visits.nextReady(this.#reserving) : this.#visits.next(this.#reserving);
+      if (this.#hints && shard === undefined) {
         await new Promise<void>((wake) => this.#waiting.push(wake));
         continue;
       }
       try {
         if (shard === undefined) await clock.sleep(backoff.next(), signal);
-        else if (await this.#visit(shard, pollers)) backoff.reset();
+        else if (await this.#visit(shard)) backoff.reset();
         else await clock.sleep(backoff.next(), signal);
       } catch (error) {
         if (signal.aborted) return;
@@ -206,44 +208,43 @@ class PollingWorker implements Worker {
   }
 
   /** False when the shard could not be asked. */
-  async #visit(shard: ShardId, pollers: number): Promise<boolean> {
+  async #visit(shard: ShardId): Promise<boolean> {
     const { client, executor, offers } = this.#ports;
     const { signal } = this.#ask;
-    const { pollMs } = this.#options;
     this.#reserving.add(shard);
     try {
       if (!(await this.#former.given(shard))) {
-        if (this.#rumours) this.#visits.learn(shard, 0);
+        if (this.#hints) this.#visits.learn(shard, 0);
         return false;
       }
-      const waitMs = this.#rumours ? 0 : pollers < this.#ports.shards ? Math.min(pollMs, 500) : pollMs;
+      const waitMs = this.#hints ? 0 : this.#options.pollMs;
       const count = this.#free;
       if (count <= 0) return true;
       const grants = await client.reserve(
         shard,
         { executor, offers, count, waitMs, start: "pure" },
-        { deadlineMs: waitMs + (this.#rumours ? 3_000 : 10_000), signal },
+        { deadlineMs: waitMs + (this.#hints ? 3_000 : 10_000), signal },
       );
       this.#visits.learn(shard, grants.length >= count ? 1 : 0);
-      if (grants.length > 0) this.#rumours?.confirmed();
+      if (grants.length > 0) this.#hints?.confirmed();
       for (const granted of grants) this.#take(granted);
       return true;
     } catch (error) {
       if (signal.aborted) return false;
       if (!isFault(error) && !isRejected(error)) throw error;
       this.#log(`reserve: ${error.message}`);
-      // Whoever owns it next says so again.
-      if (this.#rumours) this.#visits.learn(shard, 0);
+      // The shard's next owner reports its work again.
+      if (this.#hints) this.#visits.learn(shard, 0);
       return false;
     } finally {
       this.#reserving.delete(shard);
-      this.#rumours?.roomChanged();
+      this.#hints?.roomChanged();
     }
   }
 
   /**
-   * The request may have been held for longer than the lease is. So time counts from now: nothing is run before its
-   * shard has answered once more, to `start`, that it is held; and from then on the lease counts from that question.
+   * The shard may have held the request longer than the lease. So nothing runs until the shard has confirmed the claim
+   * once more, by answering `start`; the lease then counts from when that request was sent.
    */
   #take(granted: Granted): void {
     const { clock, executor } = this.#ports;
@@ -254,7 +255,7 @@ class PollingWorker implements Worker {
     else if (!isTaking || !this.#spares.keep(holding)) this.#follow(this.#attempts, holding, this.#release(holding));
   }
 
-  /** Its claim may be gone: the first word of its shard says so, and until then it goes on. */
+  /** Its claim may be gone: the shard's first answer says so, and until then the attempt continues. */
   #resume({ granted, drop }: Resume): void {
     const { clock, executor } = this.#ports;
     const holding = new Holding(granted, executor, clock, clock.monotonicMs());
@@ -268,7 +269,7 @@ class PollingWorker implements Worker {
     const startedMono = ports.clock.monotonicMs();
     const ending = await endingOf(holding, ports);
     this.#spares.learn(ports.clock.monotonicMs() - startedMono);
-    // From here on only words are exchanged: the slot is free for other work.
+    // Only the report is left: the slot is free for other work.
     this.#follow(this.#endings, holding, tell(holding, ending, ports));
   }
 
@@ -284,7 +285,7 @@ class PollingWorker implements Worker {
     await this.#ports.client.release(holding.claim, options);
   }
 
-  /** The claim is kept alive until nothing more is done about it. */
+  /** Renews the claim until the attempt is reported or abandoned. */
   #follow(among: Set<Promise<void>>, holding: Holding, work: Promise<void>): void {
     this.#uses.set(holding, (this.#uses.get(holding) ?? 0) + 1);
     const followed = work
@@ -298,7 +299,7 @@ class PollingWorker implements Worker {
         if (uses === 0) this.#renewals.remove(holding);
         this.#runSpares();
         this.#wakePollers();
-        this.#rumours?.roomChanged();
+        this.#hints?.roomChanged();
       });
     among.add(followed);
   }
@@ -307,16 +308,5 @@ class PollingWorker implements Worker {
     const { client, blobs, clock, runners, planners } = this.#ports;
     const { stopMsMax, tellMsMax } = this.#options;
     return { client, blobs, clock, runners, planners, stopMsMax, tellMsMax, log: this.#log, signal: this.#tell.signal };
-  }
-
-  /** With more shards than can be asked at once: looks which of them have work. */
-  async #sweep(): Promise<void> {
-    const { client, clock, shards } = this.#ports;
-    const { signal } = this.#leave;
-    for (let shard = 0; !signal.aborted; shard = (shard + 1) % shards) {
-      const stats = await client.stats(shard, { deadlineMs: 1_000, signal }).catch(() => undefined);
-      if (stats) this.#visits.learn(shard, stats.readyWeight);
-      await clock.sleep(this.#options.sweepMs / shards, signal).catch(() => {});
-    }
   }
 }

@@ -1,4 +1,4 @@
-/** Items 50, 65 and 88 where everything is killed: what was begun goes on, and nothing is left lying about. */
+/** Items 50, 65 and 88 when everything is killed: started work goes on, and nothing is left behind. */
 import { deepEqual, equal } from "node:assert/strict";
 import { isExecuting, make, onWorkers, printed, ranWell, sh, wait } from "#e2e/conformance/actions.ts";
 import { needs, type Case } from "#e2e/conformance/case.ts";

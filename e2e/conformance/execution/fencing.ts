@@ -1,6 +1,6 @@
 /**
- * Items 46, 63, 65 and 66 from within: a worker that was given up publishes nothing, and takes nobody with it. In
- * Millrace's own work protocol.
+ * Items 46, 63, 65 and 66 from inside: a worker whose claim was lost publishes nothing, and affects no other worker.
+ * With Millrace's own work protocol.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { digestText } from "#base/digest.ts";
@@ -29,7 +29,7 @@ import {
 
 const { reserve, start, commit, getPartitionMap } = Work.methods;
 
-/** What a worker would bring back: the answer and the result are in the store, and are to be published. */
+/** What a worker would commit: the answer and the result are in the store, and are to be published. */
 async function resultFor(lab: Lab, action: Digest, text: string) {
   const file = await upload(lab, Buffer.from(text));
   const result: ActionResult = { ...emptyResult, outputFiles: [outputFile("o", file)] };
@@ -83,7 +83,7 @@ export const fencingCases: readonly Case[] = [
     const waiting = run(lab, action);
     const first = await reserved(lab, "worker/slow", pool);
     await client.unary(start, claim(first, "worker/slow"));
-    // It falls silent. When its lease has run out, another is given the task.
+    // It falls silent. When its lease has expired, another worker gets the task.
     const second = await reserved(lab, "worker/next", pool);
     ok(second.grant.token > first.grant.token, "65: under a newer token");
     await client.unary(start, claim(second, "worker/next"));
@@ -114,7 +114,7 @@ export const fencingCases: readonly Case[] = [
     const waiting = [run(lab, action), run(lab, action), run(lab, action)];
     const first = await reserved(lab, "worker/lost", pool);
     await client.unary(start, claim(first, "worker/lost"));
-    // It falls silent, and nobody of the three is to ask again.
+    // It falls silent, and none of the three may be asked again.
     const second = await reserved(lab, "worker/found", pool);
     equal(second.grant.task, first.grant.task, "one task for all of them");
     await client.unary(start, claim(second, "worker/found"));

@@ -1,4 +1,4 @@
-/** Item 4 where actions are executed: everything that comes back is named by the function that was asked with. */
+/** Item 4 for executed actions: everything in the answer is named by the digest function of the request. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { noCommand } from "#doors/build/testing/build.ts";
 import {

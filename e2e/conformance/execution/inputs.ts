@@ -1,4 +1,4 @@
-/** Items 70 to 76: names, input trees, and where a command finds itself. */
+/** Items 70 to 76: names, input trees, and the working directory. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import {
   Directory,
@@ -29,7 +29,7 @@ const twice: Readonly<Record<string, Content>> = {
 const said = async (lab: Lab, line: string, making: Parameters<typeof sh>[2] = {}): Promise<string> =>
   await printed(lab, (await ranWell(lab, await sh(lab, line, making))).result, "stdout");
 
-/** A directory that holds the one below it many times, and so on. */
+/** A directory that contains the one below it many times, and so on. */
 async function bomb(lab: Lab, levels: number, wide: number): Promise<Digest> {
   const all = [bytesOf({ files: [fileNode("f", nothing)] })];
   for (let level = 0; level < levels; level += 1) {

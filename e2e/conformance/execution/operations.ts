@@ -1,4 +1,4 @@
-/** Items 47 to 50 and 67: operations, those who wait for them, and those who come back. */
+/** Items 47 to 50 and 67: operations, waiting clients, and clients that come back. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { isGrpcError } from "#grpc/status.ts";
@@ -25,7 +25,7 @@ import { code, codeOf, digestOf, ends, fresh, until, type Lab } from "#e2e/confo
 
 const { getOperation, listOperations, cancelOperation, deleteOperation } = Operations.methods;
 
-/** The service of operations is a server's to have or not. */
+/** The operations service is optional. */
 async function offered<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
@@ -35,7 +35,7 @@ async function offered<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-/** Leaves as soon as it has seen an operation of the kind; answers its name. */
+/** Disconnects as soon as it has seen such an operation; returns its name. */
 export async function leaveWhen(lab: Lab, line: string, isSo: (operation: Operation) => boolean): Promise<string> {
   const leave = new AbortController();
   let name = "";

@@ -1,4 +1,4 @@
-/** Items 71 and 77 to 82: what comes back, as bytes that everybody would write. */
+/** Items 71 and 77 to 82: outputs in canonical bytes. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import {
   Command_OutputDirectoryFormat as Format,
@@ -28,7 +28,7 @@ async function treeAt(lab: Lab, { outputDirectories }: ActionResult, path: strin
 const pathsOf = (all: readonly { readonly path: string }[]): readonly string[] =>
   all.map(({ path }) => path).toSorted();
 
-/** The messages of a Tree as they stand in its bytes: their tags, and each one's own bytes. */
+/** The messages of a Tree in its bytes: their tags, and each one's own bytes. */
 function partsOf(bytes: Buffer): readonly { readonly tag: number; readonly bytes: Buffer }[] {
   const parts = [];
   for (let from = 0; from < bytes.length;) {

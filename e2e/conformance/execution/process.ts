@@ -20,13 +20,16 @@ import { code, fresh, readAll, readName, sameBytes, type Lab } from "#e2e/confor
 
 const path = (value: string) => ({ environmentVariables: [{ name: "PATH", value }] });
 
-/** Ends well, and answers what it printed. */
+/** Succeeds, and returns what it printed. */
 async function saysOf(lab: Lab, words: readonly string[], making: Making = {}): Promise<string> {
   const { digest } = await make(lab, words, making);
   return await printed(lab, (await ranWell(lab, digest)).result, "stdout");
 }
 
-/** What cannot be started is the client's fault, told one way or the other: never INTERNAL, never a worker's loss. */
+/**
+ * A program that cannot be started is the client's mistake, reported one way or the other: never INTERNAL, never as a
+ * lost worker.
+ */
 async function cannotStart(lab: Lab, words: readonly string[], making: Making, exitCode: number): Promise<void> {
   const { digest } = await make(lab, words, making);
   const { response, result } = await run(lab, digest);

@@ -1,4 +1,4 @@
-/** Items 51 to 60: what an action needs, what it may ask for, and how it is told what it cannot have. */
+/** Items 51 to 60: what an action needs, what it may ask for, and how it is refused. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { hashHex } from "#blobs/hashing.ts";
 import { noCommand } from "#doors/build/testing/build.ts";
@@ -33,7 +33,7 @@ import { fileNode } from "#e2e/conformance/trees.ts";
 
 const subjectOf = ({ hash, sizeBytes }: { hash: string; sizeBytes: number }) => `MISSING blobs/${hash}/${sizeBytes}`;
 
-/** Each time other bytes, so that no server has seen them. */
+/** Other bytes each time, so that no server has seen them. */
 const inputs = () => ({ "a/b/deep": fresh(), "a/shallow": fresh(), here: fresh(), "other/one": fresh() });
 
 const withholding: readonly (readonly string[])[] = [

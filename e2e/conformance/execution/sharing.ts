@@ -1,4 +1,4 @@
-/** Items 46, 61 to 66, 68 and 69: equal actions, the cache between them, who comes first, and what is told of a run. */
+/** Items 46, 61 to 66, 68 and 69: equal actions, the cache between them, priorities, and the metadata of a run. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import {
@@ -35,7 +35,7 @@ import {
   type Lab,
 } from "#e2e/conformance/lab.ts";
 
-/** Prints something else each time that it runs. */
+/** Prints something else each time it runs. */
 const dice = "cat /proc/sys/kernel/random/uuid > o";
 const making = { command: { outputPaths: ["o"] } };
 const prioritized = (priority: number): Asking => ({ executionPolicy: { priority } });
@@ -56,7 +56,7 @@ const marks = [
 
 const msOf = ({ seconds, nanos }: Timestamp): number => seconds * 1_000 + nanos / 1e6;
 
-/** The order in which actions of somebody began whose actions run one at a time, when all of them were waiting. */
+/** The order in which waiting actions of a caller with one slot started. */
 async function orderOf(lab: Lab, wishes: readonly { readonly name: string; readonly priority: number }[]) {
   const client = needs(lab.narrow, "somebody whose actions run one at a time");
   const narrow = { ...lab, client };

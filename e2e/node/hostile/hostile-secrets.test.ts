@@ -20,7 +20,7 @@ function whyNot(): string | false {
   return bwrapMissing();
 }
 
-/** Files whose words nobody else may know, in a folder that is gone in the end. */
+/** Files with secrets, in a folder that is removed at the end. */
 class Secrets implements Disposable {
   readonly root = mkdtempSync(join(folderAbove ?? "", "millrace-secrets-"));
   readonly words: string[] = [];
@@ -39,7 +39,7 @@ class Secrets implements Disposable {
     return word;
   }
 
-  /** Written aside and renamed, readable by all: only the sandbox is between them and an action. */
+  /** Written to another file and renamed, readable by all: only the sandbox protects them from an action. */
   write(path: string, text: (word: string) => string = (word) => word): string {
     mkdirSync(dirname(this.at(path)), { recursive: true });
     writeFileSync(this.at(`${path}.new`), text(this.word()), { mode: 0o644 });
@@ -105,7 +105,7 @@ test(
     );
     const bench = new Bench(lab.client(mill));
 
-    /** What it finds, with every means a shell has. */
+    /** What it finds, by every means a shell has. */
     async function look(): Promise<void> {
       const { root } = secrets;
       const line =
@@ -123,7 +123,7 @@ test(
     }
 
     await look();
-    await look(); // in a sandbox that was made ahead, where there are such
+    await look(); // in a sandbox that was prepared ahead, if there are any
     secrets.write("ops.token");
     await look();
     secrets.swap("mounted", "keys.json", meshKeys);

@@ -1,6 +1,6 @@
 /**
- * Actions that mean harm, against a whole node: each is contained, its result says what became of it, and the node goes
- * on. In the sandbox and without, as root and, by running this file once more, as a plain user.
+ * Hostile actions, against a whole node: each is contained, its result says what happened, and the node goes on. In the
+ * sandbox and without, as root and, by running this file again, as a plain user.
  */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
@@ -38,7 +38,7 @@ const seconds = (n: number) => ({ seconds: n, nanos: 0 });
 const memory = (value: string) => ({ platform: { properties: [{ name: "memory", value }] } });
 const salted = (line: string): string => `${line} # ${randomUUID()}`;
 
-/** Command lines of everything on the machine. */
+/** Command lines of all processes on the machine. */
 const commandLines = (): readonly string[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -52,7 +52,7 @@ function readQuietly(path: string): string {
   }
 }
 
-/** What a result says of how its command was kept. */
+/** What a result says of how its command was confined. */
 type Kept = { sandbox: string; users: string; network: string; groups: string; printedBytesLeftOut?: number };
 function keptOf({ result }: ExecuteResponse): Kept {
   const [any] = result?.executionMetadata?.auxiliaryMetadata ?? [];
@@ -70,12 +70,12 @@ for (const { kind, skip } of kinds)
     let mill: Bench;
     let bakery: Bench;
     const isBox = kind === "bubblewrap";
-    /** Elsewhere what runs is the node's own user, and the result says so. */
+    /** Otherwise it runs as the node's own user, and the result says so. */
     const isApart = isBox || isRoot;
 
     before(async () => {
       lab = await Lab.open({
-        // A node whose actions are its own user serves no second tenant.
+        // A node whose actions run as its own user serves no second tenant.
         edge: { listen: ["127.0.0.1:0"], identity: { tokens: isApart ? tokens : tokens.slice(0, 1) } },
         node: { stopWithin: "100ms" },
         worker: { slots: 3, sandbox: kind, processesMax: 60, memoryMax: "300MiB", printedMax: "64KiB" },
@@ -85,7 +85,7 @@ for (const { kind, skip } of kinds)
     });
     after(async () => await lab[Symbol.asyncDispose]());
 
-    /** Runs it, and then something harmless, which has to go well. */
+    /** Runs it, and then something harmless, which must succeed. */
     async function suffer(action: Digest, bench = mill): Promise<ExecuteResponse> {
       const { response } = await bench.execute(action);
       await alive();
@@ -106,7 +106,7 @@ for (const { kind, skip } of kinds)
       return Buffer.from(responses[0]?.data ?? "").toString();
     };
 
-    test("that forks without end has as many processes as it may, and none when its time is over", async () => {
+    test("that forks without end gets a limited number of processes, and none after its time", async () => {
       const marker = `7${process.pid}`;
       const line = salted(`f() { sleep ${marker} & f | f & }; f; sleep ${marker}`);
       const bomb = await mill.action(
@@ -120,13 +120,13 @@ for (const { kind, skip } of kinds)
       }, 50);
       const response = await suffer(bomb).finally(() => clearInterval(watch));
       equal(response.status?.code, grpcCode.deadlineExceeded);
-      // Without groups a limit counts all that its user has: what six lanes may, and the node's own.
+      // Without groups a limit counts all processes of its user: those of six lanes, and the node's own.
       const mostMax = keptOf(response).groups === "none" ? 6 * 60 + 60 : 60;
       ok(most > 5 && most <= mostMax, `${most} at once`);
       equal(commandLines().filter((words) => words.includes(marker)).length, 0, "nothing is left");
     });
 
-    test("that takes more memory than it may is ended, tried once more, and told", async () => {
+    test("that takes more memory than it may is killed, retried once, and reported", async () => {
       const hog = salted("head -c 900000000 /dev/zero | tail -c 800000000 | wc -c");
       const response = await suffer(await mill.sh(hog, {}, {}, memory("50MiB")));
       const { message, result, status } = response;
@@ -135,7 +135,7 @@ for (const { kind, skip } of kinds)
       ok(result?.exitCode !== 0 || status?.code === grpcCode.resourceExhausted, JSON.stringify(response));
     });
 
-    test("that takes all memory there is for actions leaves the machine its own", async (t) => {
+    test("that takes all memory for actions leaves the machine its own", async (t) => {
       const probe = await suffer(await mill.sh(salted("true")));
       if (keptOf(probe).groups === "none") return t.skip("needs cgroups: what nobody limits, nobody counts");
       const response = await suffer(await mill.sh(salted("head -c 900000000 /dev/zero | tail -c 800000000 | wc -c")));
@@ -143,7 +143,7 @@ for (const { kind, skip } of kinds)
     });
 
     if (isBox)
-      test("that fills what looks like a disk and is memory finds its end", async () => {
+      test("that fills a memory file system is stopped", async () => {
         const sizes = await suffer(
           await mill.sh(salted("stat -f -c '%b %S' /tmp /dev/shm /var/tmp /run; touch /dev/x")),
         );
@@ -159,7 +159,7 @@ for (const { kind, skip } of kinds)
         ok(result?.exitCode !== 0 || status?.code !== 0, message);
       });
 
-    test("that leaves a daemon behind leaves none", async () => {
+    test("that starts a daemon leaves none behind", async () => {
       const marker = `8${process.pid}`;
       const line = `setsid sh -c '(trap "" HUP TERM; sleep ${marker}) &' ; nohup sleep ${marker} & echo started`;
       const { result } = await suffer(await mill.sh(salted(line)));
@@ -167,7 +167,7 @@ for (const { kind, skip } of kinds)
       equal(commandLines().filter((words) => words.includes(marker)).length, 0);
     });
 
-    test("that writes to its inputs changes nobody else's", async () => {
+    test("that writes to its inputs does not change those of other actions", async () => {
       const content = `pure ${randomUUID()}`;
       const inputs = { "in/a": content, "in/b*": content };
       const evil =
@@ -180,7 +180,7 @@ for (const { kind, skip } of kinds)
       equal(await printed(mill, response), content + content);
     });
 
-    test("that would reach out of its root by the names of outputs, or by links, reaches nothing", async () => {
+    test("that tries to escape its root by output names or links reaches nothing", async () => {
       for (const path of ["../x", "/etc/passwd", "a/../../x"])
         await rejects(
           mill.execute(await mill.sh(salted("true"), { outputPaths: [path] })),
@@ -208,7 +208,7 @@ for (const { kind, skip } of kinds)
     });
 
     if (isApart)
-      test("of another tenant's can read neither workspace, nor memory, nor variables", async () => {
+      test("of another tenant can read neither workspace, nor memory, nor environment", async () => {
         const secret = randomUUID();
         const held = await mill.sh(salted("pwd > where; sleep 30"), {
           outputPaths: ["where"],
@@ -249,7 +249,7 @@ for (const { kind, skip } of kinds)
       }
     });
 
-    test(`that prints ${isBox ? "a gigabyte" : "a lot"} has its beginning and end kept, the rest counted`, async () => {
+    test(`that prints ${isBox ? "a gigabyte" : "a lot"} keeps its beginning and end, the rest is counted`, async () => {
       const bytes = isBox ? 1e9 : 1e8;
       const line = `echo first; yes xxxxxxx | head -c ${bytes}; echo last`;
       const response = await suffer(await mill.sh(salted(line)));
@@ -283,10 +283,10 @@ for (const { kind, skip } of kinds)
 
 for (const { kind, skip } of kinds)
   test(
-    `a hostile action that fills the disk is ended and told, and its neighbour goes on (${kind})`,
+    `a hostile action that fills the disk is killed and reported, and another one goes on (${kind})`,
     { skip },
     async () => {
-      // As full as it is: whatever is written is too much.
+      // The present free space: whatever is written is too much.
       const diskFreeMin = `${Math.ceil(freeBytes(tmpdir()) / 1024 ** 2) + 10_000}MiB`;
       await using lab = await Lab.open({ worker: { slots: 2, sandbox: kind, diskFreeMin } });
       const bench = new Bench(lab.client());

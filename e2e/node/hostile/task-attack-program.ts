@@ -1,6 +1,6 @@
 /**
- * What a hostile action runs (task-rights.test.ts): it tries every way to the node from inside its sandbox.
- * Prints one line of JSON: what became of each try. A program by itself: `node attack.ts '{"port": ...}'`.
+ * What a hostile action runs (task-rights.test.ts): it tries every way to the node from inside its sandbox. Prints one
+ * line of JSON: the outcome of each try. A program by itself: `node attack.ts '{"port": ...}'`.
  */
 import { closeSync, openSync, readFileSync, readdirSync, readSync } from "node:fs";
 import { connect as connectHttp2, type IncomingHttpHeaders } from "node:http2";
@@ -18,7 +18,7 @@ export type AttackPlan = {
   readonly pids: readonly number[];
 };
 
-/** A call that is held for so long was let in. */
+/** A call that is held for this long was accepted. */
 const heldMs = 3_000;
 
 /** "grpc-status 7", or how the connection failed. */
@@ -45,7 +45,7 @@ function called(port: number, path: string, body: Buffer): Promise<string> {
     stream.on("response", heard);
     stream.on("trailers", heard);
     stream.on("data", () => end("answered"));
-    // What the connection died of is told after the stream that was cancelled with it, and says more.
+    // The connection's error comes after that of its cancelled stream, and says more.
     stream.on("error", (error: NodeJS.ErrnoException) => setImmediate(() => end(String(error.code))));
     const head = Buffer.alloc(5);
     head.writeUInt32BE(body.length, 1);
@@ -93,7 +93,7 @@ function memoryOf(pid: number): string {
   return bytes.toString("hex");
 }
 
-/** A process of the same number in here is another one: it is known by its name. */
+/** A process with the same number in here is another one: it is recognised by its name. */
 const isItself = (pid: number): boolean => /node/.test(readFileSync(`/proc/${pid}/comm`, "utf8"));
 
 if (import.meta.main) {

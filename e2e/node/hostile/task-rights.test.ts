@@ -1,7 +1,7 @@
 /**
- * An action that shares the host's network is not the operator, nor an anonymous caller of this machine: whatever it
- * tries against its own node is refused. In the sandbox and without; as root and, by running this file once more, as a
- * plain user.
+ * An action that shares the host's network is neither the operator nor an anonymous caller of this machine: everything
+ * that it tries against its own node is refused. In the sandbox and without; as root and, by running this file again,
+ * as a plain user.
  */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -78,7 +78,9 @@ const requests: AttackPlan["requests"] = [
   ["PUT", `/cas/${victim.hash}`],
 ];
 
-/** A Node that the sandbox shows: what is below a temporary folder is hidden, this one's own program too. */
+/**
+ * A Node that is visible in the sandbox: everything below a temporary folder is hidden, this process's own program too.
+ */
 function nodeIn(folder: string): string {
   if (!/^\/(var\/)?tmp\//.test(realpathSync(process.execPath))) return process.execPath;
   const copy = join(folder, "node");
@@ -102,14 +104,14 @@ for (const { kind, skip } of kinds)
       const proofs = mkdtempSync(join(lastingFolder() ?? homedir(), "millrace-rights-"));
       const elsewhere = join(proofs, "elsewhere.sock");
       const usual = join(proofs, "usual");
-      /** Otherwise what runs is the node's own user: its files are no secret from it, and the node says so. */
+      /** Otherwise it runs as the node's own user, whose files it can read, and the node says so. */
       const isApart = kind === "bubblewrap" || isRoot;
 
       before(async () => {
-        // What is temporary no sandbox shows: the node's folder is to be where it could be seen.
+        // Temporary folders are hidden in every sandbox: put the node's folder where it could be seen.
         process.env["TMPDIR"] = proofs;
         chmodSync(proofs, 0o711);
-        // Of another node of the same user, in the usual place; only the sandbox is between it and an action.
+        // Of another node of the same user, at the default path; only the sandbox protects it from an action.
         process.env["MILLRACE_DATA"] = usual;
         mkdirSync(usual);
         writeFileSync(join(usual, "operator.token"), "another node's", { mode: 0o644 });
@@ -167,7 +169,7 @@ for (const { kind, skip } of kinds)
           )
           .map(([name, outcome]) => `${name}: ${outcome}`);
 
-      test("is refused everything, and told why", async () => {
+      test("is refused everything, with a reason", async () => {
         const said = await attack("on");
         deepEqual(succeeded(said), []);
         ok(!existsSync(join(proofs, "proof")), "nothing ran as the node's user");
@@ -175,14 +177,14 @@ for (const { kind, skip } of kinds)
         match(said["GET /metrics"] ?? "", /a task of this node.*token/);
       });
 
-      test("is said to be able to act as the operator where nothing is between them", () =>
+      test("is reported to be able to act as the operator where nothing separates them", () =>
         equal(
           lab.log.some((line) => /actions run as the node's own user/.test(line)),
           !isApart,
         ));
 
       if (!isApart)
-        test("may not be run where a second tenant relies on being apart", async () => {
+        test("is not run where a second tenant relies on the separation", async () => {
           const tokens = ["mill", "bakery"].map((tenant) => ({
             name: tenant,
             tenant,
@@ -207,7 +209,7 @@ for (const { kind, skip } of kinds)
           equal(said["Execute"], "ECONNREFUSED");
         });
 
-      test("leaves other callers of this machine what they had", async () => {
+      test("does not affect other callers on this machine", async () => {
         const { response } = await bench.execute(await bench.sh(`echo fine # ${randomUUID()}`));
         equal(Buffer.from(response.result?.stdoutRaw ?? "").toString(), "fine\n");
       });

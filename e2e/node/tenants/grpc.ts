@@ -19,7 +19,7 @@ import { executing, shAction } from "#e2e/node/execution-lab.ts";
 import { clusterOnly, first, row, type GrpcRow } from "./row.ts";
 import { workRows } from "./work.ts";
 
-/** The services of this program by name, as reflection tells them. */
+/** The services of this program by name, as reflection lists them. */
 export const services = [
   Work,
   Admin,

@@ -11,7 +11,7 @@ import { clusterOnly, type Case } from "./row.ts";
 
 export type HttpCaller = { readonly http: (method: string, path: string, init?: RequestInit) => Promise<Response> };
 
-/** All there are, from the tables that the node serves them by. */
+/** All of them, from the tables by which the node serves them. */
 export const httpRouteNames = (): readonly string[] => {
   const none = undefined as never;
   const own = httpRoutes({ admission: none, login: none, registry: none, notReady: () => [] });
@@ -32,7 +32,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
 
 type Shown = { readonly status: number; readonly headers: object; readonly body: string };
 
-/** Those that say something of what was found. */
+/** Those that reveal something of what was found. */
 const headersShown = ["allow", "content-type", "etag", "location", "retry-after", "www-authenticate"];
 
 async function shown(response: Response): Promise<Shown> {
@@ -62,7 +62,7 @@ const json = (value: object) => ({
   init: { body: JSON.stringify(value), headers: { "content-type": "application/json" } },
 });
 
-/** What a cache of whole entries is asked: to read, to replace, and to forget. */
+/** Requests to a cache of whole entries: to read, to replace, and to delete. */
 const entry = (path: (key: string) => string, put: "may" | "once"): readonly Case<HttpCaller>[] => [
   ask("GET", ({ key }) => path(key)),
   ask("HEAD", ({ key }) => path(key)),

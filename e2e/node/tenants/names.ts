@@ -1,4 +1,4 @@
-/** For tests: the names that lead to what a tenant has, and names like them that lead to nothing. */
+/** For tests: the names of what a tenant has, and similar names of things that do not exist. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { formatJob } from "#base/ids.ts";
 import type { PlanSpec, StageSpec, TaskSet } from "#kernel/model/model.ts";
@@ -10,7 +10,7 @@ import { wireDigest } from "#e2e/node/execution-lab.ts";
 export type Claimed = { readonly task: number; readonly token: number };
 export const taskNames = ["start", "report", "commit", "fail", "release", "renew", "invalidate", "read"] as const;
 
-/** All that a request can name. Those that exist are mill's; the others look alike and lead to nothing. */
+/** Everything that a request can name. The existing ones belong to mill; the others look alike and do not exist. */
 export type Names = {
   readonly tenant: string;
   readonly job: number;
@@ -19,7 +19,7 @@ export type Names = {
   readonly mergeKey: string;
   readonly subscriber: string;
   readonly tasks: Readonly<Record<(typeof taskNames)[number] | "plan", Claimed>>;
-  /** Of a task that waits for somebody to do it. */
+  /** Of a task that waits for a worker. */
   readonly label: string;
   readonly executor: string;
   readonly blob: Digest;
@@ -88,7 +88,7 @@ export const oneTask = (label: string): readonly StageSpec[] => [
 
 export const keyText = (): string => randomBytes(32).toString("hex");
 
-/** An entry of this key in the caches that keep what they are given as it is. */
+/** An entry of this key in the caches that store raw bytes. */
 export const cachePaths = (key: string): readonly string[] => [
   `/ccache/${key}`,
   `/sccache/a/b/c/${key}`,
@@ -97,7 +97,7 @@ export const cachePaths = (key: string): readonly string[] => [
   `/v1/cache/${key}`,
 ];
 
-/** As many as there are, and none of them leads to anything. */
+/** As many names, none of which exists. */
 export function absentNames(real: Names): Names {
   const text = (): string => randomUUID();
   const nowhere = ({ sizeBytes }: Digest): Digest => ({ hash: keyText(), sizeBytes });

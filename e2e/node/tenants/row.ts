@@ -1,4 +1,4 @@
-/** For tests: what a row of the tenant matrix is, and how a gRPC method is called with names of things. */
+/** For tests: a row of the tenant matrix, and how a gRPC method is called with names of things. */
 import type { GrpcClient } from "#grpc/client.ts";
 import type { Method } from "#wire/message.ts";
 import type { Names } from "./names.ts";
@@ -9,11 +9,13 @@ export type GrpcCaller = { readonly grpc: GrpcClient; readonly executor: string;
 export type Case<C> = {
   readonly what?: string;
   readonly run: (as: C, named: Names) => Promise<unknown>;
-  /** Why mill itself hears the same of its own and of nothing; left out: it does not, which is checked. */
+  /**
+   * Why mill itself gets the same answer for its own and for missing things; left out: it does not, which is checked.
+   */
   readonly alike?: string;
-  /** Who is answered at all, where that is not a matter of what is named: everybody else must be refused. */
+  /** The callers that are answered at all, if that does not depend on what is named: all others must be refused. */
   readonly answers?: readonly CallerName[];
-  /** A list, of which a caller that has nothing hears nothing, not even that there is another page. */
+  /** A list, which is empty for a caller that has nothing, without another page. */
   readonly empty?: boolean;
 };
 
@@ -47,7 +49,7 @@ export const row = <Q, R>(
   ],
 });
 
-/** Those that are answered what is of no tenant, by what the policy asks for. */
+/** The callers that get what belongs to no tenant, by the policy's action. */
 const answered = {
   everyone: ["all", "member", "viewer", "executor", "cache", "nobody"],
   known: ["all", "member", "viewer", "executor", "cache"],

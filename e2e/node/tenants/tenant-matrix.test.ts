@@ -1,7 +1,7 @@
 /**
  * Every gRPC method, every HTTP route and every command of a real node, called by callers of another tenant with names
- * of things that exist and of things that do not: they hear the same, word for word, and nothing of the other tenant's.
- * What the node serves is read from the node and from its tables, so that whatever is new needs a row here.
+ * of things that exist and of things that do not: the answers are the same, word for word, and reveal nothing of the
+ * other tenant. The list comes from the node and from its tables, so that anything new needs a row here.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -25,10 +25,10 @@ type Caller = GrpcCaller & HttpCaller;
 
 const infoUrl = `type.googleapis.com/${ErrorInfo.typeName}`;
 
-/** Differ with every call, or with the moment. */
+/** Fields that differ with every call, or with the time. */
 const fleeting = new Set(["stamp", "epoch", "seq", "nowMs", "seenAgoMs", "remainingMs", "expiresInMs", "stateBytes"]);
 
-/** With a word in the place of each name that the caller itself gave. */
+/** With a placeholder for each name that the caller itself gave. */
 function without(named: Names, value: unknown): unknown {
   const { job, tasks, bytes: _bytes, uploadRest: _rest, executor: _executor, ...texts } = named;
   const taskNos = Object.entries(tasks).map(([name, { task }]) => [task, `<${name}>`] as const);
@@ -39,7 +39,7 @@ function without(named: Names, value: unknown): unknown {
   const words = [
     ...Object.entries(texts).map(([name, text]) => [typeof text === "string" ? text : text.hash, `<${name}>`] as const),
     ...taskNos.map(([task, name]) => [formatTask(0, task), name] as const),
-    // An operation is also called by its job alone.
+    // An operation can also be named by its job alone.
     ...[named.operation, named.endedOperation].map(
       (name) => [name.slice(name.lastIndexOf("/") + 1), "<its job>"] as const,
     ),
@@ -54,7 +54,7 @@ function without(named: Names, value: unknown): unknown {
     if (given instanceof Map) return walk(Object.fromEntries(given));
     if (Array.isArray(given)) return given.map((one) => walk(one));
     if (typeof given !== "object" || given === null) return given;
-    // Packed, a number's length could be told from it: it is compared as it is read.
+    // In packed form a number's length would show: it is compared as it is decoded.
     if ("typeUrl" in given && given.typeUrl === infoUrl)
       return walk(decode(ErrorInfo, (given as unknown as Any).value));
     const entries = Object.entries(given).filter(([name]) => !fleeting.has(name));
@@ -100,13 +100,13 @@ describe(
       return caller;
     };
 
-    /** What the caller hears, but for its own words. */
+    /** The caller's answer, without its own names. */
     async function told(one: Case<Caller>, caller: CallerName, named: Names): Promise<string> {
       const outcome = await outcomeOf(() => one.run(callerOf(caller), named));
       return JSON.stringify(submitted(without(named, outcome)));
     }
 
-    /** HTTP first: the last gRPC rows send bytes and builds, which their callers may rightly see from then on. */
+    /** HTTP first: the last gRPC rows upload bytes and builds, which their callers may rightly see from then on. */
     const cases = (): readonly (readonly [string, Case<Caller>])[] => [
       ...Object.entries(httpRows).flatMap(([route, all]) =>
         all.map((one) => [`${route} ${one.what ?? ""}`, one] as const),
@@ -132,7 +132,7 @@ describe(
       deepEqual(Object.keys(httpRows).toSorted(), httpRouteNames().toSorted());
     });
 
-    /** What is wrong with what the caller hears, or undefined. */
+    /** What is wrong with the caller's answer, or undefined. */
     async function toldOf(one: Case<Caller>, caller: CallerName): Promise<string | undefined> {
       const found = await told(one, caller, real);
       const absent = await told(one, caller, absentNames(real));
@@ -144,7 +144,7 @@ describe(
       return found === absent ? undefined : `${caller}:\n    of mill's: ${found}\n    of none:   ${absent}`;
     }
 
-    test("are to callers of another tenant as if they were not, and stay as they are", async () => {
+    test("look to callers of another tenant as if they did not exist, and stay unchanged", async () => {
       const before = await state();
       const wrong: string[] = [];
       for (const [name, one] of cases())
@@ -154,7 +154,7 @@ describe(
       deepEqual(await state(), before);
     });
 
-    test("can be told from nothing by their own tenant, so that the rows above could have failed", async () => {
+    test("can be distinguished from missing ones by their own tenant, so the rows above could fail", async () => {
       const vacuous: string[] = [];
       for (const [name, one] of cases()) {
         if (one.alike !== undefined) continue;
@@ -181,7 +181,7 @@ describe(
   },
 );
 
-/** What a caller submits for itself has a number of its own: whether it was begun is what counts. */
+/** What a caller submits for itself has its own number: only whether it was started counts. */
 function submitted(told: unknown): unknown {
   const { answer } = told as { answer?: Record<string, unknown> };
   if (answer === undefined || !("created" in answer)) return told;

@@ -24,12 +24,12 @@ import {
   type Names,
 } from "./names.ts";
 
-/** In the contents, names, specs and output of all that is mill's: nobody else may ever read it. */
+/** Part of the contents, names, specs and output of everything that is mill's: no other tenant may ever read it. */
 export const secret = `mill-secret-${randomUUID()}`;
 
 /**
- * Mill's own, who may do everything in its tenant, and callers that may not see any of it: each of a tenant of its own,
- * so that none of them sees what another has done.
+ * Mill's own callers, who may do everything in its tenant, and callers that may not see any of it: each in a separate
+ * tenant, so that none of them sees what another has done.
  */
 const callerRoles = {
   mill: ["watermill", "grinder", ["member", "executor", "viewer", "action-cache-writer"]],
@@ -194,7 +194,7 @@ export class World implements AsyncDisposable {
     return { build, buildRequest, buildsPage: nextPageToken };
   }
 
-  /** One that broke off in the middle. */
+  /** One that was interrupted in the middle. */
   async #uploads(): Promise<Pick<Names, "upload" | "uploadRest">> {
     const bytes = Buffer.from(`${secret} sent in two halves`);
     const { hash, sizeBytes } = wireDigest(bytes);
@@ -206,7 +206,7 @@ export class World implements AsyncDisposable {
     return { upload, uploadRest: { offset: 20, data: bytes.subarray(20) } };
   }
 
-  /** In each of the HTTP caches, and a rule that takes entries back. */
+  /** In each of the HTTP caches, and a rule that revokes entries. */
   async #entries(): Promise<Pick<Names, "key" | "ac" | "rule">> {
     const key = keyText();
     for (const path of cachePaths(key)) {

@@ -107,7 +107,7 @@ describe("the HTTP API", { timeout: 30_000 }, () => {
     equal(last, "CANCELLED");
   });
 
-  test("answers for another tenant's job as for none", async () => {
+  test("answers for another tenant's job as for a missing one", async () => {
     const job = await submit("sleep", "30");
     const said = async (fetching: Fetch, id: string): Promise<string> =>
       JSON.stringify(await (await fetching(`/v1/jobs/${id}`, {})).json()).replaceAll(id, "ID");

@@ -1,11 +1,11 @@
 /**
  * Serves the console's files: one page for every address of the console, and assets whose names change with their
- * content. Needs no credentials: the files are public, and what the page shows it asks of /v1 like anyone else.
+ * content. Needs no credentials: the files are public, and the page gets its data from /v1 like any other client.
  */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Nothing from elsewhere is loaded, nothing inline runs, nobody may put the page into a frame. */
+/** No foreign sources, no inline scripts, no framing. */
 export const pageHeaders = {
   "content-security-policy": [
     "default-src 'none'",
@@ -38,7 +38,7 @@ const codings = [
 
 export type ServeConsole = (request: Request) => Response | undefined;
 
-/** `folder` is what `npm run console` made; where it is missing, the page says how to make it. */
+/** `folder` is the output of `npm run console`; if it is missing, the page says how to make it. */
 export async function openConsole(folder: string): Promise<ServeConsole> {
   const names = await readdir(folder).catch(() => []);
   const read = await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const));

@@ -1,4 +1,4 @@
-/** Pure: what a shard says of a job, in the shape of /v1/jobs. */
+/** Pure: turns a shard's view of a job into the form of /v1/jobs. */
 import type { z } from "zod";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { ListedJob } from "#shard/client/list.ts";

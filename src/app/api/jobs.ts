@@ -28,9 +28,9 @@ import { submitRoute, type SubmitPorts } from "./submit.ts";
 
 export type JobsPorts = OutputPorts & SubmitPorts;
 
-/** Tasks that an answer shows at most. */
+/** The largest number of tasks in an answer. */
 const tasksShown = 200;
-/** A job that changes all the time is sent no more often. */
+/** A job that changes all the time is sent no more often than this. */
 const quietMs = 200;
 
 export function jobsRoutes(ports: JobsPorts): readonly Route[] {
@@ -153,7 +153,7 @@ async function jobOf(
 
 const isMalformed = (error: unknown): boolean => error instanceof Fault && error.code === "invalid";
 
-/** The job as it is, then each time it has changed, at most once in `quietMs`; the last one has ended. */
+/** Yields the job as it is, then after each change, at most once per `quietMs`; the last one has ended. */
 async function* changes(
   { work, clock }: Pick<JobsPorts, "work" | "clock">,
   job: string,

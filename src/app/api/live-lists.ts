@@ -1,6 +1,6 @@
 /**
- * Lists that viewers keep open. Viewers of the same list share one reading of it: a hundred open pages cost one query a
- * second, and a list that nobody looks at costs none.
+ * Lists that viewers keep open. Viewers of the same list share one query: a hundred open pages cost one query a second,
+ * and a list without viewers costs none.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -32,7 +32,7 @@ export class LiveLists<T> {
     this.#options = options;
   }
 
-  /** The list now, and each time it has changed. A slow viewer misses versions, never the newest. */
+  /** The list now, and after each change. A slow viewer misses versions, never the newest. */
   async *follow(key: string, signal: AbortSignal): AsyncGenerator<T> {
     const list = this.#join(key);
     const gone = aborted(signal); // once for each viewer: a listener for each wait would pile up
@@ -92,7 +92,7 @@ export class LiveLists<T> {
           list.wake = Promise.withResolvers();
         }
       } catch {
-        // The list stays as it was; a shard that moves answers again in a moment.
+        // The list stays as it was; a shard that moves answers again soon.
       }
       await this.#clock.sleep(this.#options.everyMs, signal).catch(() => {});
     }

@@ -1,4 +1,4 @@
-/** A refused command as a problem. Kinds that are not listed are the caller's mistake (400). */
+/** A refused command as a problem. Unlisted kinds are the caller's mistake (400). */
 import { Problem } from "#http/problem.ts";
 import type { RejectionKind } from "#kernel/model/rejection.ts";
 import { isRejected } from "#shard/work/rejected.ts";

@@ -2,12 +2,12 @@
 import { randomUUID } from "node:crypto";
 import type { Caller } from "#access/caller.ts";
 import { submitJob } from "#api/jobs.ts";
-import type { Door, JobDocuments, Wishes } from "#door/door.ts";
-import { checkText } from "#door/yaml-file.ts";
+import type { Door, Wishes } from "#door/door.ts";
 import { Problem } from "#http/problem.ts";
 import { route, type Route } from "#http/route.ts";
 import type { Order, WorkClient } from "#shard/client/client.ts";
 import type { KindTable } from "#shard/door-kinds.ts";
+import { planJob, type JobRequest } from "#app/job-order.ts";
 import { outOfBounds, type WorkBounds } from "#app/config/work-config.ts";
 
 export type SubmitPorts = {
@@ -22,31 +22,18 @@ type SubmitCall = Pick<Parameters<Parameters<typeof route<typeof submitJob>>[1]>
 export const submitRoute = ({ work, bounds, kinds, doors }: SubmitPorts): Route =>
   route(submitJob, async ({ body, tenant, caller, headers, signal }) => {
     const { door, key, merge, priority, name } = body;
-    const documents = documentsOf(door, doors);
     const unique = uniqueOf(caller, headers);
     const wishes: Wishes = { tenant, priority, name, key, merge, unique };
-    const order = withKey(documents.plan(documentIn(body, documents), wishes), caller, headers);
+    const order = withKey(planJob(requestIn(body), wishes, door, doors), caller, headers);
     judge(order, caller, bounds, kinds);
     const { jobId, created, merged } = await work.submit(order, { signal });
     return { status: created ? 201 : 200, body: { job: jobId, created, merged } };
   });
 
-/** Those of the door that is named; otherwise of the first that takes command lines. */
-function documentsOf(named: string | undefined, doors: readonly Door[]): JobDocuments {
-  const found = doors.find(({ name, documents }) =>
-    named === undefined ? documents?.fromCommand !== undefined : name === named,
-  );
-  if (found?.documents) return found.documents;
-  throw new Problem(400, `body.door: no jobs are submitted to ${JSON.stringify(named ?? "")} by this call`);
-}
-
-/** JSON is YAML: a document that was parsed already is checked by the same code. */
-function documentIn({ command, document }: SubmitCall["body"], { schema, fromCommand }: JobDocuments): unknown {
-  if ((command === undefined) === (document === undefined))
-    throw new Problem(400, "body: send a command or a document, one of them");
-  if (command !== undefined && !fromCommand) throw new Problem(400, "body.command: this door takes documents only");
-  const given = command === undefined ? document : fromCommand?.(command);
-  return checkText(typeof given === "string" ? given : JSON.stringify(given), schema, { doing: "read job file" });
+function requestIn({ command, document }: SubmitCall["body"]): JobRequest {
+  if (command !== undefined && document === undefined) return { command };
+  if (document !== undefined && command === undefined) return { document };
+  throw new Problem(400, "body: send a command or a document, one of them");
 }
 
 const keyOf = (headers: Headers): string | undefined => headers.get("idempotency-key") ?? undefined;

@@ -31,7 +31,7 @@ export type ApiParts = {
   readonly work: WorkClient;
   readonly clock: Clock;
   readonly log: Log;
-  /** What doors serve besides, and the doors that declare it. */
+  /** Routes of doors, and the doors that declare them. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
 } & Pick<ClusterPorts, "status"> &

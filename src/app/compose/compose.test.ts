@@ -52,7 +52,7 @@ describe("two nodes share a journal: either answers for both, and work goes on w
     const url = await postgres.server().freshDatabase();
     await withRoot((root) => twoNodes(root, { kind: "postgres", url }));
   });
-  test("not where each keeps its bytes to itself", { timeout: 120_000, skip: postgres.skip }, async () => {
+  test("not if each keeps its blobs to itself", { timeout: 120_000, skip: postgres.skip }, async () => {
     const url = await postgres.server().freshDatabase();
     await withRoot((root) => oneAlone(root, { kind: "postgres", url }));
   });

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { arch, platform } from "node:os";
 import { join } from "node:path";
+import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
@@ -13,6 +14,7 @@ import type { LoginLink } from "#edge/identity/login.ts";
 import { Log } from "#edge/log/log.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
+import { partitionedJournal } from "#journal/partitioned.ts";
 import { Memory } from "#kernel/memory/memory.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Node } from "#shard/node.ts";
@@ -29,7 +31,7 @@ import { openPlace, type Place } from "./place.ts";
 import { openWatching } from "./watching.ts";
 import { openStore } from "./store.ts";
 import { startWorker } from "./worker.ts";
-import { shardsOf, type Config } from "#app/config/config.ts";
+import { serversOf, shardsOf, type Config } from "#app/config/config.ts";
 import { doorOfJob, kindTableOf } from "#app/door-kinds.ts";
 import { doors as allDoors } from "#app/doors.ts";
 import { clusterSecret } from "#app/node/cluster-secret.ts";
@@ -56,26 +58,26 @@ export type Running = {
   readonly worker: Worker | undefined;
   readonly journal: Journal;
   readonly labels: readonly string[];
-  /** Where the edge is served; none when it is not. */
+  /** The edge's ports; empty if there is no edge. */
   readonly edgePorts: readonly number[];
   readonly edgeAddresses: readonly string[];
   /** The token of the data folder. */
   readonly owner: string;
-  /** A link that signs a browser in as the operator, once; undefined where there is no edge. */
+  /** A one-time link that signs a browser in as the operator; undefined if there is no edge. */
   loginLink(): LoginLink | undefined;
   readonly mesh: RunningMesh | undefined;
-  /** Takes the node out of service, politely; `left` is when it is to be stopped. */
+  /** Takes the node out of service gracefully; `left` resolves when it should be stopped. */
   readonly drain: Drain;
-  /** Resolves when what it keeps was removed under it: it is not ready then, and has to be stopped. */
+  /** Resolves when its folder was removed while it ran: it is not ready then, and must be stopped. */
   readonly lost: Promise<Fault>;
-  /** Lets running work go on for the configured time, hands the shards over, closes everything. */
+  /** Lets running work continue for the configured time, hands the shards over, closes everything. */
   stop(): Promise<void>;
 };
 
 export type ComposePorts = {
   readonly clock?: Clock;
   readonly log: (line: string) => void;
-  /** Where the configuration came from, if from a file: it may hold secrets. */
+  /** The configuration's file, if there is one: it may contain secrets. */
   readonly configFile?: string | undefined;
   /** Left out: all doors of this program. */
   readonly doors?: readonly Door[];
@@ -104,7 +106,7 @@ async function started(config: Config, folder: DataFolder, ports: StartPorts): P
   const drain = drainOf(node, { clock, worker: () => worker, log });
   const edge = await serveEdge(ground, working, drain, undo);
   const mesh = await joinMesh(ground, working, edge, undo);
-  const local = ground.listenOn.find((address) => address.startsWith("unix:")); // tools know no secret
+  const local = ground.listenOn.find((address) => address.startsWith("unix:")); // tools do not know the secret
   undo.use(await publishAddress(folder, local ?? node.address));
   const { name, journal, owner, lost } = ground;
   const { ports: edgePorts = [], addresses: edgeAddresses = [] } = edge ?? {};
@@ -134,7 +136,7 @@ async function started(config: Config, folder: DataFolder, ports: StartPorts): P
 type Ground = Awaited<ReturnType<typeof openGround>>;
 type Working = Awaited<ReturnType<typeof startWorking>>;
 
-/** What the rest stands on: the folder, the journal, the store, the way to other nodes, what is recorded of it all. */
+/** What the other parts need: the folder, the journal, the store, the transport to other nodes, metrics and traces. */
 async function openGround(
   config: Config,
   folder: DataFolder,
@@ -142,7 +144,7 @@ async function openGround(
   undo: AsyncDisposableStack,
 ) {
   const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
-  for (const address of listenOn) parseAddress(address); // before anything is written
+  for (const address of listenOn) parseAddress(address); // checked before anything is written
   const lost = Promise.withResolvers<Fault>();
   const lock = undo.use(await lockFolder(folder));
   undo.use(watchLock(lock, folder, clock, lost.resolve));
@@ -152,13 +154,13 @@ async function openGround(
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
   undo.use(watchJournal(journal, { clock, log }));
-  const mesh: { joined?: RunningMesh } = {}; // the edge is asked about it, and it tells where the edge is
+  const mesh: { joined?: RunningMesh } = {}; // the edge and the mesh refer to each other
   const peers = (): PeersView | undefined => mesh.joined?.peers();
   const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
   const onLost = (path: string): void => lost.resolve(folderLost(path));
   const stored = await openStore(config, folder, { clock, log, onLost, peers: otherEdges });
   undo.defer(() => stored.close());
-  // To be on this machine is no credential: without a secret that nodes share, TCP is for the folder's owner alone.
+  // A local address is not a credential: without a shared secret, TCP is for the folder's owner alone.
   const secret = (await clusterSecret(config.cluster.secretFile)) ?? owner;
   const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
@@ -199,7 +201,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const about = place?.boxed?.sandbox.about;
   const warning = checkSeparation(config, about);
   if (warning !== undefined) log(warning);
-  let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
+  let worker: Worker | undefined; // shown in the node's facts, which exist before it
   const { observers } = watching;
   const common = { config, name, journal, stored, tcp, clock, random, memory, observers, log };
   const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
@@ -292,7 +294,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   return edge;
 }
 
-/** The journal may be silent for two leases, within which another node would have taken the shards over. */
+/** The journal may be silent for two leases, after which another node would have taken the shards over. */
 const readinessOf = ({ config, folder, clock }: Ground, node: Node): Promise<Readiness> =>
   Readiness.start({
     clock,
@@ -323,7 +325,7 @@ const drainOf = (node: Node, ports: Omit<DrainPorts, "node">): Drain =>
     node: { leave: () => node.leave(), resume: () => node.resume(), shards: () => node.keeper.held.size },
   });
 
-/** What this machine is, what its doors can do and how well apart, and what else it is said to offer. */
+/** Labels of this machine, of its doors and its sandbox, and the configured ones. */
 function labelsOf(
   { worker: { labels } }: Config,
   name: string,
@@ -335,27 +337,27 @@ function labelsOf(
   return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...ofDoors, ...more, ...labels];
 }
 
-/** For uploads whose digest is not known yet; nothing in it outlives the process. */
+/** For uploads whose digest is not known yet; nothing in it survives the process. */
 async function spoolFolder({ path }: DataFolder): Promise<string> {
   const folder = join(path, "spool");
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
-/** They are on the same disk as the store, which should not have to evict for bytes that nobody has finished. */
+/** They are on the same disk as the store, which should not evict blobs for unfinished uploads. */
 const spoolBytesMax = ({ blobs }: Config): number =>
   blobs.kind === "disk" ? Math.max(64 * 1024 ** 2, Math.floor(blobs.sizeMax / 4)) : 16 * 1024 ** 3;
 
-/** Before the node is one of them: what it keeps to itself would be missing to the others. */
+/** Before the node joins: the others would miss data that only it has. */
 async function checkOthers({ config, name, journal, log }: Ground): Promise<void> {
   const why = whyAlone(config);
   if (why === undefined) return;
   await journal.open({ shards: shardsOf(config), clusterId: config.cluster.name });
   checkAlone(why, name, await journal.nodes());
-  log(`this node has to stay the only one of its journal: ${why}`);
+  log(`this node must stay the only one of its journal: ${why}`);
 }
 
-/** The journal's word on the cluster counts: it was fixed when the store was created. */
+/** The journal's settings count: they were fixed when it was created. */
 export function checkCluster({ cluster: wanted }: Config, found: Cluster, log: (line: string) => void): void {
   if (found.clusterId !== wanted.name)
     throw new Fault("invalid", "join cluster", {
@@ -367,18 +369,18 @@ export function checkCluster({ cluster: wanted }: Config, found: Cluster, log: (
     log(`the journal was created with ${found.shards} shards; cluster.shards: ${wanted.shards} has no effect`);
 }
 
-/** Imported when needed: nobody waits for a database driver that is not used. */
+/** Imported on demand: an unused database driver is not loaded. */
 export async function openJournal({ journal }: Config, folder: DataFolder, clock: Clock): Promise<Journal> {
   switch (journal.kind) {
     case "sqlite":
       return (await import("#journal/sqlite/sqlite.ts")).sqliteJournal({
         directory: journal.directory ?? folder.journal,
       });
-    case "postgres":
-      return (await import("#journal/postgres/postgres.ts")).postgresJournal({
-        url: journal.url,
-        schema: journal.schema,
-      });
+    case "postgres": {
+      const { postgresJournal } = await import("#journal/postgres/postgres.ts");
+      const databases = serversOf(journal).map((server) => postgresJournal(server));
+      return databases.length > 1 ? partitionedJournal({ databases, clock }) : must(databases[0], "a database");
+    }
     case "memory":
       return (await import("#journal/memory/memory.ts")).memoryStore(() => clock.wallMs()).connect();
     default:

@@ -15,7 +15,7 @@ import { grpcCode } from "#grpc/status.ts";
 import type { CommandOf } from "#kernel/model/command.ts";
 import type { PlanSpec, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import { createClient, type Order, type WorkClient } from "#shard/client/client.ts";
-import { createGrpcTransport, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
+import { createGrpcTransport, type GrpcTransport } from "#shard/testing/grpc-transport.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import { createRouter } from "#shard/router/router.ts";
 import { startNode, type Running } from "./compose.ts";
@@ -44,7 +44,7 @@ const tokens = [
 
 const never = new AbortController().signal;
 
-/** Work for executors of one's own. */
+/** Work of a caller's own kinds. */
 const ownOrder = (work: Pick<StageSpec, "tasks"> | Pick<StageSpec, "plan">): Order => ({
   shardKey: randomUUID(),
   tenant: "a",
@@ -102,10 +102,10 @@ describe("where a node's port is", () => {
     }
   }
 
-  test("on loopback unless told otherwise; on a free port, and it says so, where another program is", async () => {
+  test("on loopback unless configured; on a free port, with a log line, if that one is taken", async () => {
     const { host, port } = parseEdgeAddress(edgeAddressDefault);
     const other = createServer();
-    // Perhaps somebody is there already: then there is nothing to do.
+    // Another program may have it already: then there is nothing to do.
     await new Promise<void>((there) => other.once("error", () => there()).listen(port, host, there));
     try {
       await started(undefined, async ({ edgeAddresses }, said) => {
@@ -120,7 +120,7 @@ describe("where a node's port is", () => {
     }
   });
 
-  test("where it is told, or not at all", async () => {
+  test("at the configured address, or not at all", async () => {
     const other = createServer();
     await new Promise<void>((there) => other.listen(0, "127.0.0.1", there));
     try {
@@ -235,7 +235,7 @@ describe("a node's port", () => {
 
   const denied = (error: unknown): boolean => isFault(error) && error.facts["status"] === grpcCode.permissionDenied;
 
-  test("runs commands as its own user for operators only, whoever planned them", async () => {
+  test("runs commands as its own user for operators only, also if others planned them", async () => {
     const command = orderFromCommand(["/bin/sh", "-c", "true"], { tenant: "a" });
     await rejects(clientFor("anna").submit(command), denied);
     const gate = command.stages.map((stage) => ({ ...stage, tasks: undefined, plan: ownPlan("shell.gate") }));
@@ -272,7 +272,7 @@ describe("a node's port", () => {
     equal((await clientFor("anna").job(claim.jobId)).view.tasks[0]?.result?.payload, "genuine");
   });
 
-  test("shows nobody the inputs of another tenant's plan", async () => {
+  test("does not show the inputs of a plan to another tenant", async () => {
     const { jobId } = await clientFor("anna").submit(ownOrder({ plan: ownPlan("own.plan") }));
     const [runner, namesake] = [clientFor("runner"), clientFor("namesake")];
     const [claim] = await reserved(runner, jobId, "plan=own");
@@ -291,7 +291,7 @@ describe("a node's port", () => {
     });
   }
 
-  test("stops although somebody waits for work, and tells them so", async () => {
+  test("stops although a worker waits for work, and its call ends with the reason", async () => {
     const config = Config.parse({
       cluster: { shards: 1 },
       journal: { kind: "memory" },

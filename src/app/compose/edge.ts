@@ -40,26 +40,26 @@ export type EdgeParts = {
   readonly doors?: OpenDoors | undefined;
   /** Which work may be submitted; left out: of this program's doors. */
   readonly kinds?: KindTable | undefined;
-  /** Aborted when the edge closes: calls that are held are let go. */
+  /** Aborted when the edge closes: held calls end. */
   readonly leaving?: AbortController | undefined;
-  /** What keeps the node from taking work. */
+  /** Why the node cannot take work. */
   readonly notReady: () => readonly string[];
-  /** Who is in the mesh; undefined when there is none. */
+  /** The members of the mesh; undefined if there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
-  /** Takes the node out of service; left out: it cannot be asked to. */
+  /** Takes the node out of service; left out: it cannot be drained. */
   readonly drain?: Drain | undefined;
-  /** Shows what the node counts of its work; left out: only what the edge counts is shown. */
+  /** Shows the node's metrics of its work; left out: only the edge's own are shown. */
   readonly show?: ((registry: MetricsRegistry) => void) | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
   readonly api?: Pick<ApiParts, "name" | "work" | "doors" | "live" | "status"> | undefined;
   /** The token of the data folder; left out: none is known. */
   readonly owner?: string | undefined;
-  /** Knows which callers on this machine are tasks of this node; left out: there are no tasks. */
+  /** Knows which local callers are tasks of this node; left out: there are no tasks. */
   readonly callers?: TaskCallers | undefined;
   readonly log: (line: string) => void;
 };
 
-/** Whoever calls must be known; what they may ask of which tenant is judged when the request has been read. */
+/** The caller must be authenticated; the tenant is checked when the request has been read. */
 const workActions = new Map<string, Action>(
   [...workCalls.map(({ method }) => method), Work.methods.watch, Work.methods.getPartitionMap].map(({ path }) => [
     path,
@@ -141,7 +141,7 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
   };
 }
 
-/** All that a node serves over plain HTTP besides the edge's own; each is asked in this order. */
+/** Everything that a node serves over plain HTTP besides the edge's own routes, in this order. */
 export const mounts = ["peers", "drain", "api", "doors"] as const;
 
 type Mounted = Readonly<Record<(typeof mounts)[number], ServeElsewhere | undefined>>;

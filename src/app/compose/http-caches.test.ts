@@ -1,4 +1,4 @@
-/** Every HTTP cache over a real port, as a table of requests and answers; item 94 and the tools' own rules. */
+/** Every HTTP cache over a real port, as a table of requests and answers; REAPI-94 and the tools' own rules. */
 import { equal, match, ok } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";
@@ -327,7 +327,7 @@ suite("Nx's cache", [
   },
 ]);
 
-test("what is no longer believed is a miss, in every protocol, and can be written anew", async () => {
+test("a revoked entry is a miss in every protocol, and can be written again", async () => {
   await using rig = await startRig();
   const authorization = `Bearer ${tokenOf("writer")}`;
   const ask = async (path: string, body?: string): Promise<number> => {
@@ -353,7 +353,7 @@ describe("HTTP itself", () => {
   after(() => rig[Symbol.asyncDispose]());
   const authorization = `Bearer ${tokenOf("writer")}`;
 
-  test("what is asked for in a coding comes in it, and uploads may be coded", async () => {
+  test("requested content codings are used, and uploads may be encoded", async () => {
     for (const [coding, unpack] of [
       ["zstd", zstdDecompressSync],
       ["gzip", gunzipSync],
@@ -386,7 +386,7 @@ describe("HTTP itself", () => {
     equal(broken.status, 400);
   });
 
-  test("a body without a length is taken, and cut off when it is too long", async () => {
+  test("a body without a length is accepted, and cut off if it is too long", async () => {
     const chunks = (count: number) =>
       new ReadableStream<Uint8Array>({
         pull(controller) {
@@ -405,7 +405,7 @@ describe("HTTP itself", () => {
     equal((await put("/v1/cache/77", 1)).status, 411);
   });
 
-  test("who expects to be asked for the body is asked only when it will be taken", async () => {
+  test("a client that expects 100-continue gets it only if the body will be accepted", async () => {
     equal((await expecting(rig.port, authorization, 5)).continued, true);
     const refused = await expecting(rig.port, authorization, 40 * 1024 * 1024);
     equal(refused.status, 413);
@@ -415,7 +415,7 @@ describe("HTTP itself", () => {
     equal(stranger.continued, false);
   });
 
-  test("who sends nothing is given up", async () => {
+  test("a client that sends nothing is disconnected", async () => {
     const { status } = await new Promise<{ status: number }>((resolve, reject) => {
       const request = httpRequest({
         port: rig.port,
@@ -449,7 +449,7 @@ describe("HTTP itself", () => {
     session.close();
   });
 
-  test("what none of the caches owns is nobody's", async () => {
+  test("a path that no cache owns is not found", async () => {
     equal((await fetch(`${rig.url}/nothing`)).status, 404);
     equal((await fetch(`${rig.url}/livez`)).status, 200);
   });

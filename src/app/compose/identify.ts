@@ -1,4 +1,4 @@
-/** Who sent a request over plain HTTP, from the connection that it came on and its headers. */
+/** Authenticates a request over plain HTTP by its connection and its headers. */
 import type { Admission } from "#edge/port/admission.ts";
 import type { Peer } from "#edge/port/port.ts";
 import type { Identify } from "#http/serve.ts";

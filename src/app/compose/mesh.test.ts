@@ -1,4 +1,4 @@
-/** Two nodes in one mesh, and what they tell of it over HTTP. */
+/** Two nodes in one mesh, and their answers about it over HTTP. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -71,7 +71,7 @@ test("nodes in a mesh list each other at /peers; one that stops has left", async
   await until("beta has left", async () => (await stateOfBeta()) === "left", patience);
 });
 
-test("a node that was told no port takes another when the usual one is taken; one that was told says so", async () => {
+test("with the default port a node takes another if that is taken; with a configured one it fails", async () => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-peers-"));
   await using undo = new AsyncDisposableStack();
   undo.defer(() => clearAway(folder));
@@ -86,7 +86,7 @@ test("a node that was told no port takes another when the usual one is taken; on
   );
 });
 
-test("/peers: none without a mesh, nothing but GET, nothing for strangers; a bad keys file shows no key", async () => {
+test("/peers: 404 without a mesh, only GET, not for strangers; a bad keys file shows no key", async () => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-peers-"));
   await using undo = new AsyncDisposableStack();
   undo.defer(() => clearAway(folder));

@@ -1,4 +1,4 @@
-/** The node's place in the mesh: what it says of itself there, and who else is. */
+/** The node's membership in the mesh: its tags, and the other members. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
@@ -17,7 +17,7 @@ export type MeshParts = {
   readonly name: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** Asked again and again: what the node says now, to those who reach it at this host. */
+  /** Called periodically: the node's current facts, for members that reach it at this host. */
   readonly facts: (host: string) => NodeFacts;
   readonly log: (line: string) => void;
 };
@@ -27,11 +27,11 @@ export type PeersView = MeshStatus & { readonly peers: readonly PeerView[] };
 export type RunningMesh = {
   readonly mesh: Mesh;
   peers(): PeersView;
-  /** Says farewell and closes. */
+  /** Leaves the mesh and closes. */
   stop(): Promise<void>;
 };
 
-/** How often the node looks at what it would say of itself. */
+/** How often the node updates its tags. */
 const factsEveryMs = 1_000;
 
 export async function startMesh(config: MeshConfig, parts: MeshParts): Promise<RunningMesh> {
@@ -67,7 +67,7 @@ export async function startMesh(config: MeshConfig, parts: MeshParts): Promise<R
   };
 }
 
-/** A node that was not told a port takes another when the usual one is taken: by another node here, most likely. */
+/** With the default port, a node takes another one if that is taken: probably by another node here. */
 async function openSomewhere(
   config: MeshConfig,
   log: (line: string) => void,
@@ -115,7 +115,7 @@ async function keysIn(file: string): Promise<readonly string[]> {
       .max(16)
       .parse(JSON.parse(await readFile(file, "utf8")));
   } catch (error) {
-    const why = "a JSON list of keys of 16, 24 or 32 bytes in base64 is wanted"; // never what is in it
+    const why = "a JSON list of keys of 16, 24 or 32 bytes in base64 is wanted"; // never its content
     throw new Fault("invalid", "read mesh keys", { file, why }, error instanceof z.ZodError ? undefined : error);
   }
 }

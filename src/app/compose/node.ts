@@ -1,4 +1,4 @@
-/** A node of the cluster, put together: its shards, its router to those of others, and a client of both. */
+/** A node of the cluster: its shards, its router to those of other nodes, and a client of both. */
 import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
 import type { Journal } from "#journal/journal.ts";
@@ -29,18 +29,18 @@ export type NodeParts = {
   readonly tcp: TcpTransport;
   readonly clock: Clock;
   readonly random: Random;
-  /** What the work of all shards here may take. */
+  /** Memory limit for the work of all shards here. */
   readonly memory: Memory;
   readonly observers: readonly ShardObserver[];
-  /** Asked when the node starts, and later: doors are opened before that. */
+  /** Called when the node starts, and later: doors are opened before that. */
   readonly doors: () => Pick<OpenDoors, "publishers" | "calls" | "facts">;
   readonly log: (line: string) => void;
 };
 
-/** `sandbox` says what commands of tenants run in. */
+/** `sandbox` is the kind of sandbox of tenants' commands. */
 type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly sandbox: string | undefined };
 
-/** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
+/** A node serves its own shards and, through its router, those of others; it calls itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
   const { config, name, journal, stored, tcp, clock, random, memory, observers, doors, log } = parts;
   const { blobs, pins } = stored;
@@ -87,10 +87,10 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
   return { node, client, routed: routedBy(router) };
 }
 
-/** For requests that come in through this node's router: shorter than the caller's own patience. */
+/** For requests through this node's router: shorter than the caller's own timeout. */
 const routedMs = 8_000;
 
-/** What a caller that knows only this node gets: never "ask another". */
+/** For callers that know only this node: it never answers "ask another". */
 const routedBy = (router: Router): ShardService => ({
   request: (request, signal) => {
     const heldMs = request.kind === "command" ? (request.waitMs ?? 0) : 0;
@@ -99,7 +99,7 @@ const routedBy = (router: Router): ShardService => ({
   watch: (request, signal) => router.watch(request, signal),
 });
 
-/** A shard's part of what the cluster takes in. */
+/** A shard's share of the cluster's limits. */
 export const limitsOf = ({ cluster }: Config, shards: number): Limits => ({
   ...defaultLimits,
   queuedMax: cluster.queuedMax,

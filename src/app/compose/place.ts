@@ -27,19 +27,19 @@ export type PlaceParts = {
 };
 
 export type Place = WorkPlace & {
-  /** What an earlier life of this node started in the sandbox is ended, but for what doors take up again. */
+  /** Ends runs of an earlier process of this node, except those that doors continue. */
   keepOnly(found: readonly FoundRun[]): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Undefined where the node runs no work. */
+/** Undefined if the node runs no work. */
 export async function openPlace(config: Config, folder: DataFolder, parts: PlaceParts): Promise<Place | undefined> {
   if (!config.worker.enabled) return undefined;
   await using undo = new AsyncDisposableStack();
   const boxed = await openBoxed(config, folder, parts);
   if (boxed) undo.defer(() => boxed.close());
   const processes = boxed?.processes ?? (await openProcesses(config, folder, parts, undo));
-  // Nothing of an earlier life runs any more.
+  // No process of an earlier node process runs any more.
   await reclaimScratch(folder.scratch);
   const owned = undo.move();
   return {
@@ -56,11 +56,11 @@ export async function openPlace(config: Config, folder: DataFolder, parts: Place
 
 type OpenBoxed = Boxed & Pick<Place, "keepOnly" | "close"> & { readonly processes: ProcessRunner };
 
-/** Undefined, with a line in the log, where there can be no sandbox. */
+/** Undefined, with a line in the log, if no sandbox is possible. */
 async function openBoxed(config: Config, folder: DataFolder, parts: PlaceParts): Promise<OpenBoxed | undefined> {
   const { log } = parts;
   if (process.platform !== "linux") return undefined;
-  // Elsewhere what a job's result names and what a tenant's cache holds are kept apart.
+  // With other stores, blobs of jobs' results and of a tenant's cache are separate.
   if (config.blobs.kind !== "disk") {
     log(`actions of builds are not run here: that needs blobs of kind disk, not ${config.blobs.kind}`);
     return undefined;
@@ -84,13 +84,13 @@ async function openSandbox(config: Config, folder: DataFolder, parts: PlaceParts
     await Sandbox.open({
       home,
       socket: join(home, "sock"),
-      // One that stays keeps its lane, and takes no action's.
+      // A tool that stays keeps its lane, in addition to those of actions.
       lanes: slots + toolsMax,
       toolLanes: toolsMax,
       ownLanes: slots,
       clock,
       log,
-      // The usual folder may be another node's, of the same user.
+      // The default data folder may belong to another node of the same user.
       hidden: [...hiddenPaths(config, folder, parts.configFile), defaultDataPath(process.env)],
       isolation: { want: config.worker.sandbox },
       freeBytesMin: config.worker.diskFreeMin,
@@ -122,7 +122,7 @@ async function openSandbox(config: Config, folder: DataFolder, parts: PlaceParts
   };
 }
 
-/** Undefined where none can stay: they have to be stopped for a moment while somebody is in their folder. */
+/** Undefined if tools cannot stay: they must be frozen while their folder is used. */
 function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts): Tools | undefined {
   if (toolsMax === 0) return undefined;
   if (ports.sandbox.canFreeze) return new Tools(ports, { toolsMax, idleMs: toolIdle });
@@ -130,7 +130,7 @@ function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts
   return undefined;
 }
 
-/** Starting a process from this one stops it for milliseconds, the longer the larger it is: a launcher does it. */
+/** Forking this process blocks it for milliseconds, longer the larger it is: a launcher forks instead. */
 async function openProcesses(
   config: Config,
   folder: DataFolder,
@@ -158,7 +158,7 @@ async function openProcesses(
 
 const passedOn = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT"];
 
-/** What commands may see of this process's environment: nothing that could be a secret. */
+/** The variables of this process that commands may see: none that could be a secret. */
 const plainEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> =>
   Object.fromEntries(
     Object.entries(env).flatMap(([key, value]) =>

@@ -1,4 +1,4 @@
-/** The store of a node, as configured: what the kernel pins and reads, and what doors keep bytes and names in. */
+/** A node's store, as configured: what the kernel pins and reads, and where doors keep bytes and names. */
 import { randomUUID } from "node:crypto";
 import type { Clock } from "#base/clock.ts";
 import { Random } from "#base/random.ts";
@@ -20,16 +20,16 @@ import { BlobsConfig, type DiskConfig } from "#app/config/store-config.ts";
 import type { TierConfig } from "#app/config/tier-config.ts";
 
 export type ComposedStore = {
-  /** The node's own: artifacts of jobs and archived logs, whosever they are. */
+  /** The node's own blobs: artifacts of jobs and archived logs, of all tenants. */
   readonly blobs: BlobStore;
   readonly pins: PinsOf;
   readonly store: Store;
   readonly index: ActionIndex;
-  /** Of the node's own disk; left out where there is none. */
+  /** Of the node's own disk; left out if there is none. */
   readonly upkeep?: Upkeep;
-  /** Where what runs here can be read while it runs; left out where there is no disk. */
+  /** Live output of tasks that run here; left out if there is no disk. */
   readonly streams?: Streams;
-  /** Counts what it does there, from now on. */
+  /** Binds its metrics. */
   readonly observe?: (registry: MetricsRegistry) => void;
   close(): Promise<void>;
 };
@@ -37,9 +37,9 @@ export type ComposedStore = {
 export type StorePorts = {
   readonly clock: Clock;
   readonly log: (line: string) => void;
-  /** Told when the store's folder is gone: it refuses all writes then. */
+  /** Called when the store's folder is gone: it refuses all writes then. */
   readonly onLost?: (folder: string) => void;
-  /** Where other nodes are, once anybody knows. */
+  /** Base URLs of other nodes, once they are known. */
   readonly peers?: () => readonly string[];
 };
 
@@ -53,10 +53,10 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
       return blobs.authoritative ? { ...(await overTier(disk, blobs.authoritative, ports)), streams } : disk;
     }
     case "directory": {
-      // What nodes share; what doors keep beside it is each node's own.
+      // The folder is shared by nodes; what doors store is each node's own.
       const store = await openDisk(diskDefault, folder, ports);
       const shared = await openSharedDirectory(blobs.directory, ports.clock);
-      // What a tenant uploads stays on this node's disk, so that no result can name it.
+      // A tenant's uploads stay on this node's disk, so that no result can name them.
       const pins = pinsIn(shared, () => nothingThere);
       const { index, upkeep, streams } = store;
       return { blobs: shared, pins, store, index, upkeep, streams, close: () => store.close() };
@@ -82,7 +82,7 @@ type Pins = ReturnType<PinsOf>;
 
 const nothingThere: Pins = { pin: async (digests) => ({ missing: digests }) };
 
-/** Imported when needed: a node by itself does not wait for clients of other stores. */
+/** Imported on demand: a single node does not load clients of other stores. */
 async function overTier(disk: ComposedStore, tier: TierConfig, { clock, peers }: StorePorts): Promise<ComposedStore> {
   const { composeTiers } = await import("./tiers.ts");
   const random = new Random(randomUUID());

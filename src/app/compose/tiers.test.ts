@@ -1,4 +1,4 @@
-/** Two nodes' stores over one tier of each kind: what one has, the other reads; what one names, the other finds. */
+/** Two nodes' stores over one tier of each kind: each reads the other's blobs and finds its names. */
 import { deepEqual, doesNotMatch, equal, match, rejects } from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -74,7 +74,7 @@ test("a bucket: blobs and names", async () => {
   await two.close();
 });
 
-test("a bucket that is not there, or not ours, is heard of at the start", async () => {
+test("a missing or foreign bucket is reported at the start", async () => {
   await using s3 = await LittleS3.start();
   const config = { kind: "s3", endpoint: s3.endpoint, region: "here", bucket: "other" };
   await rejects(opened(config), (e) => isFault(e, "not-found") && e.facts["code"] === "NoSuchBucket");
@@ -93,7 +93,7 @@ test("a shared folder", async () => {
   await rm(folder, { recursive: true });
 });
 
-test("B5: another Millrace, where each tenant has its token; without tokens it is for one tenant", async (context) => {
+test("B5: another Millrace, with a token for each tenant; without tokens it serves one tenant", async (context) => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-tiers-"));
   await mkdir(join(folder, "tokens"));
   const secretOf = (name: string): string => `${name}-token-0123456789-0123456789`;
@@ -128,7 +128,7 @@ test("B5: another Millrace, where each tenant has its token; without tokens it i
   await alone.close();
 });
 
-test("short cuts are taken, and what the tier does is counted", async (context) => {
+test("short cuts are used, and calls to the tier are counted", async (context) => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-tiers-"));
   const cache = createServer((_request, response) => response.end("grain"));
   context.after(async () => {

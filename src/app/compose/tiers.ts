@@ -4,11 +4,11 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
+import { observed } from "#blobs/observed.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { breaker } from "#blobs/tiers/breaker.ts";
 import { createHttpCaller } from "#blobs/tiers/s3/http-call.ts";
 import { httpCache, type ReadOnly } from "#blobs/tiers/http.ts";
-import { metered } from "#blobs/tiers/metered.ts";
 import { pinEither } from "#blobs/tiers/pin-either.ts";
 import { peerCaches } from "#blobs/tiers/peer-caches.ts";
 import { openPostgresIndex } from "#blobs/tiers/postgres/postgres-index.ts";
@@ -33,7 +33,7 @@ export type TierPorts = {
   readonly clock: Clock;
   readonly random: Random;
   readonly env: NodeJS.ProcessEnv;
-  /** Where other nodes are, as beginnings of addresses; none where nobody knows. */
+  /** Base URLs of other nodes; empty if they are not known. */
   readonly peers?: () => readonly string[];
 };
 
@@ -46,7 +46,7 @@ type Tier = {
   readonly close: () => Promise<void> | void;
 };
 
-/** What is the node's own is in a part that no tenant can be called. */
+/** The node's own blobs are in a part whose name no tenant can have. */
 const ownPart = "_node";
 
 export async function composeTiers(local: ComposedStore, config: TierConfig, ports: TierPorts): Promise<ComposedStore> {
@@ -60,10 +60,7 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   const named = await openNames(config, tier, local.index, undo);
   const { clock } = ports;
   const reached = (blobs: BlobStore, tenant: string): Far => {
-    const far = breaker(
-      metered(blobs, clock, (call) => metrics.ended(call, tenant)),
-      { clock },
-    );
+    const far = breaker(observed(blobs, metrics.observer(clock, tenant)), { clock });
     return shortCuts ? withShortCuts({ clock, far, shortCuts }) : far;
   };
   const parts = new Map<string, Far>();
@@ -75,7 +72,7 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
     parts.set(tenant, made);
     return made;
   };
-  await part(ownPart).missing([]); // a tier that cannot be opened is heard of now
+  await part(ownPart).missing([]); // so that a tier that cannot be opened is reported now
   const { whenDead } = config;
   const near: Store = { ...local.store, forTenant: (tenant) => local.store.forTenant(tenant), close: async () => {} };
   const owned = undo.move();
@@ -92,7 +89,7 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
 
 type Far = BlobStore & { readonly isDead: boolean };
 
-/** What actions make is the tenant's; what other work makes is the node's own. */
+/** Outputs of actions belong to the tenant; outputs of other work belong to the node. */
 function pinsOf(part: (tenant: string) => Far): PinsOf {
   const known = new Map<string, Pick<BlobStore, "pin">>();
   return (tenant, whose) => {
@@ -105,7 +102,7 @@ function pinsOf(part: (tenant: string) => Far): PinsOf {
 
 type ShortCutParts = { readonly undo: AsyncDisposableStack; readonly served: () => void };
 
-/** Undefined: there are none. Those that were named come before other nodes. */
+/** Undefined if there are none. Configured ones come before other nodes. */
 async function openShortCuts(
   { shortCuts, peers }: TierConfig,
   { peers: urls }: TierPorts,
@@ -124,8 +121,11 @@ async function openShortCuts(
   return (digest) => [...named, ...others(digest)];
 }
 
-/** A store that is opened when it is first needed, and again when that failed. */
-function later(open: () => Promise<BlobStore>): BlobStore {
+/**
+ * Opens the store at the first call, and again at the next call if that failed. It has no `prompt`: before the store
+ * is open, nothing can be answered without waiting.
+ */
+export function later(open: () => Promise<BlobStore>): BlobStore {
   let opening: Promise<BlobStore> | undefined;
   const opened = (): Promise<BlobStore> =>
     (opening ??= open().catch((error: unknown) => {
@@ -136,6 +136,7 @@ function later(open: () => Promise<BlobStore>): BlobStore {
     missing: async (digests) => await (await opened()).missing(digests),
     write: async (digest, source, form) => await (await opened()).write(digest, source, form),
     pin: async (digests, forMs) => await (await opened()).pin(digests, forMs),
+    file: async (digest) => await (await opened()).file?.(digest),
     async *read(digest, range, form) {
       yield* (await opened()).read(digest, range, form);
     },
@@ -165,7 +166,7 @@ async function openBucket(
   const { endpoint, region, bucket, virtualHost, prefix } = config;
   const credentials = await s3Credentials(config.credentials, env);
   const client = createS3Client({ clock, random, endpoint, region, bucket, virtualHost, credentials });
-  await client.list(prefix, undefined, 1); // a bucket that is not there, or not ours, is heard of now
+  await client.list(prefix, undefined, 1); // so that a missing or foreign bucket is reported now
   if (config.names.kind === "tier") await checkConditions(client, prefix);
   return {
     part: (tenant) =>
@@ -190,14 +191,14 @@ async function s3Credentials(file: string | undefined, env: NodeJS.ProcessEnv): 
   if (accessKeyId === undefined || !secretAccessKey)
     throw new Fault("invalid", "read credentials of the bucket", {
       file,
-      why: file === undefined ? "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set" : "it has two lines",
+      why: file === undefined ? "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set" : "it must have two lines",
     });
   return { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) };
 }
 
 /**
- * A server's blobs are those of whoever calls, whatever the instance. So tenants are kept apart by who calls: each with
- * its token, or one alone (B5).
+ * A server shows each caller its own blobs, whatever the instance. So tenants are separated by their tokens, or there
+ * is one tenant alone (B5).
  */
 async function openServer(config: ReapiConfig, { clock, random }: TierPorts): Promise<Tier> {
   const lifetime = config.lifetime === undefined ? {} : { lifetimeMs: config.lifetime };
@@ -255,7 +256,7 @@ async function openNames(
       return here;
     case "tier":
       if (tier.index) return tier.index;
-      throw new Fault("invalid", "open names", { tier: kind, why: "it keeps no names: choose postgres or here" });
+      throw new Fault("invalid", "open names", { tier: kind, why: "it cannot keep names: choose postgres or here" });
     case "postgres": {
       const index = await openPostgresIndex({ url: names.url, schema: names.schema });
       undo.defer(() => index[Symbol.asyncDispose]());

@@ -1,4 +1,4 @@
-/** What a node records of its own work: metrics always, traces where a collector is named. */
+/** What a node records about its own work: metrics always, traces if a collector is configured. */
 import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
 import type { CallTraces } from "#door/ports.ts";
@@ -30,7 +30,7 @@ export type WatchingPorts = {
   readonly name: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** What the work of all shards here may take. */
+  /** Memory limit for the work of all shards here. */
   readonly memory: Memory;
   /** The trace of a job that was submitted before submissions had one: its door may find it in the spec. */
   readonly traceIn: (door: string, spec: string) => string | undefined;
@@ -60,7 +60,7 @@ export async function openWatching({ traces }: Config, ports: WatchingPorts): Pr
   return traces ? await withTraces(alone, traces, ports) : alone;
 }
 
-/** Imported when needed: nobody waits for what is not used. */
+/** Imported on demand: traces are not loaded if they are not used. */
 async function withTraces(
   alone: Watching,
   config: NonNullable<Config["traces"]>,

@@ -49,7 +49,7 @@ describe("a setting", () => {
     }
   });
 
-  test("is read by its kind: text as it is, lists with commas, the rest as in a file", async () => {
+  test("is parsed by its type: text unchanged, lists with commas, the rest as in a file", async () => {
     const set = [
       "cluster.name=0123",
       "edge.listen=127.0.0.1:1,127.0.0.1:2",
@@ -69,7 +69,7 @@ describe("a setting", () => {
     deepEqual((await readConfig({ set: ["edge.listen="] })).edge.listen, []);
   });
 
-  test("says the same in a file, by a flag and in the environment", async () => {
+  test("means the same in a file, as a flag and in the environment", async () => {
     const cases = [
       ["worker.slots", "7"],
       ["node.stopWithin", "90s"],
@@ -87,7 +87,7 @@ describe("a setting", () => {
     }
   });
 
-  test("that does not exist is refused by its name, with what was meant", async () => {
+  test("that does not exist is refused by its name, with a suggestion", async () => {
     match(
       await problem({ set: ["worker.slot=3"] }),
       /^--set worker\.slot: there is no such setting \(did you mean worker\.slots\?\)$/,
@@ -103,7 +103,7 @@ describe("a setting", () => {
   test("that is wrong is refused by where it came from, also beside a file", async () => {
     match(await problem({ set: ["worker.slots=many"] }), /^worker\.slots \(--set worker\.slots\): /);
     match(await problem({ env: { MILLRACE_WORKER_SLOTS: "0" } }), /^worker\.slots \(\$MILLRACE_WORKER_SLOTS\): /);
-    match(await problem({ set: ["worker.labels=[a"] }), /^--set worker\.labels: what it says cannot be read as YAML$/);
+    match(await problem({ set: ["worker.labels=[a"] }), /^--set worker\.labels: it is not valid YAML$/);
     match(
       await problem({ set: ["edge.listen=127.0.0.1:1,0.0.0.0:80"] }),
       /^edge\.listen\.1 \(--set edge\.listen\): without authentication/,
@@ -111,7 +111,7 @@ describe("a setting", () => {
     match(await problem({ set: ["blobs.kind=directory"] }), /^blobs\.directory: /);
   });
 
-  test("is not mistaken for what container platforms and other commands put into the environment", async () => {
+  test("is not confused with variables of container platforms and other commands", async () => {
     const env = {
       MILLRACE_PORT: "tcp://10.0.0.1:8980",
       MILLRACE_SERVICE_HOST: "10.0.0.1",
@@ -124,7 +124,7 @@ describe("a setting", () => {
     deepEqual(await readConfig({ env }), await readConfig());
   });
 
-  test("whatever is given, the answer is a configuration or a Fault", async () => {
+  test("any input gives a configuration or a Fault", async () => {
     const paths = fc.constantFrom(...settings.keys());
     await fc.assert(
       fc.asyncProperty(paths, fc.string({ maxLength: 30 }), async (path, text) => {
@@ -135,7 +135,7 @@ describe("a setting", () => {
   });
 });
 
-test("the smallest whole configuration in the docs is ten lines, and is one", async () => {
+test("the smallest complete configuration in the docs is ten lines, and valid", async () => {
   const page = await readFile(join(import.meta.dirname, "../../../docs/how-to/configure.md"), "utf8");
   const text = /```yaml\n(# ten lines[\s\S]*?)```/.exec(page)?.[1] ?? "";
   const lines = text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#"));

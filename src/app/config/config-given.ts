@@ -1,20 +1,20 @@
-/** Settings that were given on the command line and in the environment: which they are, and where each came from. */
+/** Settings given on the command line and in the environment, and where each came from. */
 import { parse as parseYaml } from "yaml";
 import { Fault } from "#base/fault.ts";
 import { nearest } from "#base/nearest.ts";
 import type { Setting } from "./config-settings.ts";
 
-/** One setting as it was given; `from` is what to look at when it is wrong. */
+/** One setting as it was given; `from` names the flag or variable in error messages. */
 export type Given = { readonly setting: Setting; readonly value: unknown; readonly from: string };
 
-/** Variables of this name that are no settings: they say which node to ask, or are told to what a job runs. */
+/** Variables with our prefix that are not settings: they choose the node to ask, or are passed to jobs. */
 const otherVariables = new Set(
   "CONFIG DATA NODE SERVER TOKEN CA TENANT JOB STAGE TASK ATTEMPT INDEX REQUIRE CORPORA BENCH_FILE"
     .split(" ")
     .map((name) => `MILLRACE_${name}`),
 );
 
-/** What Kubernetes and container runtimes set for services that are called millrace-something. */
+/** Variables that Kubernetes and container runtimes set for services called millrace-something. */
 function isServiceLink(name: string, text: string): boolean {
   if (/_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?$/.test(name)) return true;
   return name.endsWith("_PORT") && /^(tcp|udp|sctp):\/\//.test(text);
@@ -24,7 +24,7 @@ function isServiceLink(name: string, text: string): boolean {
 const isOther = (name: string, text: string): boolean =>
   otherVariables.has(name) || name.startsWith("MILLRACE_TEST_") || isServiceLink(name, text);
 
-/** An empty variable is as good as none. */
+/** An empty variable counts as unset. */
 export function givenByEnvironment(env: NodeJS.ProcessEnv, settings: ReadonlyMap<string, Setting>): readonly Given[] {
   const byVariable = new Map([...settings.values()].flatMap((each) => (each.variable ? [[each.variable, each]] : [])));
   return Object.entries(env).flatMap(([name, text]) => {
@@ -55,7 +55,7 @@ function valueOf({ isText, isTextList }: Setting, text: string, from: string): u
   try {
     return parseYaml(text) as unknown;
   } catch {
-    throw wrong(`${from}: what it says cannot be read as YAML`); // and is not shown: it may be a secret
+    throw wrong(`${from}: it is not valid YAML`); // not shown, because it may be a secret
   }
 }
 
@@ -66,7 +66,7 @@ function hint(name: string, known: readonly string[], before: string): string {
 
 const wrong = (why: string): Fault => new Fault("invalid", "read configuration", { why });
 
-/** What a file says, with what was given put over it. Later ones win. A file without settings is as it is: wrong. */
+/** The file's settings with the given ones on top; later ones win. An invalid file is passed on unchanged. */
 export function withGiven(base: unknown, given: readonly Given[], settings: ReadonlyMap<string, Setting>): unknown {
   if (!isObject(base)) return base;
   const root = { ...base };
@@ -87,7 +87,7 @@ export function withGiven(base: unknown, given: readonly Given[], settings: Read
   return root;
 }
 
-/** Where the value at a place came from, when it was given. */
+/** Where the value at this path came from, if it was given. */
 export function whereGiven(path: readonly PropertyKey[], given: readonly Given[]): string | undefined {
   const shown = path.map(String).join(".");
   const isWithin = (one: string, other: string): boolean => one === other || one.startsWith(`${other}.`);

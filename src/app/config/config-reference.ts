@@ -18,16 +18,16 @@ export function configReference(of = Config): string {
     "",
     "<!-- Written by src/cli/reference.ts from the schema in src/app/config/config.ts; change that, not this page. -->",
     "",
-    "None is needed. A setting has one path, such as `worker.slots`, and can be given in three ways; the first goes",
-    "before the second, and that before the third:",
+    "None is needed. A setting has one path, such as `worker.slots`, and can be given in three ways; the first takes",
+    "precedence over the second, and that over the third:",
     "",
     "1. on the command line: `millrace up --set worker.slots=8`, as often as you like;",
     "2. in the environment: `MILLRACE_WORKER_SLOTS=8`, by the name in the tables below;",
     "3. in a file of YAML or JSON: `worker: { slots: 8 }`. It is named with `--config FILE` or `$MILLRACE_CONFIG`;",
-    "   without either, `config.yaml` in the data folder is read if it is there.",
+    "   without either, `config.yaml` in the data folder is read if it exists.",
     "",
-    "On the command line and in the environment, a list of words may be written with commas (`a,b`); other lists",
-    "and whole parts are written as in the file, on one line: `--set 'mesh={join: [10.0.0.5:7946]}'`. A setting that",
+    "On the command line and in the environment, a list of texts may be written with commas (`a,b`); other lists",
+    "and sections are written as in the file, on one line: `--set 'mesh={join: [10.0.0.5:7946]}'`. A setting that",
     "is not listed here is refused: with its line in a file, or by the name of the flag or variable.",
     "",
     'Durations are written "250ms", "30s", "5m", "2h", "7d"; sizes "64KiB", "100MiB", "2GiB".',
@@ -40,7 +40,7 @@ export function configReference(of = Config): string {
     .replace(/\n+$/, "\n");
 }
 
-/** The settings of one part, and then those of its parts. */
+/** The settings of one section, then those of its subsections. */
 function described(path: string, part: JsonSchema): readonly string[] {
   const variants = part.oneOf ?? [part];
   return variants.flatMap((variant) => [
@@ -73,7 +73,7 @@ function rows(path: string, variant: JsonSchema): readonly string[] {
   ];
 }
 
-/** What is part of a list has no variable of its own. */
+/** A setting inside a list has no variable. */
 function row(path: string, name: string, setting: JsonSchema): string {
   const variable = path.includes("[]") ? "" : `\`${variableOf(path)}\``;
   const cells = [`\`${name}\``, variable, typeOf(setting), defaultOf(path, setting), setting.description ?? ""];
@@ -85,7 +85,7 @@ function typeOf({ type, items, minimum, maximum }: JsonSchema): string {
   return minimum !== undefined && maximum !== undefined ? `${type} ${minimum}-${maximum}` : (type ?? "string");
 }
 
-/** The same page on every machine: what depends on the machine is said in words. */
+/** The same page on every machine: defaults that depend on the machine are described in text. */
 function defaultOf(path: string, { default: value }: JsonSchema): string {
   if (path === "worker.slots" && value === Math.max(4, availableParallelism()))
     return "the number of processors, at least 4";

@@ -1,20 +1,20 @@
 /**
- * Every setting by its path, from the schema alone: what it is called in a file, behind `--set` and in the environment,
- * and what its text becomes.
+ * All settings by their paths, derived from the schema: the name of each in a file, after `--set` and in the
+ * environment, and how its text is parsed.
  */
 import type { z } from "zod";
 import { schemaOf, variantsOf, type JsonSchema } from "#door/json-schema.ts";
 
 export type Setting = {
-  /** `worker.slots`: in a file, and behind `--set`. */
+  /** `worker.slots`: in a file, and after `--set`. */
   readonly path: string;
   /** `MILLRACE_WORKER_SLOTS`; undefined for a whole section. */
   readonly variable: string | undefined;
-  /** Its text is taken as it is; others are read as YAML. */
+  /** Its text is taken unchanged; others are parsed as YAML. */
   readonly isText: boolean;
   /** Its text may be `a,b` for `[a, b]`. */
   readonly isTextList: boolean;
-  /** What a part that is left out is taken to be, so that one of its settings can be given alone. */
+  /** The default of a section that is left out, so that one of its settings can be given alone. */
   readonly fallback: Readonly<Record<string, unknown>> | undefined;
 };
 

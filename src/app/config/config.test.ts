@@ -7,7 +7,7 @@ import { isFault } from "#base/fault.ts";
 import { defaultLimits } from "#kernel/model/limits.ts";
 import { workerDefaults } from "#worker/worker-options.ts";
 import { limitsOf } from "#app/compose/node.ts";
-import { hidePassword, readConfig, shardsOf, withoutSecrets } from "./config.ts";
+import { hidePassword, readConfig, serversOf, shardsOf, withoutSecrets } from "./config.ts";
 import { edgeAddressDefault } from "./edge-config.ts";
 import { check, problem } from "#app/testing/config.ts";
 
@@ -21,14 +21,32 @@ describe("the configuration", () => {
     ok(node.listen.every((address) => address === "unix" || address.startsWith("tcp:127.0.0.1:")));
   });
 
-  test("a journal for many nodes has more shards than a worker waits at, unless it is told how many", () => {
+  test("a journal for many nodes has more shards than a worker polls, unless the number is given", () => {
     const shared = "journal: { kind: postgres, url: postgres://localhost/mill }\n";
     deepEqual([shardsOf(check("")), shardsOf(check(shared))], [8, 64]);
     deepEqual([shardsOf(check(`${shared}cluster: { shards: 3 }`)), shardsOf(check("cluster: { shards: 3 }"))], [3, 3]);
-    ok(shardsOf(check(shared)) > workerDefaults.pollersMax, "ADR 0022: the emptiest worker hears first");
+    ok(shardsOf(check(shared)) > workerDefaults.heldShardsMax, "ADR 0022: the emptiest worker hears first");
   });
 
-  test("what a cluster takes in is shared among its shards", () => {
+  test("a journal lies in one database or in several, and never in a list of one", () => {
+    const two = check(
+      "journal: { kind: postgres, servers: [{ url: 'postgres://a/m' }, { url: 'postgres://b/m', schema: s }] }",
+    );
+    ok(two.journal.kind === "postgres");
+    deepEqual(serversOf(two.journal), [
+      { url: "postgres://a/m", schema: "millrace" },
+      { url: "postgres://b/m", schema: "s" },
+    ]);
+    equal(shardsOf(two), 64);
+    const wrong = /write url for one server, or servers for several/;
+    match(problem("journal: { kind: postgres }"), wrong);
+    const pair = "servers: [{ url: 'postgres://a/m' }, { url: 'postgres://b/m' }]";
+    match(problem(`journal: { kind: postgres, url: 'postgres://a/m', ${pair} }`), wrong);
+    match(problem("journal: { kind: postgres, servers: [{ url: 'postgres://a/m' }] }"), /for one server, write url/);
+    match(problem("journal: { kind: postgres, servers: [{ url: 'postgres://a/m', shcema: s }] }"), /shcema/);
+  });
+
+  test("the cluster's limit is divided among its shards", () => {
     equal(limitsOf(check("cluster: { tasksMax: 100 }"), 8).tasksMax, 13);
     deepEqual(limitsOf(check(""), 8), defaultLimits);
   });
@@ -39,7 +57,7 @@ describe("the configuration", () => {
     deepEqual(config.blobs, { kind: "memory", sizeMax: 2 * 1024 ** 3 });
   });
 
-  test("says how a duration and a size are written, whatever stands there instead", () => {
+  test("explains how a duration and a size are written, for any wrong value", () => {
     match(problem("cluster: { ownerLease: 5 }"), /^cluster\.ownerLease \(line 1\): write a number and a unit, such as/);
     match(problem("blobs: { kind: memory, sizeMax: [] }"), /blobs\.sizeMax \(line 1\): write a number and a unit/);
   });
@@ -50,14 +68,14 @@ describe("the configuration", () => {
       "cluster.shrads (line 3): there is no such setting (did you mean shards?)",
     );
     equal(problem("nod: {}"), "nod (line 1): there is no such setting (did you mean node?)");
-    match(problem("worker: { frobnicate: 1 }"), /known are enabled, slots, labels/);
+    match(problem("worker: { frobnicate: 1 }"), /known settings are enabled, slots, labels/);
     match(
       problem("journal: { kind: postgres, url: 'postgres://h/d', shcema: x }"),
       /journal\.shcema \(line 1\).*did you mean schema/,
     );
   });
 
-  test("names the line of a value that is wrong, and of YAML that is none", () => {
+  test("names the line of a wrong value, and of invalid YAML", () => {
     match(problem("cluster:\n  ownerLease: 30\n"), /^cluster\.ownerLease \(line 2\): /);
     match(problem("cluster:\n  ownerLease: 30 s\n"), /^cluster\.ownerLease \(line 2\): write a number and a unit/);
     match(problem("journal:\n  kind: oracle\n"), /^journal\.kind \(line 2\): /);
@@ -67,13 +85,13 @@ describe("the configuration", () => {
     );
   });
 
-  test("keeps history for ever, or for as long as it says", () => {
+  test("keeps history forever, or as long as configured", () => {
     deepEqual(check("").history, {});
     equal(check("history: { keep: 90d }").history.keep, 90 * 86_400_000);
     for (const keep of ["0s", "59s"])
-      equal(problem(`history: { keep: ${keep} }`), "history.keep (line 1): keep at least a minute of it: 1m");
+      equal(problem(`history: { keep: ${keep} }`), "history.keep (line 1): keep at least one minute: 1m");
     match(problem("history: { keep: soon }"), /^history\.keep \(line 1\): write a number and a unit/);
-    match(problem("history: { kept: 1d }"), /there is no such setting \(known are keep\)/);
+    match(problem("history: { kept: 1d }"), /there is no such setting \(known settings are keep\)/);
   });
 
   test("may be JSON", () => {
@@ -92,6 +110,9 @@ describe("the configuration", () => {
     const shown = JSON.stringify(withoutSecrets(config));
     ok(!shown.includes("s3cret"), shown);
     match(shown, /me:\*\*\*@db:5432/);
+    const servers = "{ url: 'postgres://me:s3cret@db1/mill' }, { url: 'postgres://me:s3cret@db2/mill' }";
+    const several = JSON.stringify(withoutSecrets(check(`journal: { kind: postgres, servers: [${servers}] }`)));
+    ok(!several.includes("s3cret") && several.includes("me:***@db2"), several);
     equal(hidePassword("not a url s3cret"), "postgres://***");
     ok(!problem("journal: { kind: postgres, url: 'mysql://me:s3cret@db/x' }").includes("s3cret"));
   });

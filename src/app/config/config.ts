@@ -1,7 +1,7 @@
 /**
- * The configuration: one strict schema that describes what is put together. `cluster` must be the same on all nodes;
- * everything else may differ from node to node. Without any configuration a node is complete by itself: SQLite and
- * files below one folder, reachable from this machine only.
+ * The configuration: one strict schema for everything. `cluster` must be the same on all nodes; all else may differ
+ * between nodes. Without any configuration a node is complete by itself: SQLite and files below one folder, reachable
+ * from this machine only.
  */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
@@ -32,13 +32,16 @@ const Address = z.string().superRefine((text, context) => {
   }
 });
 
-/** A worker waits at each of so few. */
+/** A worker polls each of so few shards. */
 const shardsAlone = 8;
-/** More than a worker waits at, so that the emptiest hears first (ADR 0022), and enough to share among many nodes. */
+/**
+ * More than a worker polls, so that the least loaded worker hears first (ADR 0022), and enough to spread over many
+ * nodes.
+ */
 const shardsShared = 64;
 
 const Cluster = z.strictObject({
-  name: Name.default("millrace").describe("Names the cluster; nodes of another name cannot join its journal."),
+  name: Name.default("millrace").describe("Names the cluster; nodes of another cluster cannot join its journal."),
   shards: z
     .int()
     .min(1)
@@ -52,15 +55,15 @@ const Cluster = z.strictObject({
     "A file with a secret of at least 16 characters on its only line, the same on all nodes: nodes of other machines " +
       "speak TLS with it. Left out: nodes are on this machine only.",
   ),
-  ownerLease: Duration().prefault("6s").describe("How long a shard stays its owner's without a word from it."),
+  ownerLease: Duration().prefault("6s").describe("How long a shard keeps its owner without a renewal."),
   tasksMax: z
     .int()
     .min(1)
     .max(1_000_000_000)
     .optional()
     .describe(
-      "Tasks that wait or run in the whole cluster, as many in each shard as in any other: beyond them new work is " +
-        "refused, and told when to try again. Left out: 2,000,000 in each shard.",
+      "Tasks that wait or run in the whole cluster, divided equally among its shards: beyond this, new work is " +
+        "refused with a time to retry. Left out: 2,000,000 in each shard.",
     ),
   queuedMax: z
     .int()
@@ -69,7 +72,7 @@ const Cluster = z.strictObject({
     .default(defaultLimits.queuedMax)
     .describe(
       "Tasks of one tenant that may wait in one shard, unless `millrace tenant set --queued` says otherwise: beyond " +
-        "them its new work is refused, and told when to try again. 0: no limit.",
+        "this, its new work is refused with a time to retry. 0: no limit.",
     ),
   tenantMemoryMax: Size({ min: "1MiB" })
     .optional()
@@ -81,49 +84,70 @@ const Cluster = z.strictObject({
 
 const Node = z.strictObject({
   name: Name.optional().describe(
-    "Names the node, its shards' owner and its worker. Left out, it is made up once and kept in the data folder.",
+    "Names the node, as owner of shards and as worker. Left out, a name is generated once and kept in the data folder.",
   ),
   data: z
     .string()
     .min(1)
     .optional()
-    .describe("The folder for everything the node keeps. The command line and $MILLRACE_DATA go before it."),
+    .describe("The folder for all of the node's data. The command line and $MILLRACE_DATA take precedence."),
   listen: z
     .array(Address)
     .min(1)
     .default(process.platform === "win32" ? ["tcp:127.0.0.1:7433"] : ["unix"])
     .describe(
       'Where to listen: "unix" (a socket in the data folder), "unix:/path" or "tcp:127.0.0.1:7433". ' +
-        "The first is told to other nodes.",
+        "Other nodes use the first.",
     ),
   advertise: Address.optional().describe(
-    'What other nodes are told instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed where that is ' +
+    'The address for other nodes instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed if that is ' +
       "all addresses of the machine.",
   ),
   diskFreeMin: Size()
     .prefault("64MiB")
-    .describe("With less free where the node writes, /readyz and gRPC health say that it is not ready."),
+    .describe("With less free disk space, /readyz and gRPC health report that the node is not ready."),
   workMemoryMax: Size({ min: "8MiB" })
     .optional()
     .describe(
-      "Memory that jobs may take in all shards of this node together; with more, new work is refused. Left out: two " +
+      "Memory that jobs may use in all shards of this node together; beyond it new work is refused. Left out: two " +
         "fifths of the heap that the process may have (--max-old-space-size, or what its container has), less 64MiB.",
     ),
   stopWithin: Duration()
     .prefault("20s")
-    .describe("How long running work may go on when the node is asked to stop; then it is given back."),
+    .describe(
+      "How long running work may continue when the node is asked to stop; then it is released for other nodes.",
+    ),
 });
+
+/** A node has a handful of connections to each. */
+const serversMax = 64;
 
 const Journal = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("sqlite").describe("Files on this machine's disk."),
     directory: z.string().min(1).optional().describe("Left out: `journal` in the data folder."),
   }),
-  z.strictObject({
-    kind: z.literal("postgres").describe("A PostgreSQL server, for many nodes."),
-    url: PostgresUrl,
-    schema: PostgresSchema.describe("The schema that holds the tables."),
-  }),
+  z
+    .strictObject({
+      kind: z.literal("postgres").describe("One PostgreSQL server or several, for many nodes."),
+      url: PostgresUrl.optional(),
+      schema: PostgresSchema.describe("The schema that holds the tables of `url`."),
+      servers: z
+        .array(
+          z.strictObject({ url: PostgresUrl, schema: PostgresSchema.describe("The schema that holds the tables.") }),
+        )
+        .min(2, "for one server, write url")
+        .max(serversMax)
+        .optional()
+        .describe(
+          "Instead of `url`: databases that share the shards, the same list in the same order on all nodes. Fixed " +
+            "when the journal is created (docs/how-to/several-databases.md).",
+        ),
+    })
+    .superRefine(({ url, servers }, context) => {
+      if ((url === undefined) !== (servers === undefined)) return;
+      context.addIssue({ code: "custom", message: "write url for one server, or servers for several" });
+    }),
   z.strictObject({ kind: z.literal("memory").describe("Nothing is kept: for trying things out.") }),
 ]);
 
@@ -131,9 +155,9 @@ const keepMsMin = 60_000;
 
 const History = z.strictObject({
   keep: Duration()
-    .refine((ms) => ms >= keepMsMin, "keep at least a minute of it: 1m")
+    .refine((ms) => ms >= keepMsMin, "keep at least one minute: 1m")
     .optional()
-    .describe("How long jobs that have ended can be looked up, such as 90d. Left out: for ever."),
+    .describe("How long ended jobs can be looked up, such as 90d. Left out: forever."),
 });
 
 const Worker = z.strictObject({
@@ -148,31 +172,31 @@ const Worker = z.strictObject({
     .array(Label)
     .max(50)
     .default([])
-    .describe("What this machine offers besides its system, processor and doors."),
+    .describe("Labels that this machine offers besides its system, processor and doors."),
   sandbox: z
     .enum(["auto", "bubblewrap", "plain"])
     .default("auto")
-    .describe("What actions of builds run in. auto: the best that works here; the log says which."),
+    .describe("The sandbox of build actions. auto: the best that works here; the log says which."),
   actionsIn: z
     .string()
     .min(1)
     .optional()
     .describe(
-      "The folder that actions of builds run in; users of their own must be able to pass through to it. " +
-        "Left out: in the data folder, or in /var/tmp where the data folder is closed to them.",
+      "The folder that build actions run in; if they run as other users, those must be able to traverse it. " +
+        "Left out: in the data folder, or in /var/tmp if the data folder is closed to them.",
     ),
   inputsMax: Size({ min: "64MiB" })
     .prefault("10GiB")
-    .describe("How much of actions' inputs is kept as files, to be linked rather than copied."),
+    .describe("How many bytes of actions' inputs are kept as files, to be hard-linked instead of copied."),
   printedMax: Size({ min: "64KiB" })
     .prefault("64MiB")
-    .describe("Of what an action prints, to each of its two streams; the middle of more is left out."),
+    .describe("Limit for each of an action's two output streams; the middle of longer output is left out."),
   memoryMax: Size({ min: "64MiB" })
     .optional()
-    .describe("Of all actions together, where control groups can be had. Left out: nine tenths of the machine's."),
-  diskFreeMin: Size()
-    .prefault("512MiB")
-    .describe("With less free where actions run, the one that wrote most is ended."),
+    .describe(
+      "Memory limit for all actions together, if control groups are available. Left out: nine tenths of the machine's.",
+    ),
+  diskFreeMin: Size().prefault("512MiB").describe("With less free disk space, the action that wrote most is ended."),
   processesMax: z.int().min(1).max(1_000_000).default(4_096).describe("Processes and threads of one action at once."),
   toolsMax: z
     .int()
@@ -181,31 +205,29 @@ const Worker = z.strictObject({
     .default(4)
     .describe(
       "Tools that stay for more than one action of the same tenant (Bazel's persistent workers), busy and idle ones " +
-        "together, each with its memory. 0: none stays.",
+        "together, each with its memory. 0: no tool stays.",
     ),
-  toolIdle: Duration({ min: "1s", max: "1d" })
-    .prefault("5m")
-    .describe("How long a tool stays that nobody asks for anything."),
+  toolIdle: Duration({ min: "1s", max: "1d" }).prefault("5m").describe("How long an unused tool stays."),
 });
 
 /** Before the sections of doors, and behind them. */
 const sections = {
   cluster: Cluster.prefault({}).describe("The same on all nodes."),
   node: Node.prefault({}).describe("This node."),
-  edge: EdgeConfig.prefault({}).describe("The port for everybody: other tools, workers in any language, other nodes."),
+  edge: EdgeConfig.prefault({}).describe("The port for callers: other tools, workers in any language, other nodes."),
   mesh: MeshConfig.optional().describe(
-    "Who else is there: members find each other, and a stock serf agent can be one. Left out: no mesh.",
+    "Membership: nodes find each other, and stock serf agents can be members. Left out: no mesh.",
   ),
   journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
-  blobs: BlobsConfig.prefault({ kind: "disk" }).describe("Where bytes are kept."),
+  blobs: BlobsConfig.prefault({ kind: "disk" }).describe("Where bytes are stored."),
 };
 
 const sectionsBehind = {
   history: History.prefault({}).describe(
-    "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
+    "How long ended jobs are kept. The owner of a shard applies its own setting: use the same on all nodes.",
   ),
   work: WorkConfig.prefault({}).describe(
-    "What callers other than operators may ask for, in jobs of kinds of their own " +
+    "What callers other than operators may ask for, in jobs of their own kinds " +
       "(docs/how-to/workers-in-any-language.md).",
   ),
   worker: Worker.prefault({}).describe("What this node runs."),
@@ -249,17 +271,28 @@ export const sectionOf = (config: Config, { name }: Pick<Door, "name">): unknown
 export const shardsOf = ({ cluster, journal }: Config): number =>
   cluster.shards ?? (journal.kind === "postgres" ? shardsShared : shardsAlone);
 
-/** For people and logs: the same without secrets. */
+/** The configuration without secrets, for people and logs. */
 export function withoutSecrets(config: Config): Config {
   const { journal, mesh, blobs } = config;
   const tier = blobs.kind === "disk" ? blobs.authoritative : undefined;
   return {
     ...config,
-    ...(journal.kind === "postgres" && { journal: { ...journal, url: hidePassword(journal.url) } }),
+    ...(journal.kind === "postgres" && { journal: withoutPasswords(journal) }),
     ...(mesh && { mesh: { ...mesh, keys: mesh.keys.map(() => "***") } }),
     ...(tier && { blobs: { ...blobs, authoritative: withoutTierSecrets(tier) } as Config["blobs"] }),
   };
 }
+
+type PostgresConfig = Extract<Config["journal"], { kind: "postgres" }>;
+
+/** The databases of the journal: one, or several that share the shards. */
+export const serversOf = ({ url, schema, servers }: PostgresConfig) => servers ?? [{ url: url ?? "", schema }];
+
+const withoutPasswords = ({ url, servers, ...journal }: PostgresConfig): PostgresConfig => ({
+  ...journal,
+  ...(url !== undefined && { url: hidePassword(url) }),
+  ...(servers && { servers: servers.map((server) => ({ ...server, url: hidePassword(server.url) })) }),
+});
 
 function withoutTierSecrets(tier: TierConfig): TierConfig {
   const { names } = tier;
@@ -278,7 +311,7 @@ export function hidePassword(url: string): string {
   }
 }
 
-/** Where settings come from: the flags go before the environment, that before the file. */
+/** The sources of settings: flags take precedence over the environment, and that over the file. */
 export type ConfigSources = {
   readonly file?: string | undefined;
   readonly env?: NodeJS.ProcessEnv | undefined;
@@ -288,7 +321,7 @@ export type ConfigSources = {
   readonly schema?: typeof Config;
 };
 
-/** A configuration as given, checked; Fault "invalid" names each place, and the line, the variable or the flag. */
+/** Reads and checks a configuration; a Fault "invalid" names each wrong setting with its line, variable or flag. */
 export async function readConfig({ file, env = {}, set = [], schema = Config }: ConfigSources = {}): Promise<Config> {
   const doing = "read configuration";
   const isGiven = set.length > 0 || Object.keys(env).some((name) => name.startsWith("MILLRACE_"));
@@ -304,6 +337,6 @@ export async function readConfig({ file, env = {}, set = [], schema = Config }: 
   const config =
     file === undefined ? checkText("", schema, { doing, overlay }) : await readChecked(file, schema, doing, overlay);
   if (config.journal.kind === "postgres" && config.blobs.kind === "memory")
-    throw new Fault("invalid", doing, { file, why: "a journal that outlives the node needs blobs that do, too" });
+    throw new Fault("invalid", doing, { file, why: "a journal that survives the node needs blobs that do, too" });
   return config;
 }

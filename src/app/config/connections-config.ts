@@ -54,7 +54,7 @@ export function placeLimitsOf(
   };
 }
 
-/** How many files the process may have open; Node has raised the soft limit to the hard one. */
+/** How many files the process may open; Node has raised the soft limit to the hard one. */
 function openFilesMax(): number {
   try {
     const line = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));

@@ -1,4 +1,4 @@
-/** The edge's part of the configuration. */
+/** The edge section of the configuration. */
 import { z } from "zod";
 import { Identity, identityTlsProblem, whyNotListen } from "#edge/identity/identity-config.ts";
 import { Tls } from "#edge/tls/tls-config.ts";
@@ -14,7 +14,7 @@ const Address = z
     "write host:port, such as 127.0.0.1:8980",
   );
 
-/** Where a node listens that was not told: for this machine only. */
+/** The default: reachable from this machine only. */
 export const edgeAddressDefault = "127.0.0.1:8980";
 
 export const EdgeConfig = z
@@ -25,12 +25,14 @@ export const EdgeConfig = z
       .optional()
       .describe(
         "Where gRPC, HTTP/2 and HTTP/1.1 are served, all on one port: host:port. An empty list: nowhere. " +
-          `Left out: ${edgeAddressDefault}, or any free port when that one is taken.`,
+          `Left out: ${edgeAddressDefault}, or any free port if that one is taken.`,
       ),
-    identity: Identity.prefault({}).describe("Who may call, and as whom. Left out: only this machine, as an operator."),
+    identity: Identity.prefault({}).describe(
+      "Who may call, and with which rights. Left out: only this machine, as an operator.",
+    ),
     connections: ConnectionsConfig.prefault({}).describe("How many connections there may be, and who may hold them."),
     limits: LimitsConfig.prefault({}).describe("What one connection may ask of the node. The defaults suit most."),
-    tls: Tls.optional().describe("Certificate and key. Left out: in clear."),
+    tls: Tls.optional().describe("Certificate and key. Left out: no TLS."),
   })
   .superRefine(({ listen = [], identity, tls }, context) => {
     for (const [i, address] of listen.entries()) {

@@ -24,7 +24,7 @@ describe("a node that joins others", () => {
     doesNotThrow(() => checkJoin(Config.parse({ mesh, journal, blobs: { kind: "directory", directory: "/mnt" } })));
   });
 
-  test("is refused otherwise, and told what to set", () => {
+  test("is refused otherwise, with what to set", () => {
     const cases: readonly [object, RegExp][] = [
       [{ mesh }, /journal of kind sqlite.*Set journal: \{ kind: postgres/],
       [{ mesh, journal: { kind: "memory" } }, /journal of kind memory/],
@@ -38,17 +38,17 @@ describe("a node that joins others", () => {
     for (const [given, why] of cases) match(refusal(given), why);
   });
 
-  test("one that joins nobody may be as it likes", () => {
+  test("a node that joins no other may have any settings", () => {
     doesNotThrow(() => checkJoin(Config.parse({})));
     doesNotThrow(() => checkJoin(Config.parse({ mesh: {} })));
   });
 });
 
-describe("a node that joins nobody, on a journal that others could share", () => {
+describe("a node that joins no other, on a journal that others could share", () => {
   const seen = { node: "b", address: "", features: 1, state: "up", facts: {}, seenAgoMs: 0, alive: true } as const;
   const why = whyAlone(Config.parse({ journal })) ?? "";
 
-  test("has to be alone unless it shares bytes and names too", () => {
+  test("must be the only one unless it shares bytes and names too", () => {
     match(why, /blobs\.authoritative/);
     equal(whyAlone(Config.parse({ journal, blobs: { kind: "disk", authoritative: tier } })), undefined);
     equal(whyAlone(Config.parse({ journal, blobs: { kind: "directory", directory: "/mnt" } })), undefined);
@@ -59,7 +59,7 @@ describe("a node that joins nobody, on a journal that others could share", () =>
     equal(whyAlone(Config.parse({ ...shared, node: { listen }, cluster: { secretFile: "/s" } })), undefined);
   });
 
-  test("is refused where another is, and not for what it was before, or for one that is gone or going", () => {
+  test("is refused if another is there, but not for its own past, or for one that is gone or leaving", () => {
     throws(
       () => checkAlone(why, "a", [seen]),
       (error) => isFault(error, "invalid") && error.facts["node"] === "b",

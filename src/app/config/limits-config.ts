@@ -1,4 +1,4 @@
-/** What a connection may ask of the edge: the limits of h2/connection/limits.ts, each with its default, as settings. */
+/** Limits of one connection to the edge as settings: those of h2/connection/limits.ts, each with its default. */
 import { z } from "zod";
 import { formatDuration, formatSize } from "#base/units.ts";
 import { Duration, Size } from "#base/config-words.ts";
@@ -8,48 +8,48 @@ const AnyDuration = Duration({ min: "1ms" });
 const AnySize = Size({ min: "1B" });
 const Count = z.int().min(1).max(1_000_000);
 const Often = z.strictObject({
-  burst: z.int().min(1).max(1_000_000).describe("So many at once."),
-  perSecond: z.number().min(0.01).max(1_000_000).describe("And so many more with every second."),
+  burst: z.int().min(1).max(1_000_000).describe("How many at once."),
+  perSecond: z.number().min(0.01).max(1_000_000).describe("How many more every second."),
 });
 
-/** By its name a limit is a count, a size, a time or a rate; what it is for is said here. */
+/** A limit's name says whether it is a count, a size, a time or a rate; its purpose is here. */
 const about = {
   streamsMax: "Calls that a connection may have open at once.",
   streamsWaitingMax: "Client: requests that may wait for a free stream.",
   headerListBytesMax: "All headers of a call together.",
   headerCountMax: "Headers of one call.",
-  headerBlockBytesMax: "Headers of one call as they are sent, packed.",
+  headerBlockBytesMax: "Headers of one call as they are sent, compressed.",
   continuationsMax: "Frames that the headers of one call may be spread over.",
-  headerTableBytesMax: "Memory for packing headers, in each direction.",
+  headerTableBytesMax: "Memory for header compression, in each direction.",
   frameBytesMax: "One frame of a peer's.",
-  streamWindowBytes: "What one call may send before it is read, at first.",
+  streamWindowBytes: "What one call may send before it is read, initially.",
   streamWindowBytesMax: "The same, at most: the window grows while it is used up fast.",
-  connectionWindowBytes: "What all calls of a connection may send before it is read, at first.",
+  connectionWindowBytes: "What all calls of a connection may send before it is read, initially.",
   connectionWindowBytesMax: "The same, at most.",
   windowGrowthMs: "A window doubles when half of it was used up in less than this.",
-  streamSendBytesHigh: "What may wait to be sent in one call before its handler is asked to wait.",
-  outputBytesHigh: "What may wait for a socket before calls are asked to wait.",
+  streamSendBytesHigh: "What may wait to be sent in one call before its handler must wait.",
+  outputBytesHigh: "What may wait for a socket before calls must wait.",
   controlBytesHigh: "Answers to a peer's frames that may wait before its frames are no longer read.",
   controlBytesMax: "And before its connection is closed.",
-  quantumBytes: "What one call may send before the next one has its turn.",
-  peerResets: "Calls that a peer opens and calls off again.",
+  quantumBytes: "What one call may send before the next one gets its turn.",
+  peerResets: "Calls that a peer opens and cancels.",
   provokedResets: "Calls that a peer makes us refuse.",
   settingsFrames: "SETTINGS frames.",
   pings: "PING frames while nothing is sent.",
   priorityFrames: "PRIORITY frames.",
-  emptyFrames: "Frames that carry nothing.",
+  emptyFrames: "Frames without content.",
   windowUpdates: "WINDOW_UPDATE frames beyond those that sent data pays for.",
-  prefaceMs: "How long a new connection may take to say that it speaks HTTP/2.",
+  prefaceMs: "How long a new connection may take to send the HTTP/2 preface.",
   settingsAckMs: "How long it may take to acknowledge our settings.",
-  frameMs: "How long a frame that is no data may take to come.",
+  frameMs: "How long a frame without data may take to arrive.",
   idleMs: "A connection without a call is closed after this.",
-  keepaliveMs: "A connection that has been silent for so long is asked whether anybody is there.",
-  keepaliveAckMs: "And closed when nobody answers for so long.",
-  sendStallMs: "A call whose answer is not taken for so long is called off.",
-  writeStallMs: "A connection that takes nothing at all for so long is closed.",
-  drainMs: "How long calls may go on when the node stops.",
-  lateRequestsMax: "Calls that are answered before all of them was sent, and may still send the rest.",
-  lateRequestBytesMax: "How much of it each may still send.",
+  keepaliveMs: "A connection that has been silent for this long gets a PING.",
+  keepaliveAckMs: "And is closed if no answer comes within this time.",
+  sendStallMs: "A call whose answer is not read for this long is cancelled.",
+  writeStallMs: "A connection that reads nothing at all for this long is closed.",
+  drainMs: "How long calls may continue when the node stops.",
+  lateRequestsMax: "Calls that are answered before their request was complete, and may still send the rest.",
+  lateRequestBytesMax: "How much each of them may still send.",
   lateRequestMs: "And for how long.",
 } as const satisfies Record<keyof H2Limits, string>;
 
@@ -69,7 +69,7 @@ function settingOf(name: Name): z.ZodType<number | Rate | undefined> {
 
 const names = Object.keys(about) as Name[];
 
-/** Settings say their unit with their value: `idleMs` is `idle: 10m`. */
+/** Settings carry their unit in the value: `idleMs` is `idle: 10m`. */
 const settingName = (name: Name): string => name.replace("Bytes", "").replace(/Ms$/, "");
 
 export const LimitsConfig = z

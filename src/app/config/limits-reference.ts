@@ -1,4 +1,4 @@
-/** docs/reference/limits.md: what callers can make many of in a node's memory, and what stops them. */
+/** docs/reference/limits.md: what callers can create many of in a node's memory, and what stops them. */
 import { formatDuration, formatSize } from "#base/units.ts";
 import { h2LimitsDefault } from "#h2/connection/limits.ts";
 import { defaultLimits } from "#kernel/model/limits.ts";
@@ -49,7 +49,7 @@ const work: readonly Row[] = [
   ],
   ["a result's payload", formatSize(k.resultBytesMax), "result", refused],
   ["digests", count(k.digestsMax), "result", refused],
-  ["why something failed", formatSize(k.messageLengthMax), "message", "it is cut"],
+  ["why something failed", formatSize(k.messageLengthMax), "message", "it is truncated"],
   ["why something is to stop", formatSize(k.messageLengthMax), "reason", refused],
   ["signals", count(k.signalsPerStageMax), "stage", refused],
   ["subscribers of a job that is shared", count(k.subscribersMax), "job", refused],

@@ -10,7 +10,7 @@ import { check, problem } from "#app/testing/config.ts";
 const key = Buffer.from(new Uint8Array(32).fill(1)).toString("base64");
 
 describe("the mesh's configuration", () => {
-  test("left out, there is no mesh; empty, it is one on this machine", () => {
+  test("left out, there is no mesh; empty, it is a mesh on this machine", () => {
     equal(check("").mesh, undefined);
     deepEqual(check("mesh: {}").mesh, {
       listen: "127.0.0.1:7946",
@@ -22,15 +22,15 @@ describe("the mesh's configuration", () => {
     });
   });
 
-  test("beyond this machine it wants keys", () => {
-    match(problem('mesh: { listen: "0.0.0.0:7946" }'), /mesh\.listen.*without keys anybody on the network could join/);
+  test("beyond this machine it needs keys", () => {
+    match(problem('mesh: { listen: "0.0.0.0:7946" }'), /mesh\.listen.*without keys any host on the network could join/);
     match(problem('mesh: { listen: "10.1.2.3:7946" }'), /without keys/);
     equal(problem(`mesh: { listen: "0.0.0.0:7946", keys: ["${key}"] }`), "none");
     equal(problem(`mesh: { listen: "0.0.0.0:7946", keysFile: /etc/keys.json }`), "none");
     equal(problem('mesh: { listen: "[::1]:7946" }'), "none");
   });
 
-  test("says what is wrong with a key, a profile, an address, and never shows a key", () => {
+  test("explains a wrong key, profile or address, and never shows a key", () => {
     match(problem("mesh: { keys: [abc] }"), /mesh\.keys.*16, 24 or 32 bytes/);
     match(problem("mesh: { profile: mars }"), /mesh\.profile/);
     match(problem("mesh: { listen: here }"), /write host:port/);
@@ -38,7 +38,7 @@ describe("the mesh's configuration", () => {
     ok(!shown.includes(key) && shown.includes("***"), shown);
   });
 
-  test("--join makes a mesh where none is configured, and adds to one that is", () => {
+  test("--join creates a mesh if none is configured, and adds to an existing one", () => {
     equal(withJoin(undefined, undefined), undefined);
     deepEqual(withJoin(undefined, "a:1,b:2")?.join, ["a:1", "b:2"]);
     const mesh = MeshConfig.parse({ join: ["c:3"], profile: "wan" });
@@ -48,11 +48,11 @@ describe("the mesh's configuration", () => {
   });
 });
 
-describe("what a node says of itself", () => {
+describe("a node's tags", () => {
   const nowhere = { edge: undefined, work: undefined };
   const facts = { cluster: "c", version: "1", state: "up", ...nowhere, running: 3, slots: 8, sandbox: "bubblewrap" };
 
-  test("is small, whatever it is", () => {
+  test("are small for all values", () => {
     const long = "x".repeat(1_000);
     const all = { ...facts, cluster: long, version: long, state: long, edge: long, work: long, sandbox: long };
     ok(encodeTags(tagsOf(all)).length <= 512);
@@ -61,7 +61,7 @@ describe("what a node says of itself", () => {
     deepEqual(tagsOf({ ...facts, sandbox: undefined }), told);
   });
 
-  test("names the edge as others reach it, and not one that only this machine reaches", () => {
+  test("name the edge as others reach it, and not one on loopback", () => {
     const node = { status: () => ({ state: "up" }), address: "tcp:10.0.0.1:7433" } as unknown as Parameters<
       typeof factsFor
     >[1]["node"];
@@ -75,7 +75,7 @@ describe("what a node says of itself", () => {
     equal(edgeAt(undefined, "10.0.0.1"), undefined);
   });
 
-  test("is read from what others say, of which nothing is believed beyond its form", () => {
+  test("are parsed from others' tags, of which only the form is trusted", () => {
     const member = {
       name: "a",
       address: { host: "::1", port: 7 },

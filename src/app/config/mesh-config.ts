@@ -1,4 +1,4 @@
-/** The mesh's part of the configuration. Left out, and without `up --join`, there is no mesh. */
+/** The mesh section of the configuration. Without it, and without `up --join`, there is no mesh. */
 import { z } from "zod";
 import { File } from "#base/config-words.ts";
 import { isLoopbackHost } from "#edge/identity/loopback.ts";
@@ -23,44 +23,46 @@ export const meshListenDefault = "127.0.0.1:7946";
 
 export const MeshConfig = z
   .strictObject({
-    listen: Address.default(meshListenDefault).describe("UDP and TCP on one port. Port 0: any that is free."),
+    listen: Address.default(meshListenDefault).describe("UDP and TCP on one port. Port 0: any free one."),
     advertise: Address.optional().describe(
-      "What other members are told, when it is not `listen`: an IP address and a port. Left out with a `listen` of " +
+      "The address for other members, if not `listen`: an IP address and a port. Left out with a `listen` of " +
         "all addresses: this machine's first.",
     ),
     join: z
       .array(z.string().min(1).max(300))
       .max(64)
       .default([])
-      .describe("Members to join through, host:port; tried again while this node is alone. `up --join` adds to it."),
+      .describe(
+        "Members to join through, host:port; retried while this node has no other members. `up --join` adds to it.",
+      ),
     label: z
       .string()
       .max(255)
       .default("")
-      .describe("Keeps meshes apart that might reach each other; the same on all nodes."),
+      .describe("Separates meshes that might reach each other; the same on all nodes."),
     keys: z
       .array(MeshKey)
       .max(16)
       .default([])
       .describe(
-        "Seal everything with the first of these, and open what any of them has sealed. 16, 24 or 32 bytes, base64.",
+        "Encrypt all messages with the first of these, and decrypt with any of them. 16, 24 or 32 bytes, base64.",
       ),
-    keysFile: File.optional().describe("The same as a JSON list in a file of its own, such as serf's keyring file."),
-    compress: z.boolean().default(true).describe("Whether what is sent is compressed. What comes may always be."),
+    keysFile: File.optional().describe("The keys as a JSON list in a separate file, such as serf's keyring file."),
+    compress: z.boolean().default(true).describe("Whether sent messages are compressed. Received ones may always be."),
     profile: z
       .enum(profileNames)
       .default("lan")
-      .describe("How patient the members are with each other: local for one machine, lan, or wan."),
+      .describe("Timing of the protocol: local for one machine, lan, or wan."),
   })
   .superRefine(({ listen, keys, keysFile }, context) => {
     if (keys.length > 0 || keysFile !== undefined || isLoopbackHost(parseEdgeAddress(listen).host)) return;
-    const message = "without keys anybody on the network could join: use 127.0.0.1, or set mesh.keys";
+    const message = "without keys any host on the network could join: use 127.0.0.1, or set mesh.keys";
     context.addIssue({ code: "custom", path: ["listen"], message });
   });
 
 export type MeshConfig = z.output<typeof MeshConfig>;
 
-/** What `--join` on the command line adds: a mesh with the defaults, or another member to join through. */
+/** Applies `--join`: a mesh with the defaults, or another member to join through. */
 export const withJoin = (mesh: MeshConfig | undefined, join: string | undefined): MeshConfig | undefined => {
   const targets = (join ?? "").split(",").filter((target) => target !== "");
   if (targets.length === 0) return mesh;

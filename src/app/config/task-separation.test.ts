@@ -52,12 +52,12 @@ const together: Readonly<Record<string, readonly [object, RegExp]>> = {
 };
 
 for (const [what, settings] of Object.entries(alone))
-  test(`actions as the node's own user are warned of where ${what}`, () => {
+  test(`actions as the node's own user cause a warning if ${what}`, () => {
     match(checkSeparation(Config.parse(settings), apart) ?? "", /run only what you trust.*bubblewrap.*root/);
   });
 
 for (const [what, [settings, why]] of Object.entries(together))
-  test(`a node does not start with actions as its own user where ${what}`, () => {
+  test(`a node does not start with actions as its own user if ${what}`, () => {
     const config = Config.parse(settings);
     throws(
       () => checkSeparation(config, apart),

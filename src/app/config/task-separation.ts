@@ -1,6 +1,6 @@
 /**
- * Whether what runs here could become the node: actions without a sandbox, as the node's own user, can read its token
- * and its secrets, and can send it signals. That is all right for somebody who has the node to themselves. Pure.
+ * Whether actions could act as the node: without a sandbox, as the node's own user, they can read its token and its
+ * secrets, and can signal it. That is acceptable on a machine with a single user. Pure.
  */
 import { Fault } from "#base/fault.ts";
 import { isLoopbackHost } from "#edge/identity/loopback.ts";
@@ -14,7 +14,7 @@ const wants =
   "install bubblewrap (and allow user namespaces), or run the node as root so that actions get users of their own, " +
   "or set worker.sandbox: bubblewrap to run no actions without it, or worker.enabled: false";
 
-/** A line for the log where actions are not apart from the node; a Fault where others rely on that. */
+/** A line for the log if actions are not separated from the node; a Fault if other users rely on that. */
 export function checkSeparation(
   config: Pick<Config, "edge" | "node">,
   about: Pick<SandboxAbout, "kind" | "users"> | undefined,

@@ -1,4 +1,4 @@
-/** Traces, as settings. */
+/** Settings of traces. */
 import { z } from "zod";
 import { File } from "#base/config-words.ts";
 
@@ -11,15 +11,15 @@ export const TracesConfig = z.strictObject({
     .min(0)
     .max(1)
     .default(0.01)
-    .describe("Of the traces that begin here, the share that is recorded. A caller who traces has decided already."),
+    .describe("The share of traces beginning here that is recorded. A caller that traces has decided already."),
   token: File.optional().describe("A file with a bearer token on its only line, for the collector."),
-  service: z.string().min(1).max(200).default("millrace").describe("What the spans say they are of."),
+  service: z.string().min(1).max(200).default("millrace").describe("The service name in spans."),
   queueMax: z
     .int()
     .min(100)
     .max(1_000_000)
     .default(10_000)
-    .describe("Spans that may wait to be sent. More are dropped, and counted."),
+    .describe("Spans that may wait to be sent. More are dropped and counted."),
 });
 
 export type TracesConfig = z.output<typeof TracesConfig>;

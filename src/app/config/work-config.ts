@@ -15,12 +15,12 @@ export const WorkConfig = z.strictObject({
     .min(0)
     .max(100)
     .default(100)
-    .describe("Priorities go from minus this to this. They order the work of one tenant, never that of two."),
+    .describe("Priorities range from minus this to this. They order the work of one tenant, never of two."),
 });
 
 export type WorkBounds = z.output<typeof WorkConfig>;
 
-/** Why these bounds do not let it pass, or undefined. */
+/** Why the limits refuse it, or undefined. */
 export function outOfBounds({ priority, deadlineMs, stages }: Submit, bounds: WorkBounds): string | undefined {
   if (Math.abs(priority) > bounds.priorityMax)
     return `priority ${priority} is not from -${bounds.priorityMax} to ${bounds.priorityMax} (work.priorityMax)`;
@@ -50,6 +50,6 @@ function tooLong(
 ): string | undefined {
   const most = bounds[bound];
   return ms > most
-    ? `${field} asks for ${formatDuration(ms)}, and at most ${formatDuration(most)} are given (work.${bound})`
+    ? `${field} asks for ${formatDuration(ms)}, but the limit is ${formatDuration(most)} (work.${bound})`
     : undefined;
 }

@@ -24,14 +24,14 @@ const made = (path: string, mode: number): string => {
   return path;
 };
 
-test("actions run in the data folder where others can pass through it, or need not", () => {
+test("actions run in the data folder if others can traverse it, or need not", () => {
   withFolder((folder) => {
     const data = made(join(folder, "data"), isRoot ? 0o711 : 0o700);
     equal(actionsHome(undefined, data, made(join(folder, "elsewhere"), 0o711)), join(data, "actions"));
   });
 });
 
-test("as root, elsewhere where they cannot, the same place every time; and what nobody needs is swept up", (t) => {
+test("as root, elsewhere if they cannot, the same folder every time; unused ones are swept", (t) => {
   if (!isRoot) return t.skip("needs root: other users");
   withFolder((folder) => {
     const elsewhere = made(join(folder, "elsewhere"), 0o711);
@@ -55,18 +55,18 @@ const isRefused = (home: string, data: string): void =>
     (error) => isFault(error, "invalid"),
   );
 
-test("a folder that everybody may write to is not used", () => {
+test("a world-writable folder is not used", () => {
   withFolder((folder) => {
     isRefused(made(join(folder, "open"), 0o777), folder);
     isRefused(made(join(folder, "wet"), 0o1733), folder);
   });
 });
 
-test("our own that was opened to a group is closed to it again, and to nobody opened", () => {
+test("our own folder that was opened to a group is closed again, and opened to no other", () => {
   withFolder((folder) => {
     const data = made(join(folder, "data"), 0o711);
     const home = actionsHome(undefined, data);
-    chmodSync(home, 0o2771); // as a volume's fsGroup leaves it
+    chmodSync(home, 0o2771); // like the fsGroup setting of a volume
     equal(actionsHome(undefined, data), home);
     equal(statSync(home).mode & 0o7777, 0o711);
     const closed = made(join(folder, "closed"), 0o770);
@@ -75,7 +75,7 @@ test("our own that was opened to a group is closed to it again, and to nobody op
   });
 });
 
-test("one that is somebody else's, or lies elsewhere, stays as it is and is not used", (t) => {
+test("a folder of another user, or elsewhere, stays unchanged and is not used", (t) => {
   withFolder((folder) => {
     const target = made(join(folder, "target"), 0o2771);
     symlinkSync(target, join(folder, "link"));

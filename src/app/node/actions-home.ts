@@ -17,15 +17,15 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Fault } from "#base/fault.ts";
 
-/** Says whose it is, in a home that is not in its node's data folder. */
+/** Names the data folder that a home outside of it belongs to. */
 const ofFile = "of";
 const elsewhereDefault = "/var/tmp";
-/** Others pass through, and see and change nothing. */
+/** Other users may traverse it, but neither list nor change it. */
 const homeMode = 0o711;
 
 /**
- * In the data folder, unless actions run as other users, who cannot pass through it: then below a folder that everybody
- * can pass through. Its name is made of the data folder's, so that the next life of this node finds it.
+ * In the data folder, unless actions run as other users, who cannot traverse that: then below a folder that every user
+ * can traverse. Its name is derived from the data folder's, so that the next process of this node finds it.
  */
 export function actionsHome(given: string | undefined, data: string, elsewhere: string = elsewhereDefault): string {
   if (given !== undefined) return opened(given);
@@ -37,13 +37,13 @@ export function actionsHome(given: string | undefined, data: string, elsewhere: 
   return home;
 }
 
-/** A node whose data is temporary leaves nothing elsewhere either. */
+/** A node with a temporary data folder leaves nothing elsewhere either. */
 export function leaveHome(home: string, given: string | undefined, data: string): void {
   const isElsewhere = given === undefined && !home.startsWith(`${data}/`);
   if (isElsewhere && data.startsWith(`${tmpdir()}/`)) discard(home);
 }
 
-/** Those whose nodes were killed, and whose data is gone since. */
+/** Removes homes of killed nodes whose data folder is gone. */
 function sweep(elsewhere: string): void {
   for (const of of globSync(`millrace-*/${ofFile}`, { cwd: elsewhere }).map((path) => join(elsewhere, path))) {
     const home = dirname(of);
@@ -53,7 +53,7 @@ function sweep(elsewhere: string): void {
   }
 }
 
-/** Its sign goes last: what stays is swept by the next node. */
+/** Its marker is deleted last: whatever stays is swept by the next node. */
 function discard(home: string): void {
   const gone = { recursive: true, force: true, maxRetries: 3 };
   unlessOthersDo(() => {
@@ -62,7 +62,7 @@ function discard(home: string): void {
   });
 }
 
-/** A launcher that outlives its node may still write there, and another node sweep at the same time. */
+/** A launcher that outlives its node may still write there, and another node may sweep at the same time. */
 function unlessOthersDo(clear: () => void): void {
   try {
     clear();
@@ -75,15 +75,15 @@ function unlessOthersDo(clear: () => void): void {
 function opened(home: string): string {
   mkdirSync(home, { recursive: true, mode: homeMode });
   closeToGroup(home);
-  // Somebody else's folder of that name would be theirs to change.
+  // A folder of that name that another user owns could be changed by that user.
   if (!isOurs(home)) throw new Fault("invalid", "open folder for actions", { home, why: "others may write to it" });
   return home;
 }
 
 /**
- * A volume that is mounted for a group is opened to it, with all that is in it: our own folder is put back as we made
- * it. Whoever is in that group was trusted with the whole volume. Where everybody could write nobody knows whose the
- * things in it are, and it stays refused.
+ * A volume mounted for a group is writable for that group, with all its content: our own folder gets its mode back.
+ * Members of the group were trusted with the whole volume. A folder that every user could write to may contain
+ * anything, and stays refused.
  */
 function closeToGroup(home: string): void {
   const { mode } = lstatSync(home);

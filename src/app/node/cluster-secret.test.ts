@@ -1,4 +1,4 @@
-/** Nodes that reach each other over TCP, by the cluster's secret. */
+/** Nodes that reach each other over TCP with the cluster's secret. */
 import { equal, match, ok, rejects } from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -20,12 +20,12 @@ test("a data folder has one node at a time", async () =>
   withFolder(async (folder) => {
     {
       await using _lock = await lockFolder(folder);
-      await rejects(lockFolder(folder), (e) => isFault(e, "exhausted") && /already up there/.test(e.message));
+      await rejects(lockFolder(folder), (e) => isFault(e, "exhausted") && /already running there/.test(e.message));
     }
     await using _again = await lockFolder(folder);
   }));
 
-test("the lock of a process that was killed is taken over, also when its pid now belongs to another", async () =>
+test("the lock of a killed process is taken over, also if its pid was reused", async () =>
   withFolder(async (folder) => {
     const dead = spawn("/bin/true");
     await new Promise((ended) => dead.once("close", ended));
@@ -37,7 +37,7 @@ test("the lock of a process that was killed is taken over, also when its pid now
     await using _again = await lockFolder(folder);
   }));
 
-test("a node keeps its name, and an own one is taken as given", async () =>
+test("a node keeps its name, and a given name is used", async () =>
   withFolder(async (folder) => {
     const name = await nodeName(folder, undefined);
     match(name, /^n-[0-9a-f]{10}$/);
@@ -46,7 +46,7 @@ test("a node keeps its name, and an own one is taken as given", async () =>
     await withFolder(async (other) => notEqual(await nodeName(other, undefined), name));
   }));
 
-test("the address is published while the node is up", async () =>
+test("the address is published while the node runs", async () =>
   withFolder(async (folder) => {
     equal(publishedAddress(folder), undefined);
     {

@@ -1,4 +1,4 @@
-/** Where a node keeps what it has, and how others on this machine find it. */
+/** The data folder of a node, and how local tools find the node through it. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, type BigIntStats } from "node:fs";
 import { access, chmod, constants, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ export type DataFolder = {
   readonly journal: string;
   readonly blobs: string;
   readonly scratch: string;
-  /** Read when it is there and no other configuration is named. */
+  /** Read if it exists and no other configuration is named. */
   readonly config: string;
 };
 
@@ -35,11 +35,11 @@ export function dataFolder(path: string): DataFolder {
 export const defaultDataPath = (env: NodeJS.ProcessEnv): string => env["MILLRACE_DATA"] || join(homedir(), ".millrace");
 
 export type FolderLock = AsyncDisposable & {
-  /** Whether the folder is still the one that was locked: it may have been removed, or another put in its place. */
+  /** Whether the folder is still the one that was locked, and was not removed or replaced. */
   isHeld(): Promise<boolean>;
 };
 
-/** The folder belongs to one node at a time, from here until the lock is disposed of. */
+/** Locks the folder for one node, until the lock is disposed. */
 export async function lockFolder(folder: DataFolder): Promise<FolderLock> {
   const fault = (cause: unknown): Fault =>
     new Fault("unavailable", "lock data folder", { folder: folder.path, errno: errnoOf(cause) }, cause);
@@ -57,7 +57,7 @@ export async function lockFolder(folder: DataFolder): Promise<FolderLock> {
         (await stat(path, { bigint: true }).then(markOf, ({ code }: NodeJS.ErrnoException) =>
           code === "ENOENT" || code === "ENOTDIR" ? undefined : mark,
         )) === mark;
-      // What a node that was killed has published leads to whoever listens there now.
+      // Another program may listen now at the address that a killed node published.
       for (const name of ["address", "edge-address"]) await rm(join(folder.path, name), { force: true });
       return {
         isHeld,
@@ -72,12 +72,12 @@ export async function lockFolder(folder: DataFolder): Promise<FolderLock> {
   }
 }
 
-/** Tells this very file from others of its name. */
+/** Identifies this file among others of the same name. */
 const markOf = ({ dev, ino, birthtimeNs }: BigIntStats): string => `${dev} ${ino} ${birthtimeNs}`;
 
 const watchEveryMs = 1_000;
 
-/** Looks every second whether the lock is still held; tells once when it is not. Disposed of: looks no more. */
+/** Checks every second that the lock is still held; calls back once if not. Disposing it ends the checks. */
 export function watchLock(
   lock: FolderLock,
   folder: DataFolder,
@@ -101,7 +101,7 @@ export function watchLock(
   };
 }
 
-/** What a node says that ends because of it. */
+/** The error that ends a node whose data folder is gone. */
 export const folderLost = (folder: string): Fault =>
   new Fault("unavailable", "keep the data folder", {
     folder,
@@ -112,7 +112,7 @@ export const folderLost = (folder: string): Fault =>
 
 const errnoOf = (cause: unknown): string | undefined => (cause as NodeJS.ErrnoException).code;
 
-/** Why a folder cannot be made, as the nearest folder above it that is there says it. */
+/** Why a folder cannot be created, by looking at the nearest existing folder above it. */
 async function whyNotMade(path: string): Promise<unknown> {
   const above = dirname(path);
   if (above === path || existsSync(path)) return undefined;
@@ -127,8 +127,8 @@ const lockName = "up.pid";
 const lockTries = 30;
 
 /**
- * Whoever may write to the folder could put files of their own in the place of the node's. A folder with the sticky
- * bit, such as /tmp, is meant for others, who cannot replace what is ours in it.
+ * A user who may write to the folder could replace the node's files. A folder with the sticky bit, such as /tmp, is
+ * shared on purpose, and others cannot replace our files in it.
  */
 async function closeToOthers(path: string): Promise<void> {
   const { mode, uid } = await stat(path);
@@ -136,14 +136,14 @@ async function closeToOthers(path: string): Promise<void> {
   if (uid === process.getuid?.() && !isShared && (mode & 0o022) !== 0) await chmod(path, mode & 0o7755);
 }
 
-/** Whether a node has the folder at the moment. */
+/** Whether a live node holds the folder. */
 export function hasLivingNode(folder: DataFolder): boolean {
   const path = join(folder.path, lockName);
   const holder = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
   return holder !== "" && livingProcess(Number(holder.split(" ")[0])) === holder;
 }
 
-/** Takes away the lock of one that was killed, and waits a moment for one that is just dying. */
+/** Removes the lock of a killed node, and waits a moment for a node that is just ending. */
 async function makeWay(folder: DataFolder, path: string, tries: number): Promise<void> {
   const holder = (await readFile(path, "utf8").catch(() => "")).trim();
   const pid = Number(holder.split(" ")[0]);
@@ -152,35 +152,36 @@ async function makeWay(folder: DataFolder, path: string, tries: number): Promise
     throw new Fault("exhausted", "lock data folder", {
       folder: folder.path,
       heldBy: `process ${pid}`,
-      why: "a node is already up there",
+      why: "a node is already running there",
     });
   await pause(100);
 }
 
 export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** The node's name: the same after every restart, so that what it held is known to be its own. */
+/** The node's name: the same after every restart, so that its shards and claims are recognised. */
 export async function nodeName(folder: DataFolder, given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
   const path = join(folder.path, "node-name");
   const kept = (await readFile(path, "utf8").catch(() => "")).trim();
   if (namePattern.test(kept)) return kept;
-  if (kept !== "") throw new Fault("corrupt", "read the node's name", { file: path, why: "what is in it is no name" });
+  if (kept !== "")
+    throw new Fault("corrupt", "read the node's name", { file: path, why: "its content is not a valid name" });
   const made = `n-${randomBytes(5).toString("hex")}`;
   await writeFile(path, `${made}\n`, { mode: 0o600 });
   return made;
 }
 
-/** Tells tools on this machine where the node listens. */
+/** Publishes the node's address for tools on this machine. */
 export const publishAddress = (folder: DataFolder, address: Address): Promise<AsyncDisposable> =>
   publish(folder, "address", address);
 
 export const publishedAddress = (folder: DataFolder): Address | undefined => published(folder, "address");
 
-/** How its port for everybody is reached from this machine. */
+/** How local tools reach the node's public port. */
 export type EdgeNotice = {
   readonly url: string;
-  /** As PEM, the one that it shows: with TLS. */
+  /** Its certificate as PEM, if it uses TLS. */
   readonly certificate?: string | undefined;
 };
 
@@ -192,7 +193,7 @@ export function publishedEdge(folder: DataFolder): EdgeNotice | undefined {
   return url === undefined ? undefined : { url, certificate: certificate.join("\n") || undefined };
 }
 
-/** Renamed into place: it may be told anew while somebody reads it. */
+/** Renamed into place, because it may be replaced while a tool reads it. */
 async function publish(folder: DataFolder, name: string, text: string): Promise<AsyncDisposable> {
   const path = join(folder.path, name);
   await writeFile(`${path}.new`, `${text}\n`, { mode: 0o600 });

@@ -1,4 +1,4 @@
-/** /api/node/drain: GET says how it stands, POST begins, DELETE undoes. For operators. */
+/** /api/node/drain: GET shows the state, POST begins, DELETE undoes. For operators. */
 import { isFault } from "#base/fault.ts";
 import { parseDurationMs } from "#base/units.ts";
 import type { Admission } from "#edge/port/admission.ts";
@@ -10,7 +10,7 @@ import type { Drain, DrainView } from "./drain.ts";
 
 export const drainPath = "/api/node/drain";
 
-/** What a drain that does not say how long may take. */
+/** The time limit of a drain that names none. */
 const withinMsDefault = 10 * 60_000;
 const withinMsMax = 7 * 86_400_000;
 
@@ -36,7 +36,7 @@ async function answer(
   drain: Drain,
 ): Promise<Response> {
   const action = needs[request.method];
-  if (!action) return problem(405, "GET, POST and DELETE are answered here", { allow: "GET, POST, DELETE" });
+  if (!action) return problem(405, "only GET, POST and DELETE are allowed here", { allow: "GET, POST, DELETE" });
   const judged = await admission.judge(peer, request.headers, action);
   if (!judged.ok) return refused(judged.refusal);
   try {
@@ -51,7 +51,7 @@ async function act(method: string, query: URLSearchParams, drain: Drain): Promis
   if (method === "DELETE") return shown(await drain.resume());
   if (method !== "POST") return shown(drain.view());
   const wrong = [...query.keys()].find((name) => name !== "within" && name !== "leave");
-  if (wrong !== undefined) return problem(400, `what is ${wrong}? Known are within and leave`);
+  if (wrong !== undefined) return problem(400, `unknown parameter ${wrong}: only within and leave are allowed`);
   const within = query.get("within");
   const withinMs = within === null ? withinMsDefault : parseDurationMs(within);
   if (withinMs === undefined || withinMs > withinMsMax)

@@ -42,7 +42,7 @@ function scene(running: number) {
 }
 
 describe("a drain", () => {
-  test("lets what runs come to its end, then leaves", async () => {
+  test("lets running attempts finish, then leaves", async () => {
     const { clock, did, worker, drain, hasLeft } = scene(2);
     equal(drain.begin({ withinMs: 60_000, leave: true }).state, "draining");
     await clock.advance(30_000);
@@ -57,7 +57,7 @@ describe("a drain", () => {
     deepEqual(did, ["leave", "hold"]);
   });
 
-  test("gives back what still runs when the time is up", async () => {
+  test("releases what still runs when the time is up", async () => {
     const { clock, did, drain, hasLeft } = scene(1);
     drain.begin({ withinMs: 5_000, leave: true });
     await clock.advance(4_900);
@@ -67,7 +67,7 @@ describe("a drain", () => {
     equal(hasLeft(), true);
   });
 
-  test("stays when it was told to, until it is resumed", async () => {
+  test("stays if it was asked to, until it is resumed", async () => {
     const { clock, did, drain, hasLeft } = scene(0);
     drain.begin({ withinMs: 5_000, leave: false });
     await clock.advance(1_000);
@@ -80,7 +80,7 @@ describe("a drain", () => {
     equal(hasLeft(), true);
   });
 
-  test("is undone in the middle; nothing of it comes later", async () => {
+  test("is undone in the middle, and has no later effect", async () => {
     const { clock, did, drain, hasLeft } = scene(1);
     drain.begin({ withinMs: 5_000, leave: true });
     await clock.advance(1_000);
@@ -90,7 +90,7 @@ describe("a drain", () => {
     deepEqual([drain.view().state, hasLeft()], ["serving", false]);
   });
 
-  test("asked again, the last word counts; one that is leaving cannot be held back", async () => {
+  test("called again, the last settings count; a node that is leaving cannot be resumed", async () => {
     const { clock, drain, hasLeft } = scene(1);
     drain.begin({ withinMs: 3_600_000, leave: false });
     drain.begin({ withinMs: 1_000, leave: true });

@@ -1,16 +1,17 @@
 /**
- * Takes a node out of service politely: it takes no more work, lets what runs come to its end within a time, hands its
- * shards to others, and then leaves, or stays until it is resumed. It answers all calls as before, by asking others.
+ * Takes a node out of service gracefully: it takes no more work, lets running attempts finish within a time, hands its
+ * shards to other nodes, and then leaves, or stays until it is resumed. It answers all calls as before, by asking other
+ * nodes.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { Worker } from "#worker/worker.ts";
 
-/** What is asked of the node itself. */
+/** What a drain needs from the node. */
 export type DrainedNode = {
   leave(): Promise<void>;
   resume(): Promise<void>;
-  /** Shards that it still has. */
+  /** Shards that it still owns. */
   shards(): number;
 };
 
@@ -22,7 +23,7 @@ export type DrainPorts = {
 };
 
 export type DrainWish = {
-  /** How long what runs may go on; then it is given back, and others do it. */
+  /** How long attempts may continue; then they are released, and other workers run them. */
   readonly withinMs: number;
   /** Whether the node ends when it is empty. */
   readonly leave: boolean;
@@ -30,7 +31,7 @@ export type DrainWish = {
 
 export type DrainView = {
   readonly state: "serving" | "draining" | "drained" | "leaving";
-  /** Attempts that run here, and those whose end has yet to be told. */
+  /** Attempts that run here, and those that are not reported yet. */
   readonly running: number;
   readonly shards: number;
   readonly forMs: number;
@@ -38,7 +39,7 @@ export type DrainView = {
 };
 
 const lookEveryMs = 100;
-/** For what was told to stop: a runner may take its time. */
+/** How long runners that were asked to stop may take. */
 const stopMsMax = 15_000;
 
 export class Drain {
@@ -48,14 +49,14 @@ export class Drain {
   #leaves = false;
   #sinceMono = 0;
   #untilMono = 0;
-  /** Which of the drains this is: one that was undone stops looking. */
+  /** The number of this drain: one that was undone stops. */
   #turn = 0;
 
   constructor(ports: DrainPorts) {
     this.#ports = ports;
   }
 
-  /** Resolves when the node is empty and is to end. */
+  /** Resolves when the node is empty and should end. */
   get left(): Promise<void> {
     return this.#left.promise;
   }
@@ -67,7 +68,7 @@ export class Drain {
     return { state: this.#state, running: running + telling, shards, forMs, leaves: this.#leaves };
   }
 
-  /** Asked again, the last word on time and leaving counts. */
+  /** If called again, the last time limit and the last `leave` count. */
   begin({ withinMs, leave }: DrainWish): DrainView {
     const { clock, log } = this.#ports;
     if (this.#state === "leaving") return this.view();
@@ -84,7 +85,7 @@ export class Drain {
     return this.view();
   }
 
-  /** Takes work and shards again. A node that is leaving cannot be held back. */
+  /** Takes work and shards again. A node that is already leaving cannot be resumed. */
   async resume(): Promise<DrainView> {
     const { node, worker, log } = this.#ports;
     if (this.#state === "leaving") throw new Fault("stale", "resume", { why: "the node is leaving" });
@@ -98,7 +99,7 @@ export class Drain {
     return this.view();
   }
 
-  /** Whatever goes wrong on the way, a node that is to leave does. */
+  /** Whatever fails on the way, a node that should leave does. */
   async #drain(turn: number): Promise<void> {
     const { node, log } = this.#ports;
     const handed = node.leave().catch((error: unknown) => log(`hand over shards: ${String(error)}`));
@@ -117,7 +118,7 @@ export class Drain {
     while (this.#turn === turn && this.view().running > 0) {
       const lateMs = clock.monotonicMs() - this.#untilMono;
       if (lateMs >= 0 && !gaveBack) {
-        log(`drain: time is up, and ${this.view().running} are given back`);
+        log(`drain: time is up, and ${this.view().running} attempts are released`);
         worker()?.giveBack();
         gaveBack = true;
       }

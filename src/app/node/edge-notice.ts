@@ -1,4 +1,4 @@
-/** Tells tools on this machine how to reach the node's port, and which certificate is the node's. */
+/** Publishes for local tools how to reach the node's port, and the node's certificate. */
 import { isLoopbackHost } from "#edge/identity/loopback.ts";
 import type { ServedEdge } from "#app/compose/edge.ts";
 import { publishEdge, type DataFolder } from "./data-folder.ts";
@@ -6,7 +6,7 @@ import { edgeAddressDefault, parseEdgeAddress } from "#app/config/edge-config.ts
 
 type NoticePorts = { readonly isTls: boolean; readonly log: (line: string) => void };
 
-/** Until it is disposed of; a certificate that is renewed meanwhile is told as well. */
+/** Until it is disposed; publishes renewed certificates too. */
 export async function tellWhereEdgeIs(
   folder: DataFolder,
   { addresses, onCertificate }: Pick<ServedEdge, "addresses" | "onCertificate">,
@@ -15,12 +15,12 @@ export async function tellWhereEdgeIs(
   const url = urlFromHere(addresses, isTls);
   const notice = await publishEdge(folder, { url }); // without a certificate nothing is trusted yet
   let isOver = false;
-  let telling = Promise.resolve(); // one after the other: the last one counts
+  let telling = Promise.resolve(); // one after another: the last one counts
   onCertificate((pem) => {
     const tell = async (): Promise<void> => {
       if (!isOver) await publishEdge(folder, { url, certificate: firstOf(pem) });
     };
-    telling = telling.then(tell).catch((error: unknown) => log(`tell tools of a new certificate: ${String(error)}`));
+    telling = telling.then(tell).catch((error: unknown) => log(`publish a new certificate: ${String(error)}`));
   });
   await telling;
   return {
@@ -32,11 +32,11 @@ export async function tellWhereEdgeIs(
   };
 }
 
-/** Of several addresses one that only this machine has; where it listens on all of them, the same. */
+/** A loopback address if there is one; also if it listens on all addresses. */
 export function urlFromHere(addresses: readonly string[], isTls: boolean): string {
   const isNear = (address: string): boolean => isLoopbackHost(hostOf(address)) || isAnyHost(hostOf(address));
   const address = addresses.find(isNear) ?? addresses[0] ?? edgeAddressDefault;
-  // A socket on all addresses takes this one, too, whichever family it is of.
+  // A socket on all addresses accepts this one too, in both families.
   const dialled = isAnyHost(hostOf(address)) ? `127.0.0.1:${parseEdgeAddress(address).port}` : address;
   return `${isTls ? "https" : "http"}://${dialled}`;
 }
@@ -44,6 +44,6 @@ export function urlFromHere(addresses: readonly string[], isTls: boolean): strin
 const hostOf = (address: string): string => parseEdgeAddress(address).host;
 const isAnyHost = (host: string): boolean => /^(::ffff:)?[0:.]+$/i.test(host);
 
-/** The node's own; what signed it comes behind it. */
+/** The node's own certificate; its issuers follow it. */
 const firstOf = (pem: string): string =>
   /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(pem)?.[0] ?? "";

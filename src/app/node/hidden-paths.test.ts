@@ -66,7 +66,7 @@ test("and so are those of other tiers, and of PostgreSQL", () => {
   deepEqual(hidden({ blobs: { kind: "disk", authoritative } }).includes("/s/names.key"), true);
 });
 
-/** Settings that name a file, by how long its name may be. */
+/** Settings that name a file, recognised by their maximal length. */
 function fileSettings(places: readonly JsonSchema[], above = ""): readonly string[] {
   return places
     .flatMap(variantsOf)
@@ -77,7 +77,7 @@ function fileSettings(places: readonly JsonSchema[], above = ""): readonly strin
     ]);
 }
 
-test("a new setting that names a file is either hidden or known to be nobody's secret", () => {
+test("a new setting that names a file is either hidden or listed as not secret", () => {
   const tier = ".blobs.authoritative";
   const isPublic = [
     ".edge.tls.certificate",

@@ -1,17 +1,17 @@
 /** What actions must not see, although they see the rest of the machine: this node's data and its secrets. */
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Config } from "#app/config/config.ts";
+import { serversOf, type Config } from "#app/config/config.ts";
 import type { DataFolder } from "./data-folder.ts";
 import type { TierConfig } from "#app/config/tier-config.ts";
 
-/** Certificates and public keys are nobody's secret. */
+/** Certificates and public keys are not secret. */
 export function hiddenPaths(config: Config, folder: DataFolder, configFile?: string): readonly string[] {
   const { cluster, edge, mesh, journal, blobs, traces, node } = config;
   const found = [
     folder.path,
     configFile,
-    // Whoever connects to it is the operator.
+    // A caller that connects to it is the operator.
     ...node.listen.flatMap((address) => (address.startsWith("unix:") ? [address.slice("unix:".length)] : [])),
     cluster.secretFile,
     edge.tls?.key,
@@ -19,7 +19,7 @@ export function hiddenPaths(config: Config, folder: DataFolder, configFile?: str
     mesh?.keysFile,
     traces?.token,
     ...(journal.kind === "sqlite" ? [journal.directory] : []),
-    ...(journal.kind === "postgres" ? postgresFiles(journal.url) : []),
+    ...(journal.kind === "postgres" ? serversOf(journal).flatMap(({ url }) => postgresFiles(url)) : []),
     ...(blobs.kind === "memory" ? [] : [blobs.directory]),
     ...(blobs.kind === "disk" && blobs.authoritative ? tierPaths(blobs.authoritative) : []),
   ];
@@ -38,7 +38,7 @@ function tierPaths(tier: TierConfig): readonly (string | undefined)[] {
   ];
 }
 
-/** The driver reads passwords and keys from files, too. */
+/** The driver also reads passwords and keys from files. */
 function postgresFiles(url: string): readonly (string | undefined)[] {
   const key = URL.canParse(url) ? new URL(url).searchParams.get("sslkey") : null;
   return [key ?? undefined, process.env["PGPASSFILE"] || join(homedir(), ".pgpass")];

@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { watchJournal } from "./journal-watch.ts";
 
-test("what the journal's store promises is told when it changes, and once", async () => {
+test("a change of the journal store's guarantees is logged once", async () => {
   const clock = new ManualClock();
   let notes: readonly string[] | undefined = ["fsync=on", "commits wait for a standby"];
   const describe = async () => {

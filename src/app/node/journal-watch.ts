@@ -4,8 +4,8 @@ import type { Journal } from "#journal/journal.ts";
 const everyMs = 10_000;
 
 /**
- * Says aloud when the journal's store promises something else than before: that commits no longer wait for a standby,
- * for example, after a reload of the database's settings or a fail-over to another server.
+ * Logs a change of the guarantees of the journal's store: for example, that commits no longer wait for a standby, after
+ * a reload of the database's settings or a fail-over.
  */
 export function watchJournal(
   journal: Pick<Journal, "describe">,
@@ -16,7 +16,7 @@ export function watchJournal(
   let stopped = false;
 
   async function look(): Promise<void> {
-    // A store that cannot be asked is told of by those who need it.
+    // If the store cannot be asked, other parts report that.
     const notes = await journal.describe().then(
       (described) => described.notes,
       () => undefined,

@@ -1,6 +1,6 @@
 /**
- * The token of a data folder: whoever can read it owns the node, and is its operator. It is made once and kept. One
- * that was deleted, is damaged, or could be read by others, is replaced when the node starts.
+ * The token of a data folder: a user who can read it is the node's operator. It is created once and kept. A deleted,
+ * damaged or world-readable token is replaced when the node starts.
  */
 import { readFileSync } from "node:fs";
 import { lstat, open, readFile, rename, rm } from "node:fs/promises";
@@ -21,7 +21,7 @@ export async function ownerToken(folder: DataFolder): Promise<string> {
   return (await kept(path)) ?? (await made(path));
 }
 
-/** For tools of the folder's owner; undefined where there is none, or where it is not theirs to read. */
+/** For tools of the folder's owner; undefined if there is none, or if they may not read it. */
 export function readOwnerToken(folder: DataFolder): string | undefined {
   try {
     const token = readFileSync(ownerTokenFile(folder), "utf8").trim();
@@ -32,8 +32,8 @@ export function readOwnerToken(folder: DataFolder): string | undefined {
 }
 
 /**
- * The token for the node that published this address in its folder: on this machine only, where it counts, and not for
- * whoever listens now where a node did that is dead.
+ * The token for the node that published this address in its folder. Only on this machine, where the token counts, and
+ * not for a program that now listens at the address of a dead node.
  */
 export function ownerTokenFor(folder: DataFolder, url: string): string | undefined {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
@@ -52,7 +52,7 @@ async function kept(path: string): Promise<string | undefined> {
   }
 }
 
-/** Whole or not at all: written aside, in a file that nobody else has open, and renamed into place. */
+/** Written completely to a new temporary file, which no other process has open, and renamed into place. */
 async function made(path: string): Promise<string> {
   const token = newToken();
   try {

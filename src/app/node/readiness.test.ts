@@ -59,7 +59,7 @@ describe("a node is ready when it can take work", { timeout: 60_000 }, () => {
     });
   });
 
-  test("not with a disk that is nearly full, and it is alive all the same", async () => {
+  test("not with a nearly full disk, but it is still alive", async () => {
     await running({ node: { diskFreeMin: "1000TiB" } }, async (node) => {
       await until("only the disk is left", async () => !(await ask(node, "/readyz")).includes("shards:"));
       match(await ask(node, "/readyz"), /^503 not ready\ndisk: [\d.]+[KMGT]iB free, needs 1000TiB\n$/);
@@ -116,7 +116,7 @@ describe("readiness", () => {
     });
   });
 
-  test("is not lost while the shards of another node wait for an owner, unless they are all", async () => {
+  test("stays ready while the shards of another node wait for an owner, unless all do", async () => {
     await looking(async (world, readiness) => {
       deepEqual(readiness.notReady(), []);
       world.reach = { ...world.reach, reachable: 1 };
@@ -126,7 +126,7 @@ describe("readiness", () => {
     });
   });
 
-  test("is lost with the data folder, and comes back with it; no path is told", async () => {
+  test("not without the data folder, and again with it; no path is shown", async () => {
     await looking(async (world, readiness, manual) => {
       const sees = (what: string): Promise<void> =>
         until(`it sees: ${what}`, async () => {
@@ -141,7 +141,7 @@ describe("readiness", () => {
     });
   });
 
-  test("says everything that is wrong at once", async () => {
+  test("reports all problems at once", async () => {
     await looking(async (world, readiness, manual) => {
       world.state = "leaving";
       world.reach = { ...world.reach, reachable: 0 };

@@ -1,8 +1,8 @@
 /**
- * Whether the node can take work, and which part of it cannot. Being alive is another question: a full disk or a lost
+ * Whether the node can take work, and which part of it cannot. Liveness is another question: a full disk or a lost
  * database is no reason to restart the node, so /livez does not ask this.
  *
- * What is told has no paths, names or addresses in it: everybody may ask.
+ * The answers contain no paths, names or addresses, because any caller may ask.
  */
 import { access, constants, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,18 +16,18 @@ export type ReadinessPorts = {
   readonly clock: Clock;
   readonly state: () => NodeStatus["state"];
   readonly reach: () => ShardReach;
-  /** The node's own folder: a file is written there. */
+  /** The node's own folder: a file is written there as a test. */
   readonly dataFolder: string;
-  /** Other folders that it must be able to write to. */
+  /** Other folders that must be writable. */
   readonly otherFolders: readonly string[];
-  /** With less free in one of them, the node is not ready. */
+  /** With less free space in one of them, the node is not ready. */
   readonly freeBytesMin: number;
-  /** The journal has to have answered within this time. */
+  /** The journal must have answered within this time. */
   readonly journalMsMax: number;
 };
 
 const lookEveryMs = 2_000;
-/** A disk that has not answered for so long is as good as none. */
+/** A disk that has not answered for this long counts as failed. */
 const diskMsMax = 10_000;
 const probeName = "ready.probe";
 
@@ -43,14 +43,14 @@ export class Readiness implements AsyncDisposable {
     this.#ports = ports;
   }
 
-  /** Looks at the disk from now on, again and again. */
+  /** Checks the disk from now on, periodically. */
   static async start(ports: ReadinessPorts): Promise<Readiness> {
     const readiness = new Readiness(ports);
     await readiness.#look();
     return readiness;
   }
 
-  /** What is not ready, in words for people; nothing: the node can take work. */
+  /** Why the node is not ready, for people; empty if it can take work. */
   notReady(): readonly string[] {
     const reach = this.#ports.reach();
     const found = [this.#leaving(), this.#journal(reach), this.#shards(reach), this.#disk()];
@@ -78,8 +78,8 @@ export class Readiness implements AsyncDisposable {
   }
 
   /**
-   * At first all shards must be served by somebody, unless they cannot be read. Later it is enough that some are: while
-   * the shards of a lost node wait for another owner, no node would be ready, and nothing would be served.
+   * At first all shards must have an owner, unless they cannot be read. Later it is enough that some have: while the
+   * shards of a lost node wait for another owner, otherwise no node would be ready.
    */
   #shards({ shards, reachable, troubled }: ShardReach): string | undefined {
     this.#hasStarted ||= reachable > 0 && reachable + troubled >= shards;
@@ -122,7 +122,7 @@ async function diskTrouble(
   }
 }
 
-/** What the configuration puts outside of the data folder. */
+/** Folders that the configuration puts outside the data folder. */
 export const foldersElsewhere = ({ journal, blobs }: Config): readonly string[] =>
   [
     journal.kind === "sqlite" ? journal.directory : undefined,

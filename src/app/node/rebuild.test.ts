@@ -42,7 +42,7 @@ async function pages({ history }: Journal): Promise<unknown[]> {
   return Promise.all(jobs.map(({ shard, job }) => history.job(shard, job)));
 }
 
-/** Runs a few jobs and stops; what the history then says. */
+/** Runs a few jobs and stops; returns what the history then contains. */
 async function used(config: Config, folder: DataFolder): Promise<unknown[]> {
   const running = await startNode(config, folder, { log });
   try {
@@ -78,7 +78,7 @@ async function story(config: Config, folder: DataFolder): Promise<void> {
   }
 }
 
-describe("the history of a stopped node is rebuilt; a shard that someone has is left alone", async () => {
+describe("the history of a stopped node is rebuilt; a shard with an owner is skipped", async () => {
   const postgres = await sharedPostgres();
   after(() => postgres.stop());
 
@@ -90,7 +90,7 @@ describe("the history of a stopped node is rebuilt; a shard that someone has is 
   });
 });
 
-test("a history that cannot be rebuilt is said to be so", { timeout: 120_000 }, () =>
+test("a history that cannot be rebuilt is reported with the reason", { timeout: 120_000 }, () =>
   withRoot(async (root) => {
     const nowhere = dataFolder(join(root, "nowhere"));
     await rejects(rebuilt(Config.parse({}), nowhere), (error) => isFault(error, "not-found"));
@@ -100,7 +100,7 @@ test("a history that cannot be rebuilt is said to be so", { timeout: 120_000 }, 
     const running = await startNode(Config.parse(settings), dataFolder(root), { log });
     try {
       await rejects(rebuilt(Config.parse(settings), dataFolder(root)), (error) => {
-        equal(isFault(error, "exhausted") && error.facts["why"], "a node is up there: stop it first");
+        equal(isFault(error, "exhausted") && error.facts["why"], "a node is running there: stop it first");
         return true;
       });
     } finally {

@@ -1,4 +1,4 @@
-/** Rebuilds the history of the shards that no node is serving, with this folder's node stopped. */
+/** Rebuilds the history of shards that no node serves, while this folder's node is stopped. */
 import { existsSync } from "node:fs";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -15,7 +15,7 @@ import { systemClock } from "./system-clock.ts";
 
 export type RebuildOutcome =
   | { readonly kind: "rebuilt"; readonly shard: ShardId; readonly throughSeq: number; readonly rows: number }
-  /** A node has it and was left alone. */
+  /** A node owns it, so it was skipped. */
   | { readonly kind: "owned"; readonly shard: ShardId; readonly owner: NodeId }
   | { readonly kind: "refused"; readonly shard: ShardId; readonly why: string }
   | { readonly kind: "failed"; readonly shard: ShardId; readonly error: unknown };
@@ -23,7 +23,7 @@ export type RebuildOutcome =
 export type RebuildAllPorts = {
   readonly clock?: Clock;
   readonly log: (line: string) => void;
-  /** All of them when left out. */
+  /** All shards if left out. */
   readonly only?: ShardId | undefined;
   readonly onProgress?: (progress: RebuildProgress) => void;
 };
@@ -51,7 +51,7 @@ export async function* rebuildHistories(
   const leaseMs = config.cluster.ownerLease;
 
   for (const shard of only === undefined ? Array(shards).keys() : [only]) {
-    // Under the name of the node that is stopped: what it held until just now need not run out first.
+    // Under the name of the stopped node, whose own lease need not expire first.
     const acquired = await journal.acquire(shard, node, { leaseMs, features: featuresHere });
     if (acquired.kind === "held") {
       yield { kind: "owned", shard, owner: acquired.by };
@@ -87,7 +87,7 @@ async function lockStopped(folder: DataFolder): Promise<AsyncDisposable> {
     throw new Fault(
       "exhausted",
       doing,
-      { folder: folder.path, heldBy, why: "a node is up there: stop it first" },
+      { folder: folder.path, heldBy, why: "a node is running there: stop it first" },
       cause,
     );
   }
@@ -96,7 +96,7 @@ async function lockStopped(folder: DataFolder): Promise<AsyncDisposable> {
 type Held = { readonly node: NodeId; readonly shard: ShardId; readonly epoch: Epoch };
 type Lease = AsyncDisposable & { readonly lost: Fault | undefined };
 
-/** Renewed until it is disposed of, then given back. One that is lost is noticed by the fence of every write. */
+/** Renews the lease until it is disposed, then releases it. If the lease is lost, the fence refuses every write. */
 function keepLease(journal: Journal, held: Held, leaseMs: number, clock: Clock): Lease {
   const { node, shard, epoch } = held;
   let cancel = (): void => {};
@@ -106,7 +106,7 @@ function keepLease(journal: Journal, held: Held, leaseMs: number, clock: Clock):
       const renewed = await journal.renew(node, [{ shard, epoch }], leaseMs);
       if (!renewed.held.includes(shard)) lost = new Fault("stale", doing, { shard, why: "another node has taken it" });
     } catch {
-      // The next one may get through; if none does, the writes say so.
+      // The next renewal may succeed; if none does, the writes fail.
     }
   };
   const schedule = (): void => {

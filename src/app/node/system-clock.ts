@@ -10,7 +10,7 @@ const timerMsMax = 2 ** 31 - 1;
 export const systemClock: Clock = bootClock({
   awakeMs: () => performance.now(),
   wallMs: () => Date.now(),
-  // Elsewhere the clock behind performance.now() counts sleep, and uptime() follows the wall clock.
+  // On other systems performance.now() includes sleep, and uptime() follows the wall clock.
   bootMs: () => (process.platform === "linux" ? uptime() * 1_000 : undefined),
   after,
   afterIfUp: (ms, run) => void setTimeout(run, ms).unref(),

@@ -1,13 +1,13 @@
 /**
- * Errors of the operating system, in words for people. A missing file or a full disk is the world failing, never a bug
- * of ours: it is told with what to try next.
+ * Errors of the operating system as texts for people. A missing file or a full disk is not a bug of ours: the text says
+ * what to try next.
  */
 import { Fault, type FaultCode } from "#base/fault.ts";
 
 export type SystemWords = {
   readonly code: FaultCode;
   readonly why: string;
-  /** What to try; `path` is what it was about, if that is known. */
+  /** What to try; `path` is the file in question, if known. */
   readonly next: (path: string | undefined) => string;
 };
 
@@ -16,12 +16,12 @@ const lookAt = (path: string | undefined): string => `look at it with: ls -ld ${
 const rights: SystemWords = {
   code: "unavailable",
   why: "this user may not read or write there",
-  next: (path) => `run as the user whose it is; see who that is with: ls -ld ${named(path)}`,
+  next: (path) => `run as its owner; see who that is with: ls -ld ${named(path)}`,
 };
 const full: SystemWords = {
   code: "exhausted",
   why: "the disk is full",
-  next: (path) => `make room on it; see how full it is with: df -h ${named(path)}`,
+  next: (path) => `free space on it; see how full it is with: df -h ${named(path)}`,
 };
 const notFolder: SystemWords = {
   code: "invalid",
@@ -87,7 +87,7 @@ export const systemWords: Readonly<Record<string, SystemWords>> = {
     why: "that address is not one of this machine's",
     next: () => "see its addresses with: ip address; 0.0.0.0 is all of them",
   },
-  ECONNREFUSED: unreached("nobody listens there"),
+  ECONNREFUSED: unreached("no program listens there"),
   ENOTFOUND: unreached("there is no host of that name"),
   ETIMEDOUT: unreached("it does not answer"),
   EHOSTUNREACH: unreached("there is no way to that host"),
@@ -95,7 +95,7 @@ export const systemWords: Readonly<Record<string, SystemWords>> = {
 
 export type SystemError = { readonly errno: string; readonly path: string | undefined };
 
-/** What the operating system said, here or in a cause. */
+/** The operating system's error, in this error or in a cause. */
 export function systemErrorOf(error: unknown): SystemError | undefined {
   for (let at = error, depth = 0; at instanceof Error && depth < 10; at = at.cause, depth += 1) {
     const { code, syscall, path } = at as NodeJS.ErrnoException;
@@ -105,7 +105,7 @@ export function systemErrorOf(error: unknown): SystemError | undefined {
   return undefined;
 }
 
-/** An error of the operating system as a Fault; anything else as it is. */
+/** Turns an error of the operating system into a Fault; returns any other error unchanged. */
 export function asSystemFault(error: unknown, doing: string): unknown {
   if (error instanceof Fault) return error;
   const found = systemErrorOf(error);

@@ -12,7 +12,7 @@ const reserve = (waitMs?: number): ShardRequest => ({
 });
 const overloaded: ShardResponse = { kind: "overloaded", retryAfterMs: 1 };
 
-/** Answers when it is told to. */
+/** Answers when the test says so. */
 class SlowService implements ShardService {
   readonly asked: PromiseWithResolvers<ShardResponse>[] = [];
 
@@ -39,7 +39,7 @@ function leavingNode() {
 const isLetGo = (error: unknown): boolean => isFault(error, "unavailable") && error.doing === "hold a call";
 
 describe("a node that stops", () => {
-  test("lets go of the calls that it holds, and of those that come to be held", async () => {
+  test("ends the calls that it holds, and those that come to be held", async () => {
     const { slow, leave, service } = leavingNode();
     const held = [service.request(reserve(100)), service.request(reserve(100))];
     leave();
@@ -56,7 +56,7 @@ describe("a node that stops", () => {
     deepEqual(await Promise.all(asked), [overloaded, overloaded]);
   });
 
-  test("changes nothing about calls that were answered before", async () => {
+  test("does not affect calls that were answered before", async () => {
     const { slow, leave, service } = leavingNode();
     const [answered, failed] = [service.request(reserve(100)), service.request(reserve(100))];
     slow.asked[0]?.resolve(overloaded);

@@ -1,13 +1,13 @@
 /**
- * Calls that are held until there is work would hold up the node that wants to stop: nobody could renew a claim
- * meanwhile. They are let go at once, and their callers ask again elsewhere or later.
+ * Calls that wait for work would delay a node that stops, which could not renew claims meanwhile. They are aborted at
+ * once, and their callers ask again elsewhere or later.
  */
 import { UntilLeaving } from "#base/until-leaving.ts";
 import type { ShardRequest, ShardResponse, ShardService } from "#shard/transport/protocol.ts";
 
 /**
- * Whoever asks must abort its own signal when it is refused, as the end of a call does: until then the shard goes on
- * holding the request. A signal for both, `AbortSignal.any`, would cost more than all the rest of such a call.
+ * The caller must abort its own signal when it is refused, as the end of a call does: until then the shard keeps
+ * holding the request. A combined signal, `AbortSignal.any`, would cost more than the rest of such a call.
  */
 export function untilLeaving(service: ShardService, leaving: AbortSignal): ShardService {
   const held = new Set<(why: unknown) => void>();

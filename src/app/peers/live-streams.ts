@@ -20,11 +20,11 @@ const Answer = z.object({ bytes: z.base64() });
 const method = "live";
 const pieceBytesMax = 256 * 1024;
 
-/** What a node answers to others. */
+/** Calls that a node serves for others. */
 export const liveCalls = (streams: Streams | undefined) => ({
   [method]: async (body: unknown, signal: AbortSignal): Promise<{ readonly bytes: string }> => {
     const question = Question.safeParse(body);
-    if (!question.success || !streams) throw new Fault("invalid", "read output", { why: "there is none to be read" });
+    if (!question.success || !streams) throw new Fault("invalid", "read output", { why: "there is no output to read" });
     const { offset, waitMs, ...key } = question.data;
     const bytes = await firstPiece(streams, key, offset, { waitMs, signal });
     return { bytes: Buffer.from(bytes).toString("base64") };
@@ -46,7 +46,7 @@ export const liveSource = (
   },
 });
 
-/** As soon as there is one; nothing when the time is over, or when no more will come. */
+/** The first bytes as soon as there are some; empty when the time is over, or when the stream has ended. */
 async function firstPiece(
   streams: Streams,
   key: StreamKey,

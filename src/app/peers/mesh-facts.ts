@@ -1,4 +1,4 @@
-/** What this node would say of itself to the mesh right now. */
+/** This node's current tags for the mesh. */
 import { isLoopbackHost } from "#edge/identity/loopback.ts";
 import type { Node } from "#shard/node.ts";
 import type { Config } from "#app/config/config.ts";
@@ -9,13 +9,13 @@ import { version } from "#app/version.ts";
 export type FactSources = {
   readonly node: Pick<Node, "status" | "address">;
   readonly worker: () => { readonly slots: number; readonly running: number } | undefined;
-  /** What actions run in; undefined where none are run. */
+  /** The sandbox of actions; undefined if none are run. */
   readonly sandbox: string | undefined;
-  /** Where the edge listens; undefined when it does not. */
+  /** Where the edge listens; undefined if it does not. */
   readonly edgeAddress: string | undefined;
 };
 
-/** By the host at which the other members reach this node. */
+/** By the host at which other members reach this node. */
 export const factsFor =
   ({ cluster }: Pick<Config, "cluster">, { node, worker, sandbox, edgeAddress }: FactSources) =>
   (host: string): NodeFacts => ({
@@ -29,7 +29,7 @@ export const factsFor =
     sandbox,
   });
 
-/** One that listens everywhere is reached where the mesh is; one on loopback only is no use to others elsewhere. */
+/** An edge on all addresses is reached at the mesh's address; one on loopback only is useless to other machines. */
 function reachable(edgeAddress: string, host: string): string | undefined {
   const { host: bound, port } = parseEdgeAddress(edgeAddress);
   if (bound === "0.0.0.0" || bound === "::") return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;

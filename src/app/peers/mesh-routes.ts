@@ -1,4 +1,4 @@
-/** GET /peers: who is in the mesh, as this node sees it. */
+/** GET /peers: the members of the mesh, as this node sees them. */
 import type { Admission } from "#edge/port/admission.ts";
 import type { Peer } from "#edge/port/port.ts";
 import { problem, refused } from "#edge/problem.ts";
@@ -20,7 +20,7 @@ async function answer(
   peers: () => PeersView | undefined,
 ): Promise<Response> {
   if (request.method !== "GET" && request.method !== "HEAD")
-    return problem(405, "only GET is answered here", { allow: "GET, HEAD" });
+    return problem(405, "only GET is allowed here", { allow: "GET, HEAD" });
   const judged = await admission.judge(peer, request.headers, "cluster.read");
   if (!judged.ok) return refused(judged.refusal);
   const view = peers();

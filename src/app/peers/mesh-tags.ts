@@ -1,4 +1,4 @@
-/** What a node says of itself to the mesh, and what is read from what others say: small, and never to be relied on. */
+/** A node's tags in the mesh, and what is read from others' tags: small, and never authoritative. */
 import type { MemberView } from "#mesh/machine/core.ts";
 import type { Tags } from "#mesh/tags.ts";
 
@@ -6,19 +6,19 @@ export type NodeFacts = {
   readonly cluster: string;
   readonly version: string;
   readonly state: string;
-  /** Where the edge is served to others; undefined when it is not. */
+  /** The edge's address for others; undefined if there is none. */
   readonly edge: string | undefined;
-  /** Where other nodes reach this one's shards; undefined when that is on this machine only. */
+  /** The address of this node's shards for other nodes; undefined if it is reachable from this machine only. */
   readonly work: string | undefined;
   readonly running: number;
   readonly slots: number;
-  /** What actions run in; undefined where none are run. */
+  /** The sandbox of actions; undefined if none are run. */
   readonly sandbox: string | undefined;
 };
 
 export const roleOfNodes = "millrace";
 
-/** A tag that would be empty is left out; a text that is too long is cut: the whole must fit 512 bytes. */
+/** Empty tags are left out, and long texts are truncated: everything must fit into 512 bytes. */
 export function tagsOf({ cluster, version, state, edge, work, running, slots, sandbox }: NodeFacts): Tags {
   const tags = { role: roleOfNodes, cluster, version, state, edge, work, load: `${running}/${slots}`, sandbox };
   return Object.fromEntries(

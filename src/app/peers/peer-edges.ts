@@ -1,7 +1,7 @@
-/** Where other nodes of this cluster serve their edges, as the mesh has it at the moment: a hint. */
+/** The edges of other nodes of this cluster, as the mesh shows them: a hint. */
 import type { PeersView } from "#app/compose/mesh.ts";
 
-/** A node listens with TLS if this one does: they are configured alike. */
+/** A node uses TLS if this one does: they are configured alike. */
 export function peerEdges(view: PeersView | undefined, cluster: string, isTls: boolean): readonly string[] {
   const scheme = isTls ? "https" : "http";
   return (view?.peers ?? []).flatMap(({ kind, self, state, tags }) => {

@@ -1,4 +1,4 @@
-/** What is known of the cluster without asking a shard, over the wire: a node serves it, tools call it. */
+/** Facts about the cluster that need no shard, over the wire: a node serves them, tools call them. */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
@@ -35,7 +35,7 @@ export function wireDirectory(
   { clock, random, deadlineMs }: { readonly clock: Clock; readonly random: Random; readonly deadlineMs: number },
 ): WireDirectory {
   const never = new AbortController().signal;
-  /** Only reads, so what failed may always be asked again. */
+  /** Only reads, so a failed call may always be repeated. */
   async function call(method: string, body: unknown = null): Promise<unknown> {
     const untilMs = clock.monotonicMs() + deadlineMs;
     const backoff = new Backoff({ backoffMs: 20, backoffMsMax: 1_000 }, random);

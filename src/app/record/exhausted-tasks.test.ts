@@ -37,7 +37,7 @@ const exhausted = ({ registry }: Bench): readonly string[] =>
 
 let nonces = 0;
 
-/** Reserves and fails tasks until there are none, as fast as their back-off lets. */
+/** Reserves and fails tasks until there are none, as fast as their back-off allows. */
 async function failAll({ a, rig }: Bench, reason: "out-of-memory" | "user-failure", message = ""): Promise<void> {
   for (let round = 0; round < 10; round += 1) {
     const executor = `e${(nonces += 1)}`;
@@ -48,7 +48,7 @@ async function failAll({ a, rig }: Bench, reason: "out-of-memory" | "user-failur
   }
 }
 
-test("a task that fails after all its attempts is logged once, with whose it is and why, and counted", async () => {
+test("a task that fails after all its attempts is logged once, with owner and reason, and counted", async () => {
   const on = await bench();
   await on.a.reply(submit({ requires: [] }));
   await failAll(on, "out-of-memory", "printed: hunter2");
@@ -67,14 +67,14 @@ test("a task that fails after all its attempts is logged once, with whose it is 
   deepEqual(exhausted(on), ['millrace_tasks_exhausted_total{class="any",reason="out-of-memory"} 1']);
 });
 
-test("a command's own failure, which no other attempt would mend, is neither logged nor counted", async () => {
+test("a command's own failure, which a retry would not fix, is neither logged nor counted", async () => {
   const on = await bench();
   await on.a.reply(submit());
   await failAll(on, "user-failure");
   deepEqual([on.lines, exhausted(on)], [[], []]);
 });
 
-test("many at once are a few lines and their number", async () => {
+test("many at once are a few lines with their number", async () => {
   const on = await bench();
   await on.a.reply(submit({ tasks: 100 }));
   await failAll(on, "out-of-memory");

@@ -1,4 +1,4 @@
-/** The mesh in /metrics: looked up when somebody asks. A node without a mesh shows no series. */
+/** The mesh in /metrics: read at each scrape. A node without a mesh shows no series. */
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { PeersView } from "#app/compose/mesh.ts";
 
@@ -10,12 +10,12 @@ export function meshMetrics(registry: MetricsRegistry, peers: () => PeersView | 
   });
   const health = registry.gauge({
     name: "millrace_mesh_health_score",
-    help: "How little this node trusts its own eyes: 0 is best.",
+    help: "Local health score of this node: 0 is best, higher means that it trusts its own probes less.",
     labels: ["node"],
   });
   const events = registry.counter({
     name: "millrace_mesh_events_total",
-    help: "What happened in the mesh: probes, suspicions, deaths, what was refused or dropped.",
+    help: "Events in the mesh: probes, suspicions, deaths, refused and dropped messages.",
     labels: ["event"],
   });
   const counted = new Map<string, number>();

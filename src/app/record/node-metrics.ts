@@ -1,4 +1,4 @@
-/** Everything that a node counts of its own work, gathered from where it happens and shown at /metrics. */
+/** All metrics of a node's own work, gathered from its parts and shown at /metrics. */
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
@@ -12,7 +12,7 @@ import { WorkerMetrics } from "./worker-metrics.ts";
 export type MetricSources = {
   readonly node: Pick<Node, "host">;
   readonly worker: () => Pick<Worker, "status"> | undefined;
-  /** What the worker offers. */
+  /** The worker's labels. */
   readonly labels: readonly string[];
   readonly upkeep: Pick<Upkeep, "figures"> | undefined;
 };
@@ -29,7 +29,7 @@ export class NodeMetrics {
     this.stored.bind(registry, upkeep && (() => upkeep.figures()));
   }
 
-  /** A door's part of what the node keeps. */
+  /** A door's view of the store and the index, which counts its calls. */
   countedFor<T extends { readonly store: Store; readonly index: ActionIndex }>(parts: T, door: string): T {
     return { ...parts, store: this.stored.store(parts.store, door), index: this.stored.index(parts.index) };
   }

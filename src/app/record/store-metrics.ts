@@ -1,11 +1,11 @@
 /**
- * The store in /metrics: what was found and what was not, and how many bytes went either way, by door and tenant.
- * Names of tenants are callers' words: so many have series of their own, the others share one called `other`.
+ * The store in /metrics: hits, misses and bytes in both directions, by door and tenant. Callers choose tenant names, so
+ * only a limited number have series of their own; the others share one called `other`.
  */
 import { parseDigest, type Digest } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
-import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
+import { observed, type StoreObserver } from "#blobs/observed.ts";
+import type { Store, TenantStore } from "#blobs/store.ts";
 import type { Upload, Uploads } from "#blobs/uploads.ts";
 import type { StoreFigures } from "#blobs/upkeep.ts";
 import type { Counter } from "#edge/metrics/series.ts";
@@ -13,12 +13,12 @@ import type { Family, MetricsRegistry } from "#edge/metrics/registry.ts";
 
 const tenantsMax = 100;
 
-/** What one door does for one tenant. */
+/** The counters of one door for one tenant. */
 class Tally {
   readonly families: Families;
   readonly hits: Counter;
   readonly misses: Counter;
-  /** Of results and names. */
+  /** Lookups of results and names. */
   readonly results: { readonly hit: Counter; readonly miss: Counter };
   readonly readBytes: Counter;
   readonly writtenBytes: Counter;
@@ -40,7 +40,10 @@ type Families = { readonly lookups: Family<Counter>; readonly bytes: Family<Coun
 export class StoreMetrics {
   #families: Families | undefined;
   readonly #tenants = new Set<string>();
-  /** By door, then by tenant: every lookup of a result passes here, and a text made for each would show. */
+  /**
+   * By door, then by tenant: every lookup of a result uses it, so building a combined key each time would be
+   * noticeable.
+   */
   readonly #tallies = new Map<string, Map<string, Tally>>();
 
   /** Counts from now on. */
@@ -82,14 +85,14 @@ export class StoreMetrics {
     };
   }
 
-  /** Names as a door uses them; which door is told by the space. */
+  /** The index as a door uses it; the space tells which door. */
   index(inner: ActionIndex): ActionIndex {
     const counted = new WeakSet<EntryKey>();
     const tell = (key: EntryKey, isFound: boolean): void => {
       const door = doorOf(key.space);
       if (door === undefined) return;
       if (!counted.has(key)) this.looked(door, key.tenant, isFound ? "hit" : "miss");
-      counted.add(key); // who was answered at once may ask again to be sure
+      counted.add(key); // a caller that was answered at once may ask again to be sure
     };
     return {
       put: (...asked) => inner.put(...asked),
@@ -107,7 +110,7 @@ export class StoreMetrics {
           return entry;
         },
       }),
-      // For results of actions, which the door counts itself.
+      // For action results, which the door counts itself.
       ...(inner.promptHash && { promptHash: inner.promptHash }),
     };
   }
@@ -131,12 +134,13 @@ export class StoreMetrics {
     let bound: Tally | undefined;
     const tally = (): Tally | undefined =>
       bound && bound.families === this.#families ? bound : (bound = this.#tally(door, tenant));
-    const counted = { blobs: countedBlobs(blobs, tally), uploads: countedUploads(uploads, tally) };
-    return near ? { ...counted, near: countedBlobs(near, tally) } : counted;
+    const observer = countingObserver(tally);
+    const counted = { blobs: observed(blobs, observer), uploads: countedUploads(uploads, tally) };
+    return near ? { ...counted, near: observed(near, observer) } : counted;
   }
 }
 
-/** The spaces of the caches over HTTP, by their first word. */
+/** The spaces of the HTTP caches, by their first word. */
 const doors = new Set(["ac-http", "cas-http", "ccache", "sccache", "gradle", "turborepo", "nx"]);
 
 const doorOf = (space: string): string | undefined => {
@@ -145,59 +149,33 @@ const doorOf = (space: string): string | undefined => {
   return doors.has(word) ? word : undefined;
 };
 
-type Told = () => Tally | undefined;
+type CurrentTally = () => Tally | undefined;
 
-function countedBlobs(inner: BlobStore, tally: Told): BlobStore {
-  const { prompt } = inner;
-  return {
-    missing: (digests) => inner.missing(digests),
-    pin: (digests, forMs) => inner.pin(digests, forMs),
-    async write(digest, bytes, form) {
-      await inner.write(digest, bytes, form);
-      tally()?.writtenBytes.add(sizeOf(digest));
-    },
-    read: (digest, range, form) => countedRead(inner.read(digest, range, form), tally()),
-    ...(inner.file && {
-      async file(digest: Digest) {
-        const lent = await inner.file?.(digest);
-        if (lent) found(tally(), sizeOf(digest));
-        return lent;
+const uncounted = { ended: () => {} };
+
+const countingObserver = (tally: CurrentTally): StoreObserver => ({
+  begin({ name, digest }) {
+    const counts = tally();
+    if (!counts || digest === undefined) return uncounted;
+    if (name === "write") return { ended: (outcome) => outcome === "ok" && counts.writtenBytes.add(sizeOf(digest)) };
+    let isFound = false;
+    return {
+      part(sizeBytes) {
+        if (!isFound) counts.hits.add();
+        isFound = true;
+        counts.readBytes.add(sizeBytes);
       },
-    }),
-    ...(prompt && {
-      prompt: {
-        ...prompt,
-        bytes(digest: Digest) {
-          const bytes = prompt.bytes(digest);
-          if (bytes) found(tally(), bytes.length);
-          return bytes;
-        },
-      },
-    }),
-  };
-}
+      ended: (outcome) => outcome === "not-found" && counts.misses.add(),
+    };
+  },
+  lent(sizeBytes) {
+    const counts = tally();
+    counts?.hits.add();
+    counts?.readBytes.add(sizeBytes);
+  },
+});
 
-async function* countedRead(inner: AsyncIterable<Uint8Array>, tally: Tally | undefined): AsyncGenerator<Uint8Array> {
-  let isFound = false;
-  try {
-    for await (const part of inner) {
-      if (!isFound) tally?.hits.add();
-      isFound = true;
-      tally?.readBytes.add(part.length);
-      yield part;
-    }
-  } catch (error) {
-    if (isFault(error, "not-found")) tally?.misses.add();
-    throw error;
-  }
-}
-
-function found(tally: Tally | undefined, sizeBytes: number): void {
-  tally?.hits.add();
-  tally?.readBytes.add(sizeBytes);
-}
-
-const countedUploads = (inner: Uploads, tally: Told): Uploads => ({
+const countedUploads = (inner: Uploads, tally: CurrentTally): Uploads => ({
   committed: (key) => inner.committed(key),
   async open(key, offset, how) {
     const upload = await inner.open(key, offset, how);
@@ -220,14 +198,18 @@ const sizeOf = (digest: Digest): number => parseDigest(digest)?.sizeBytes ?? 0;
 
 function diskMetrics(registry: MetricsRegistry, figures: () => StoreFigures): void {
   const gauge = (name: string, help: string) => registry.gauge({ name, help }).with();
-  const used = gauge("millrace_disk_used_bytes", "What the store keeps on this node's disk.");
-  const limit = gauge("millrace_disk_limit_bytes", "What it may keep there.");
+  const used = gauge("millrace_disk_used_bytes", "Bytes stored on this node's disk.");
+  const limit = gauge("millrace_disk_limit_bytes", "Bytes that may be stored there.");
   const age = gauge(
     "millrace_eviction_age_seconds",
-    "How long the last that was let go of had not been used; 0: none was.",
+    "How long the last evicted blob had been unused; 0: none was evicted.",
   );
-  const evicted = registry.counter({ name: "millrace_evicted_blobs_total", help: "Blobs that were let go of." }).with();
-  const bytes = registry.counter({ name: "millrace_evicted_bytes_total", help: "Bytes that were." }).with();
+  const evicted = registry
+    .counter({ name: "millrace_evicted_blobs_total", help: "Blobs evicted from the disk store." })
+    .with();
+  const bytes = registry
+    .counter({ name: "millrace_evicted_bytes_total", help: "Bytes evicted from the disk store." })
+    .with();
   registry.beforeText(() => {
     const now = figures();
     used.set(now.usedBytes);

@@ -1,17 +1,26 @@
-/** What the tier behind the store is asked, and how it does. */
-import type { MeteredCall } from "#blobs/tiers/metered.ts";
+/** Calls to the tier behind the store, and their outcomes. */
+import type { Clock } from "#base/clock.ts";
+import type { StoreCall, StoreObserver } from "#blobs/observed.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+
+export type EndedTierCall = {
+  readonly call: StoreCall["name"];
+  readonly outcome: string;
+  readonly tookMs: number;
+  /** Of blobs, in or out. */
+  readonly bytes: number;
+};
 
 export type TierMetrics = {
   /** A call to the tier has ended, made for the tenant. */
-  ended(call: MeteredCall, tenant: string): void;
-  /** A blob was read from the node's own disk, or had to be fetched; from another node, if that is said as well. */
+  ended(call: EndedTierCall, tenant: string): void;
+  /** A blob was read from the node's own disk or had to be fetched; "peer" in addition if another node served it. */
   read(from: "near" | "far" | "peer"): void;
 };
 
 const latencyBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
 
-/** Names of tenants are callers' words: so many have series of their own. */
+/** Callers choose tenant names, so only a limited number have series of their own. */
 const tenantsMax = 100;
 
 export function tierMetrics(registry: MetricsRegistry, tier: string): TierMetrics {
@@ -55,7 +64,7 @@ export function tierMetrics(registry: MetricsRegistry, tier: string): TierMetric
   };
 }
 
-/** Until somebody counts, nothing is. */
+/** Counts nothing until metrics are bound. */
 export class LateTierMetrics implements TierMetrics {
   #metrics: TierMetrics | undefined;
 
@@ -63,8 +72,20 @@ export class LateTierMetrics implements TierMetrics {
     this.#metrics = metrics;
   }
 
-  ended(call: MeteredCall, tenant: string): void {
+  ended(call: EndedTierCall, tenant: string): void {
     this.#metrics?.ended(call, tenant);
+  }
+
+  observer(clock: Clock, tenant: string): StoreObserver {
+    return {
+      begin: ({ name: call }) => {
+        const beganMs = clock.monotonicMs();
+        return {
+          ended: (outcome, bytes) =>
+            this.ended({ call, outcome, tookMs: clock.monotonicMs() - beganMs, bytes }, tenant),
+        };
+      },
+    };
   }
 
   read(from: "near" | "far" | "peer"): void {

@@ -1,6 +1,6 @@
 /**
- * Sends spans to a collector, some at a time. Traces are a courtesy: nothing waits for them, what does not fit into the
- * queue or cannot be sent after a few tries is dropped, and how much that was is counted.
+ * Sends spans to a collector in batches. Traces are best effort: nothing waits for them; spans beyond the queue, or
+ * that cannot be sent after a few attempts, are dropped and counted.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -8,7 +8,7 @@ import { exportRequest, type Span } from "./traces-otlp.ts";
 
 export type ExporterOptions = {
   readonly clock: Clock;
-  /** Where it takes them, whole. */
+  /** The complete URL of the collector. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly resource: Span["attributes"];
@@ -55,7 +55,7 @@ export class TraceExporter {
     this.#cancelTimer ??= this.#options.clock.after(everyMs, () => void this.#flush());
   }
 
-  /** Sends what waits, for a while at most. */
+  /** Sends the waiting spans, for a limited time. */
   async close(): Promise<void> {
     const cancel = this.#options.clock.after(closeMs, () => this.#closing.abort());
     await this.#flush();

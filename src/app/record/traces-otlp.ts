@@ -1,4 +1,4 @@
-/** Spans as a collector takes them: OTLP over HTTP, in its JSON form. */
+/** Encodes spans as OTLP over HTTP, in its JSON form. */
 
 export type AttributeValue = string | number | boolean;
 
@@ -11,7 +11,7 @@ export type Span = {
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Readonly<Record<string, AttributeValue | undefined>>;
-  /** Why it failed; undefined when it did not. */
+  /** Why it failed; undefined if it did not. */
   readonly error?: string | undefined;
 };
 
@@ -19,7 +19,7 @@ const kinds = { internal: 1, server: 2, client: 3 } as const;
 const statusError = 2;
 const textLengthMax = 1_000;
 
-/** One request for all of them. `resource` says whose they are. */
+/** One request for all of them. `resource` describes their source. */
 export function exportRequest(spans: readonly Span[], resource: Span["attributes"], version: string): object {
   return {
     resourceSpans: [
@@ -49,14 +49,14 @@ function attributesOf(attributes: Span["attributes"]): readonly object[] {
   );
 }
 
-/** Whole numbers are written as text: JSON has no 64 bits. */
+/** Integers are written as text: JSON numbers do not have 64 bits. */
 function any(value: AttributeValue): object {
   if (typeof value === "boolean") return { boolValue: value };
   if (typeof value === "string") return { stringValue: value.slice(0, textLengthMax) };
   return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }
 
-/** A number of milliseconds has no room for nanoseconds. */
+/** A number of milliseconds cannot represent nanoseconds exactly. */
 const nanos = (ms: number): string => {
   const whole = Math.floor(ms);
   return String(BigInt(whole) * 1_000_000n + BigInt(Math.round((ms - whole) * 1e6)));

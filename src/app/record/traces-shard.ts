@@ -1,6 +1,6 @@
 /**
- * What a shard does for a traced job, as parts of its trace: how long it waited, was held and was published. Told from
- * durable events; a job whose shard moves while it lives is not followed further.
+ * Spans of a shard for a traced job: how long it waited, was claimed and was published. Derived from durable events; a
+ * job whose shard moves is not followed further.
  */
 import type { Event } from "#kernel/model/event.ts";
 import { formatJob } from "#base/ids.ts";

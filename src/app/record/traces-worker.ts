@@ -1,14 +1,13 @@
-/** What a worker does for a traced action, and what it asks of the store meanwhile, as parts of the trace. */
-import type { Digest } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
+/** Spans of a worker for a traced action, and of its calls to the store. */
 import type { Clock } from "#base/clock.ts";
+import { observed } from "#blobs/observed.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Granted } from "#shard/client/executor.ts";
 import type { AttemptWatch, Moments, WatchedAttempt } from "#worker/attempt-watch.ts";
 import type { TraceOf, Tracer } from "./traces.ts";
 import { newSpanId, parseTraceparent, type TraceContext } from "./traces-context.ts";
 
-/** Of one attempt; an action of ten thousand inputs needs no ten thousand spans. */
+/** Per attempt; an action of ten thousand inputs does not need ten thousand spans. */
 const storeSpansMax = 50;
 
 export type WorkerTracesPorts = { readonly clock: Clock; readonly worker: string; readonly traceOf: TraceOf };
@@ -33,7 +32,7 @@ export class WorkerTraces implements AttemptWatch {
     const watched = this.#next.begin(task, blobs);
     const trace = parseTraceparent(this.#traceOf(task));
     if (!trace?.sampled) return watched;
-    // What the store does is part of what the worker does, which is told when it is over.
+    // Calls to the store are children of the worker's span, which is recorded at its end.
     const own: TraceContext = { ...trace, spanId: newSpanId() };
     const store = new StoreSpans(this.#tracer, this.#clock, own);
     return {
@@ -53,7 +52,7 @@ export class WorkerTraces implements AttemptWatch {
       "millrace.worker": this.#worker,
       "millrace.store.unrecorded": left > 0 ? left : undefined,
     };
-    const error = at.executionCompleted === undefined ? "it did not come to its end" : undefined;
+    const error = at.executionCompleted === undefined ? "it did not finish" : undefined;
     const about = { name: "worker attempt", kind: "internal", startMs, endMs, attributes, error } as const;
     this.#tracer.record(trace, about, own.spanId);
     const phase = (name: string, from: keyof Moments, to: keyof Moments): void => {
@@ -73,7 +72,7 @@ class StoreSpans {
   readonly #clock: Clock;
   readonly #parent: TraceContext;
   #room = storeSpansMax;
-  /** Calls that were made and not recorded. */
+  /** Calls that were not recorded. */
   left = 0;
 
   constructor(tracer: Tracer, clock: Clock, parent: TraceContext) {
@@ -84,44 +83,12 @@ class StoreSpans {
 
   /** `prompt` and `file` go unrecorded: they take no time worth a span. */
   traced(inner: BlobStore): BlobStore {
-    const during = this.#during.bind(this);
-    return {
-      ...(inner.file && { file: (digest: Digest) => inner.file?.(digest) ?? Promise.resolve(undefined) }),
-      ...(inner.prompt && { prompt: inner.prompt }),
-      missing: (digests) => during("missing", { count: digests.length }, () => inner.missing(digests)),
-      pin: (digests, forMs) => during("pin", { count: digests.length }, () => inner.pin(digests, forMs)),
-      write: (digest, bytes, form) => during("write", { digest }, () => inner.write(digest, bytes, form)),
-      read: (digest, range, form) => this.#read(inner.read(digest, range, form), digest),
-    };
-  }
-
-  async *#read(parts: AsyncIterable<Uint8Array>, digest: Digest): AsyncGenerator<Uint8Array> {
-    const end = this.#begin("read", { digest });
-    let [bytes, error] = [0, "it was not read to its end" as string | undefined];
-    try {
-      for await (const part of parts) {
-        bytes += part.length;
-        yield part;
-      }
-      error = undefined;
-    } catch (thrown) {
-      error = isFault(thrown) ? thrown.code : "internal";
-      throw thrown;
-    } finally {
-      end(error, { bytes });
-    }
-  }
-
-  async #during<T>(call: string, facts: Facts, work: () => Promise<T>): Promise<T> {
-    const end = this.#begin(call, facts);
-    try {
-      const answer = await work();
-      end(undefined);
-      return answer;
-    } catch (error) {
-      end(isFault(error) ? error.code : "internal");
-      throw error;
-    }
+    return observed(inner, {
+      begin: ({ name, count, digest }) => {
+        const end = this.#begin(name, digest === undefined ? { count } : { digest });
+        return { ended: (outcome, bytes) => end(errorOf(outcome), name === "read" ? { bytes } : {}) };
+      },
+    });
   }
 
   #begin(call: string, facts: Facts): (error: string | undefined, more?: Facts) => void {
@@ -138,6 +105,12 @@ class StoreSpans {
       this.#tracer.record(this.#parent, { name: `store ${call}`, kind: "client", startMs, endMs, attributes, error });
     };
   }
+}
+
+function errorOf(outcome: string): string | undefined {
+  if (outcome === "ok") return undefined;
+  if (outcome === "left") return "it was not read to its end";
+  return outcome === "bug" ? "internal" : outcome;
 }
 
 type Facts = Readonly<Record<string, string | number>>;

@@ -1,4 +1,4 @@
-/** Traces of actions through edge, shard, worker and store: what is recorded, and where each part of it begins. */
+/** Traces of actions through edge, shard, worker and store: what is recorded, and where each span begins. */
 import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
@@ -17,9 +17,9 @@ export type TracerOptions = {
   readonly exporter: Pick<TraceExporter, "add">;
 };
 
-/** A part of a trace that is under way. */
+/** A span that has not ended. */
 export type OpenSpan = {
-  /** For whoever goes on with it elsewhere. */
+  /** For the next hop. */
   readonly traceparent: string;
   end(error?: string, more?: Span["attributes"]): void;
 };
@@ -35,7 +35,7 @@ export class Tracer {
     this.#options = options;
   }
 
-  /** A part of the caller's trace, or the first of a new one; undefined when it is not recorded. */
+  /** A span of the caller's trace, or the first of a new one; undefined if it is not recorded. */
   begin(traceparent: string | undefined, about: NewSpan): OpenSpan | undefined {
     const parent = parseTraceparent(traceparent);
     const { random, share, clock } = this.#options;
@@ -52,7 +52,7 @@ export class Tracer {
     };
   }
 
-  /** Something that has happened, as a part of a trace that is recorded. */
+  /** Records something that has already happened as a span. */
   record(parent: TraceContext, about: Happened, spanId: string = newSpanId()): void {
     if (parent.sampled) this.#add({ ...parent, spanId }, parent, about);
   }

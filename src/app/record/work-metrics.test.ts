@@ -17,7 +17,7 @@ const linesOf = (registry: MetricsRegistry, start: string): readonly string[] =>
 const valueOf = (registry: MetricsRegistry, start: string): number =>
   linesOf(registry, start).reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 
-test("work is counted by class: a worker that is not heard of for a lease, and the attempt after it", async () => {
+test("work is counted by class: a worker that is silent for a lease, and the next attempt", async () => {
   const rig = new Rig();
   const metrics = new WorkMetrics();
   const registry = new MetricsRegistry();
@@ -44,7 +44,7 @@ test("work is counted by class: a worker that is not heard of for a lease, and t
   equal(valueOf(registry, 'millrace_task_run_seconds_count{class="pool=slow"}'), 2);
 });
 
-test("a node that has never had work says 0, for whoever sums it up, and goes on to", async () => {
+test("a node that never had work shows 0, so that sums work, and continues to", async () => {
   const rig = new Rig();
   const metrics = new WorkMetrics();
   const registry = new MetricsRegistry();
@@ -57,7 +57,7 @@ test("a node that has never had work says 0, for whoever sums it up, and goes on
   equal(valueOf(registry, "millrace_queue_tasks{"), 1);
 });
 
-test("classes that callers make up share a series when there are many", async () => {
+test("classes that callers invent share a series if there are many", async () => {
   const rig = new Rig();
   const metrics = new WorkMetrics();
   const registry = new MetricsRegistry();

@@ -1,9 +1,9 @@
 /**
- * Work in /metrics: what waits, what runs, how long either took, and what went wrong, by class of work. Counted from
- * the events of the shards that this node owns, once they are durable; a sum over all nodes is the whole cluster's.
+ * Work in /metrics: what waits, what runs, how long both took, and what went wrong, by class of work. Counted from
+ * durable events of the shards that this node owns; the sum over all nodes is the whole cluster's.
  *
- * A class is what its tasks ask of an executor, such as `door=build,pool=gpu`. Labels come from callers, so there are
- * few: whatever does not fit is counted as `other`.
+ * A class is the set of labels that its tasks require, such as `door=build,pool=gpu`. Labels come from callers, so the
+ * number of classes is limited: the rest is counted as `other`.
  */
 import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { Task } from "#kernel/model/entities.ts";
@@ -14,13 +14,13 @@ import type { ShardObserver } from "#shard/host/observer.ts";
 import type { HostedShard } from "#shard/host/shard.ts";
 import { isLastAttempt } from "./exhausted-tasks.ts";
 
-/** In seconds: from what is started at once to what waits for a machine to be bought. */
+/** In seconds: from tasks that start at once to tasks that wait for a new machine. */
 const secondsBounds = [
   0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200,
 ] as const;
 const classesMax = 100;
 
-/** Claims of one shard whose end has not been seen; more than a shard ever holds. */
+/** Open claims of one shard that are followed; more than a shard ever holds. */
 const followedMax = 100_000;
 
 type Followed = { readonly classed: Classed; readonly queuedAtMs: number; startedAtMs: number };
@@ -28,7 +28,7 @@ type Followed = { readonly classed: Classed; readonly queuedAtMs: number; starte
 export class WorkMetrics implements ShardObserver {
   #families: Families | undefined;
   readonly #classes = new Map<string, Classed>();
-  /** By token, which is one of its shard's own. What a shard that went elsewhere held ends there. */
+  /** By token, which is unique in its shard. Claims of a shard that moved end there. */
   readonly #followed = new WeakMap<HostedShard, Map<number, Followed>>();
 
   /** Counts from now on. */
@@ -60,7 +60,7 @@ export class WorkMetrics implements ShardObserver {
     });
   }
 
-  /** A result was not made known outside, and never will be. */
+  /** A result was not published, and never will be. */
   publicationRefused(door: string): void {
     this.#families?.refused.with(door).add();
   }
@@ -112,7 +112,7 @@ export class WorkMetrics implements ShardObserver {
     const classed = followed?.classed ?? (task ? this.#classOf(classOf(task)) : undefined);
     if (!classed) return;
     classed.ended(outcome);
-    // What was given back did not run, also where its claim had come started.
+    // A released claim did not run, even if it was granted as started.
     const hasRun = followed !== undefined && followed.startedAtMs > 0 && outcome !== "released";
     if (hasRun) classed.run.observe((event.at - followed.startedAtMs) / 1_000);
   }
@@ -138,8 +138,8 @@ export class WorkMetrics implements ShardObserver {
 }
 
 /**
- * What is no longer there is shown as 0, not as what it was; what has no series of its own is shown together. Work that
- * asks for nothing is always shown: a sum over no series is no number, and nobody could scale by it.
+ * A class without tasks is shown as 0, not with its old value; classes without a series of their own are summed. Work
+ * without requirements is always shown, because a sum over no series is undefined, and autoscalers could not use it.
  */
 function shownIn(gauge: Family<Gauge>): (counts: ReadonlyMap<string, number>) => void {
   const own = new Set([textOf([])]);
@@ -152,7 +152,7 @@ function shownIn(gauge: Family<Gauge>): (counts: ReadonlyMap<string, number>) =>
   };
 }
 
-/** An executor may hold a claim for a while before it has room: waiting ends when the work begins. */
+/** An executor may hold a claim for a while before it has a free slot: waiting ends when the task starts. */
 function began(followed: Followed, atMs: number): void {
   followed.startedAtMs = atMs;
   followed.classed.wait.observe(Math.max(0, atMs - followed.queuedAtMs) / 1_000);
@@ -183,19 +183,19 @@ function familiesOf(registry: MetricsRegistry) {
     }),
     expiries: registry.counter({
       name: "millrace_lease_expiries_total",
-      help: "Claims whose executor was not heard of for a whole lease, by class.",
+      help: "Claims whose executor was not heard from for a whole lease, by class.",
       labels,
       seriesMax,
     }),
     exhausted: registry.counter({
       name: "millrace_tasks_exhausted_total",
-      help: "Tasks that failed after all the attempts they may have, by class and by why the last one ended.",
+      help: "Tasks that failed after their last attempt, by class and by why that one ended.",
       labels: ["class", "reason"],
       seriesMax: 500,
     }),
     wait: registry.histogram({
       name: "millrace_task_wait_seconds",
-      help: "How long tasks were ready before an executor began with them, by class.",
+      help: "How long tasks were ready before an executor started them, by class.",
       labels,
       seriesMax,
       bounds: secondsBounds,
@@ -208,7 +208,7 @@ function familiesOf(registry: MetricsRegistry) {
     }),
     run: registry.histogram({
       name: "millrace_task_run_seconds",
-      help: "How long attempts ran, from their start to their end as the shard heard of them, by class.",
+      help: "How long attempts ran, from start to end as reported to the shard, by class.",
       labels,
       seriesMax,
       bounds: secondsBounds,
@@ -223,7 +223,7 @@ class Classed {
   readonly run: Histogram;
   readonly #expiries: Counter;
   readonly #ended: Family<Counter>;
-  readonly #byOutcome = new Map<string, Counter>(); // of few: the kernel's own words
+  readonly #byOutcome = new Map<string, Counter>(); // a small set: defined by the kernel
   readonly #name: string;
 
   constructor({ claims, wait, run, expiries, ended }: Families, name: string) {

@@ -1,11 +1,11 @@
-/** This node's worker in /metrics: how much of it is in use, and what it adds around the commands that it runs. */
+/** This node's worker in /metrics: its use, and its overhead around the commands that it runs. */
 import type { BlobStore } from "#blobs/store.ts";
 import type { Histogram } from "#edge/metrics/series.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { AttemptWatch, Moments, WatchedAttempt } from "#worker/attempt-watch.ts";
 import type { WorkerStatus } from "#worker/worker.ts";
 
-/** One action's time here, in milliseconds; a part that it never came to is left out. */
+/** An action's times on this node, in milliseconds; phases that it did not reach are left out. */
 type ActionTimes = {
   readonly totalMs: number;
   readonly fetchMs?: number | undefined;
@@ -21,15 +21,12 @@ type Bound = { readonly overhead: Histogram; readonly byPhase: Readonly<Record<s
 export class WorkerMetrics implements AttemptWatch {
   #bound: Bound | undefined;
 
-  /** Counts from now on. `pool` is what its labels say. */
+  /** Counts from now on. `pool` comes from its labels. */
   bind(registry: MetricsRegistry, pool: string, status: () => WorkerStatus | undefined): void {
     const gauge = (name: string, help: string) => registry.gauge({ name, help, labels: ["pool"] }).with(pool);
     const slots = gauge("millrace_worker_slots", "Tasks that this node can run at once; 0 while it takes none.");
-    const running = gauge("millrace_worker_running", "Tasks that it runs.");
-    const telling = gauge(
-      "millrace_worker_telling",
-      "Tasks that have ended here, and whose shard has yet to hear of it.",
-    );
+    const running = gauge("millrace_worker_running", "Tasks that run on this node.");
+    const telling = gauge("millrace_worker_telling", "Tasks that ended here and are not reported to their shard yet.");
     registry.beforeText(() => {
       const now = status();
       slots.set(now && !now.draining ? now.slots : 0);
@@ -46,7 +43,7 @@ export class WorkerMetrics implements AttemptWatch {
     const overhead = registry
       .histogram({
         name: "millrace_action_overhead_seconds",
-        help: "What this node added around the commands of actions: all of an attempt but the command itself.",
+        help: "The node's overhead around the commands of actions: everything in an attempt but the command itself.",
         bounds,
       })
       .with();

@@ -1,4 +1,4 @@
-/** A build cache on a port of its own, over whatever store a test brings. */
+/** A build cache on its own port, over the test's store. */
 import type { Store } from "#blobs/store.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";

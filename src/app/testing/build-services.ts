@@ -5,6 +5,7 @@ import type { Clock } from "#base/clock.ts";
 import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { assetSettingsDefault } from "#doors/build/assets/asset-download.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { Spool } from "#doors/build/http/spool.ts";
 import { grpcCallers } from "#doors/build/open/callers.ts";
 import { serveBuild } from "#doors/build/serve.ts";
@@ -20,6 +21,7 @@ export function addBuildServices(
 ): ReadonlyMap<string, Action> {
   const spool = new Spool({ folder, memoryBytesEach: MiB, memoryBytesMax: 64 * MiB, bytesMax: 1_024 * MiB });
   const settings = { settings: buildSettingsDefault, assets: assetSettingsDefault };
-  const ports = { store, index: createMemoryIndex(), clock, spool, ...settings, report: () => {} };
+  const index = createMemoryIndex();
+  const ports = { store, index, trust: new TrustRules(index), clock, spool, ...settings, report: () => {} };
   return new Map(serveBuild(server, ports, grpcCallers()).map((path) => [path, "service.describe"]));
 }

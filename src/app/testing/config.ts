@@ -1,4 +1,4 @@
-/** Configurations as tests write them: checked, or the reason why not. */
+/** Configurations for tests: checked, or the reason why not. */
 import { ok } from "node:assert/strict";
 import { isFault } from "#base/fault.ts";
 import { Config } from "#app/config/config.ts";

@@ -1,4 +1,4 @@
-/** An edge with the HTTP caches on it, as tests call it: a real port, real tokens, a store in memory. */
+/** An edge with the HTTP caches for tests: a real port, real tokens, a store in memory. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import { openHttp } from "#doors/build/open/http.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
@@ -64,6 +65,8 @@ export async function startRig(limits: Limits = {}): Promise<Rig> {
     {
       settings: { ...buildSettingsDefault, blobBytesMax: limits.bytesMax ?? 4 * 1024 ** 3 },
       execution: undefined,
+      builds: undefined,
+      trust: new TrustRules(index),
       seen: new Seen({ index, wallMs: () => clock.wallMs() }),
       idleMs: limits.idleMs,
     },
@@ -98,7 +101,7 @@ export async function startRig(limits: Limits = {}): Promise<Rig> {
 
 export type Step = {
   readonly does: string;
-  /** The writer unless told; undefined sends no credentials. */
+  /** The writer by default; undefined sends no credentials. */
   readonly as?: Who | undefined;
   readonly ask: string;
   readonly headers?: Readonly<Record<string, string>>;

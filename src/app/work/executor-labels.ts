@@ -1,18 +1,18 @@
 /**
- * Which labels an executor may offer. Labels are how work finds its executor, so some of them are promises to others:
- * that a sandbox is kept, that a pool's machines are used, that a node of this cluster runs it. Those are never an
- * executor's own word.
+ * Which labels an executor may offer. Labels direct work to executors, so some of them are promises to others: that a
+ * sandbox is used, that a task runs on a pool's machines, that a node of this cluster runs it. An executor may not
+ * claim those by itself.
  */
 import type { Principal } from "#access/principal.ts";
 import type { KindTable } from "#shard/door-kinds.ts";
 
-/** By the name before the "=": offered only where the grant says so. */
+/** By the name before the "=": offered only if the grant allows it. */
 const guarded: ReadonlySet<string> = new Set(["node", "pool", "sandbox", "tenant"]);
 
-/** What actions ask for that name no pool: every executor serves it, unless its grant names pools or labels. */
+/** Required by actions that name no pool: every executor serves it, unless its grant names pools or labels. */
 const poolDefault = "pool=default";
 
-/** Why this principal may not offer one of these labels, or undefined. Operators, and nodes, offer any. */
+/** Why this principal may not offer one of these labels, or undefined. Operators and nodes may offer any. */
 export function refusedLabel(
   principal: Principal,
   offers: readonly string[],
@@ -20,7 +20,7 @@ export function refusedLabel(
 ): string | undefined {
   if (principal.roles.has("operator")) return undefined;
   for (const label of offers) {
-    if (kinds.isNodeLabel(label)) return `${label} is for nodes to offer, and for nobody else`;
+    if (kinds.isNodeLabel(label)) return `${label} may be offered by nodes only`;
     if (!mayOffer(principal, label))
       return `${principal.name} was not given the label ${label}: an operator lists it in its grant (edge.identity)`;
   }

@@ -1,4 +1,4 @@
-/** A node runs a kind of work only in jobs of the door that the kind belongs to, whatever a log from before says. */
+/** A node runs a kind of work only in jobs of the door that the kind belongs to, whatever an old log says. */
 import { assert } from "#base/assert.ts";
 import type { Planner, Planners, Runner, Runners } from "#worker/runner.ts";
 import type { KindTable } from "#shard/door-kinds.ts";

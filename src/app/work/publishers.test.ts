@@ -32,7 +32,7 @@ describe("results are published by their door", () => {
     deepEqual(asked, ["p"]);
   });
 
-  test("one that has nobody for it is done with, and that is said", async () => {
+  test("a result whose door publishes nothing is done, with a log line", async () => {
     const lines: string[] = [];
     const publish = publisherOf(
       () => ({}),
@@ -41,8 +41,8 @@ describe("results are published by their door", () => {
     equal(await publish(publication, signal), "done");
     equal(await publish({ ...publication, door: "toString" }, signal), "done");
     deepEqual(lines, [
-      't3-2: the door "build" publishes nothing, though the result asks for it',
-      't3-2: the door "toString" publishes nothing, though the result asks for it',
+      't3-2: the door "build" publishes nothing, although the result asks for it',
+      't3-2: the door "toString" publishes nothing, although the result asks for it',
     ]);
   });
 });

@@ -4,7 +4,10 @@ import type { Publisher } from "#shard/outbox/outbox.ts";
 /** By door. */
 export type Publishers = Readonly<Record<string, Publisher>>;
 
-/** Each result is published by its job's door. Where that has nobody for it, that is said, and it is done with. */
+/**
+ * Each result is published by its job's door. If that door publishes nothing, this is logged, and the publication is
+ * done.
+ */
 export const publisherOf =
   (of: () => Publishers, log: (line: string) => void): Publisher =>
   async (publication, signal) => {
@@ -13,7 +16,7 @@ export const publisherOf =
     const publisher = Object.hasOwn(publishers, door) ? publishers[door] : undefined;
     if (publisher) return publisher(publication, signal);
     log(
-      `${formatTask(shard, task)}: the door ${JSON.stringify(door)} publishes nothing, though the result asks for it`,
+      `${formatTask(shard, task)}: the door ${JSON.stringify(door)} publishes nothing, although the result asks for it`,
     );
     return "done";
   };

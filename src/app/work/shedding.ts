@@ -1,4 +1,4 @@
-/** Tells people that this node refuses work because something is full: in its log, and in /metrics. */
+/** Reports that this node refuses work because a limit is reached: in its log and in /metrics. */
 import type { Clock } from "#base/clock.ts";
 import { formatSize } from "#base/units.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
@@ -9,7 +9,7 @@ import type { Rejection } from "#kernel/model/rejection.ts";
 import type { ShardObserver } from "#shard/host/observer.ts";
 import type { HostedShard } from "#shard/host/shard.ts";
 
-/** Said again so often while it goes on; over when nothing was refused for as long. */
+/** Repeated this often while it continues; over when nothing was refused for as long. */
 const everyMs = 60_000;
 
 export type SheddingPorts = { readonly clock: Clock; readonly memory: Memory; readonly log: (line: string) => void };
@@ -47,7 +47,7 @@ export class Shedding implements ShardObserver {
     });
   }
 
-  /** How many commands were refused since the node was started. */
+  /** Commands refused since the node started. */
   get refusals(): number {
     return this.#refused;
   }
@@ -67,7 +67,9 @@ export class Shedding implements ShardObserver {
   adopted({ state }: HostedShard): void {
     const { memory } = this.#ports;
     if (state.bytes > 0 && memory.isFull)
-      this.#say(`shard ${state.shard} was taken over although memory is full: new work is refused until some ends`);
+      this.#say(
+        `shard ${state.shard} was taken over although memory is full: new work is refused until some has ended`,
+      );
   }
 
   close(): void {
@@ -77,7 +79,7 @@ export class Shedding implements ShardObserver {
   #wait(): void {
     this.#cancel = this.#ports.clock.after(everyMs, () => {
       this.#cancel = undefined;
-      if (this.#sinceLastLine === 0) return this.#say("nothing was refused for a minute: new work is taken in again");
+      if (this.#sinceLastLine === 0) return this.#say("nothing was refused for a minute: new work is accepted again");
       this.#say(`new work is refused, ${this.#sinceLastLine} times in the last minute`);
       this.#sinceLastLine = 0;
       this.#wait();
@@ -90,7 +92,7 @@ export class Shedding implements ShardObserver {
   }
 }
 
-/** In one word, of few: what callers may choose the names of is not among them. */
+/** A label from a small set: names that callers choose are not included. */
 function whatIsFull(rejection: Rejection): string | undefined {
   if (rejection.kind === "queue-full") return "queue";
   if (rejection.kind !== "shard-full") return undefined;

@@ -10,12 +10,12 @@ import { memoryLimits, memorySettings, processMemory, workBytesMax } from "./wor
 const GiB = 1024 ** 3;
 const MiB = 1024 ** 2;
 
-describe("the memory of work follows from what the process has", () => {
+describe("the memory for work follows from the process's memory", () => {
   test("two fifths of the heap, less what the program needs itself", () => {
     equal(workBytesMax({ heapBytesMax: 4 * GiB, machineBytes: 64 * GiB }), Math.floor((4 * GiB - 64 * MiB) * 0.4));
   });
 
-  test("a container counts where it has less than the heap might grow to", () => {
+  test("a container's limit counts if it is below the heap's", () => {
     const contained = workBytesMax({ heapBytesMax: 4 * GiB, machineBytes: GiB });
     equal(contained, Math.floor((0.75 * GiB - 64 * MiB) * 0.4));
   });
@@ -26,7 +26,7 @@ describe("the memory of work follows from what the process has", () => {
     ok(workBytesMax(here) < here.heapBytesMax / 2);
   });
 
-  test("results, requests, watches and keys fit beside it, however many shards there are", () => {
+  test("results, requests, watches and keys fit beside it, for any number of shards", () => {
     for (const heapBytesMax of [256 * MiB, GiB, 4 * GiB, 16 * GiB])
       for (const shards of [1, 8, 64, 1_024]) {
         const memory = { heapBytesMax, machineBytes: 64 * GiB };
@@ -42,7 +42,7 @@ describe("the memory of work follows from what the process has", () => {
   });
 });
 
-test("refusing work is said when it begins, while it goes on, and when it is over", async () => {
+test("refusing work is logged when it begins, while it continues, and when it ends", async () => {
   const clock = new ManualClock();
   const lines: string[] = [];
   const shedding = new Shedding({ clock, memory: new Memory(GiB), log: (line) => lines.push(line) });
@@ -56,7 +56,7 @@ test("refusing work is said when it begins, while it goes on, and when it is ove
   equal(lines.length, 3);
   match(lines[0] ?? "", /^new work is refused, for the first time now: no room for memory for tenant acme \(memory/);
   match(lines[1] ?? "", /^new work is refused, 1 times in the last minute/);
-  match(lines[2] ?? "", /new work is taken in again/);
+  match(lines[2] ?? "", /new work is accepted again/);
   equal(shedding.refusals, 2);
   shedding.refused(shard, { kind: "queue-full", tenant: "acme", queuedMax: 5, retryAfterMs: 1 });
   match(lines[3] ?? "", /tenant acme has 5 tasks waiting/);

@@ -48,7 +48,7 @@ describe("what a caller may ask of a shard", () => {
       equal(policy.request(operator, request), request);
   });
 
-  test("is narrowed to the caller's tenant and name, whoever spoke before", () => {
+  test("is restricted to the caller's tenant and name, whichever caller came before", () => {
     const asked = many(renew("runner"), renew("runner/2"), reserve());
     for (const tenant of ["acme", "other", "acme"])
       deepEqual(
@@ -154,7 +154,7 @@ describe("a kind of work belongs to its door", () => {
     }
   };
 
-  test("work of builds is submitted by nobody, under no door's name", () => {
+  test("no caller may submit work of builds, under any door's name", () => {
     for (const who of [member, operator])
       for (const door of ["own", "build", "builds", "shell"])
         refusedEach(

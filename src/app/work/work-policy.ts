@@ -1,7 +1,7 @@
 /**
- * Who may ask what of a shard: every request of the work protocol as an action of the one policy table. A caller of one
- * tenant is narrowed to it: another tenant's work is answered as if it did not exist. What is submitted is judged by
- * the door whose kind of work it is, whoever submits it.
+ * Authorises requests to a shard: every request of the work protocol is an action of the policy table. A caller of one
+ * tenant is restricted to it: another tenant's work is answered as if it did not exist. Submitted work is checked
+ * against the door that its kind belongs to, for every submitter.
  */
 import type { Admission, Admitted } from "#edge/port/admission.ts";
 import type { Action } from "#access/policy.ts";
@@ -47,7 +47,7 @@ export const queryActions: Readonly<Record<Query["kind"], Action>> = {
   stats: "cluster.map",
 };
 
-/** What names a job, a task or work to be given: left out, the tenant means all of them. */
+/** Commands that name a job, a task or claimable work: without a tenant they would mean all tenants. */
 const narrowed: ReadonlySet<CommandKind> = new Set([
   "leave",
   "cancel",
@@ -78,7 +78,7 @@ export function workPolicy(admission: Admission, rules: WorkRules): Narrow<Admit
     return withCaller(attributed(principal, asked), executor, narrowed.has(kind) ? tenant : undefined);
   }
 
-  /** The very list that was asked, where nothing in it had to be changed. */
+  /** Returns the same list if nothing in it had to be changed. */
   function commands(principal: Admitted, asked: readonly Command[]): readonly Command[] {
     let changed: Command[] | undefined;
     for (let i = 0; i < asked.length; i += 1) {
@@ -91,7 +91,7 @@ export function workPolicy(admission: Admission, rules: WorkRules): Narrow<Admit
 
   function query(principal: Admitted, asked: Query): Query {
     const action = queryActions[asked.kind];
-    // A list of executors names no tenant: who is of one tenant is shown those that serve it.
+    // A list of executors names no tenant: a caller of one tenant sees those that serve it.
     const tenant = tenantOf(principal, "tenant" in asked && asked.kind !== "executors" ? asked.tenant : undefined);
     admission.require(principal, action, tenant);
     return tenant === undefined || asked.kind === "stats" ? asked : { ...asked, tenant };
@@ -132,11 +132,11 @@ export function workPolicy(admission: Admission, rules: WorkRules): Narrow<Admit
   };
 }
 
-/** A caller of one tenant that does not say which tenant it means, means its own. */
+/** A caller of one tenant that names no tenant means its own. */
 const tenantOf = (principal: Admitted, given: string | undefined): string | undefined =>
   given ?? (principal && principal.tenant !== allTenants ? principal.tenant : undefined);
 
-/** Commands are copied only where there is something to change: there may be 100,000 a second. */
+/** Commands are copied only if something changes: there may be 100,000 per second. */
 function withCaller(asked: Command, executor: string | undefined, tenant: string | undefined): Command {
   const known = asked as { readonly executor?: string; readonly tenant?: string };
   const isSameName = executor === undefined || executor === known.executor;
@@ -147,7 +147,7 @@ function withCaller(asked: Command, executor: string | undefined, tenant: string
   return copy;
 }
 
-/** The record says who cancelled a job: that is whoever was authenticated, whatever the reason claims. */
+/** The record names the authenticated caller who cancelled a job, whatever the reason text claims. */
 function attributed(principal: Admitted, asked: Command): Command {
   if (asked.kind !== "cancel" || !principal) return asked;
   const { reason } = asked;
@@ -159,7 +159,7 @@ const submitterOf = (principal: Admitted): Submitter => ({
   isOperator: principal?.roles.has("operator") ?? false,
 });
 
-/** Throws for work that its door does not take from this caller, and for labels that are not the caller's to offer. */
+/** Throws for work that its door does not accept from this caller, and for labels that the caller may not offer. */
 function checkWork(principal: Admitted, asked: Command, { bounds, kinds }: WorkRules): void {
   switch (asked.kind) {
     case "submit": {
@@ -207,7 +207,7 @@ function signalled(principal: Admitted, shard: number, asked: readonly Command[]
   return firsts ?? nothing;
 }
 
-/** The own name of whoever spoke last: an executor says many things in a row. */
+/** Caches the last caller's own name: an executor sends many requests in a row. */
 class OwnNames {
   #principal: Admitted;
   #executor = "";
@@ -223,14 +223,14 @@ class OwnNames {
 }
 
 /**
- * A claim is its executor's own: nobody speaks in another's name. Two tenants may each have one of the same name, so an
- * executor of one tenant is known with the tenant before its name.
+ * A claim belongs to its executor, and no caller may use another's name. Two tenants may each have an executor of the
+ * same name, so an executor of one tenant is known with the tenant before its name.
  */
 function ownName(principal: Admitted, executor: string): string {
   if (!principal || principal.roles.has("operator")) return executor;
   const { name, tenant } = principal;
   if (executor === name || String(executor).startsWith(`${name}/`))
     return tenant === allTenants ? executor : `${tenant}:${executor}`;
-  const why = `${name} may call itself ${name} or ${name}/..., and not otherwise`;
+  const why = `${name} may call itself ${name} or ${name}/..., and nothing else`;
   throw new GrpcError(grpcCode.permissionDenied, why);
 }

@@ -1,8 +1,8 @@
-/** The nodes that a worker hears of work from: its own without the network, the others through it. */
+/** The nodes that a worker hears about work from: its own directly, the others over the network. */
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import type { Node } from "#shard/node.ts";
-import type { ReadyShard, FreeSlots } from "#shard/watch/ready-desk.ts";
+import type { ReadyShard } from "#shard/watch/ready-desk.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
 import type { WorkSource, WorkSources } from "#worker/sources.ts";
 
@@ -17,11 +17,11 @@ const Answer = z.array(z.tuple([z.int().min(0), z.number()])).max(10_000);
 
 const method = "ready";
 
-/** What a node answers to the workers of others. */
+/** Calls that a node serves for workers of other nodes. */
 export const readyCalls = (node: () => Pick<Node, "ready">) => ({
   [method]: async (body: unknown, signal: AbortSignal): Promise<readonly ReadyShard[]> => {
     const question = Question.safeParse(body);
-    if (!question.success) throw new Fault("invalid", "wait for work", { why: "the question makes no sense" });
+    if (!question.success) throw new Fault("invalid", "wait for work", { why: "the request is malformed" });
     const { waitMs, ...room } = question.data;
     return await node().ready.wait(room, waitMs, signal);
   },
@@ -32,7 +32,7 @@ export function workSources(node: Pick<Node, "ready" | "address" | "keeper">, tc
   const own: WorkSource = { ready: (room, waitMs, signal) => node.ready.wait(room, waitMs, signal) };
   const at = (address: string): WorkSource => {
     let source = others.get(address);
-    if (!source) others.set(address, (source = { ready: ask.bind(undefined, tcp, address) }));
+    if (!source) others.set(address, (source = sourceAt(tcp, address)));
     return source;
   };
   return () => {
@@ -43,6 +43,7 @@ export function workSources(node: Pick<Node, "ready" | "address" | "keeper">, tc
   };
 }
 
-async function ask(tcp: TcpTransport, to: string, room: FreeSlots, waitMs: number, signal: AbortSignal) {
-  return Answer.parse(await tcp.call(to, method, { ...room, waitMs }, signal));
-}
+/** The node at the address, asked through the network. */
+export const sourceAt = (tcp: Pick<TcpTransport, "call">, to: string): WorkSource => ({
+  ready: async (room, waitMs, signal) => Answer.parse(await tcp.call(to, method, { ...room, waitMs }, signal)),
+});

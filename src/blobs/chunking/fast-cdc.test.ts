@@ -13,7 +13,7 @@ const picture = join(corpora, "SekienAkashita.jpg");
 const skip =
   corpora !== "" && existsSync(vectors) && existsSync(picture)
     ? false
-    : `needs corpora: MILLRACE_CORPORA names no folder with ${"fastcdc2020_test_vectors.txt"} and its picture`;
+    : `needs corpora: MILLRACE_CORPORA must name a folder with ${"fastcdc2020_test_vectors.txt"} and its picture`;
 
 test("cuts where the published vectors say", { skip }, async () => {
   const bytes = readFileSync(picture);
@@ -58,7 +58,7 @@ async function lengths(bytes: Uint8Array, partBytes: number, cdc: FastCdc): Prom
   return found;
 }
 
-test("cuts at the same places however the bytes come, within the limits", async () => {
+test("cuts at the same places whatever the sizes of the pieces, within the limits", async () => {
   const cdc = new FastCdc(fastCdcParams(1_024));
   const bytes = noise(200_000);
   const wanted = await lengths(bytes, bytes.length, cdc);
@@ -84,9 +84,9 @@ async function hashes(bytes: Uint8Array, cdc: FastCdc): Promise<readonly string[
   return found;
 }
 
-test("what is shorter than the shortest chunk is one, and nothing is none", async () => {
+test("input shorter than the shortest chunk is one chunk, and empty input is none", async () => {
   const cdc = new FastCdc(fastCdcParams(1_024));
   deepEqual(await lengths(noise(256), 100, cdc), [256]);
   deepEqual(await lengths(noise(0), 100, cdc), []);
-  equal((await lengths(Buffer.alloc(10_000), 999, cdc)).at(0), 4_096, "where nothing ever changes the longest is cut");
+  equal((await lengths(Buffer.alloc(10_000), 999, cdc)).at(0), 4_096, "constant bytes are cut at the longest length");
 });

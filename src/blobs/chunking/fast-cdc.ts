@@ -1,9 +1,9 @@
 /**
- * FastCDC in its version of 2020: cuts bytes where their content says so, so that an insertion moves only the cuts near
- * it. The table of gears and the masks are what makes two implementations cut at the same places.
+ * FastCDC, version of 2020: cuts bytes at places that depend on their content, so that an insertion moves only the cuts
+ * near it. Two implementations cut at the same places if they use the same gear table and masks.
  *
- * Hashes have 64 bits. No mask looks at more than the lower 48 of them, and carries only go upwards; so these are kept,
- * in two halves of 24 bits, whose sums are small integers: that is four times as quick as halves of 32.
+ * Hashes have 64 bits. No mask tests more than the lower 48, and carries only move upwards, so we keep those 48 in two
+ * halves of 24 bits. Their sums stay small integers, which is four times as fast as halves of 32 bits.
  */
 import { createHash } from "node:crypto";
 import { assert } from "#base/assert.ts";
@@ -25,13 +25,17 @@ export const fastCdcParams = (avgBytes: number, seed = 0): FastCdcParams => ({
 
 export const fastCdcDefault: FastCdcParams = fastCdcParams(512 * 1024);
 
-/** Level 2: before the average a cut is four times less likely than it would be, after it four times more. */
+/**
+ * Level 2 of the paper: a cut is four times less likely before the average size and four times more likely after it.
+ */
 const normalization = 2;
 
 const halfBits = 24;
 const halfMask = 2 ** halfBits - 1;
 
-/** By the logarithm of the size they stand for, the first for 2^5: bits 32 to 47, and the lower 32. */
+/**
+ * Masks by the logarithm of the average chunk size, beginning with 2^5. Each is bits 32 to 47, then the lower 32 bits.
+ */
 const firstMaskBits = 5;
 const masks: readonly (readonly [high: number, low: number])[] = [
   [0x0000, 0x01804110],
@@ -57,10 +61,10 @@ const masks: readonly (readonly [high: number, low: number])[] = [
   [0xdb37, 0x77577000],
 ];
 
-/** In two halves of 24 bits. */
+/** The mask as two halves of 24 bits. */
 function maskFor(bits: number): readonly [number, number] {
   const mask = masks[bits - firstMaskBits];
-  assert(mask !== undefined, "chunks have 128 bytes to 4 MiB on the average");
+  assert(mask !== undefined, "the average chunk size must be between 128 bytes and 4 MiB");
   return halves(...mask);
 }
 
@@ -71,7 +75,7 @@ const halves = (high: number, low: number): readonly [number, number] => [
 
 export class FastCdc {
   readonly params: FastCdcParams;
-  /** For each byte the upper half, then the lower. */
+  /** For each byte value: the upper half of its gear, then the lower half. */
   readonly #gears = new Int32Array(512);
   #high = 0;
   #low = 0;
@@ -80,7 +84,7 @@ export class FastCdc {
 
   constructor(params: FastCdcParams = fastCdcDefault) {
     const bits = Math.log2(params.avgBytes);
-    assert(Number.isInteger(bits), "the average is a power of two");
+    assert(Number.isInteger(bits), "the average chunk size must be a power of two");
     this.params = params;
     this.#rare = maskFor(bits + normalization);
     this.#often = maskFor(bits - normalization);
@@ -90,13 +94,16 @@ export class FastCdc {
     }
   }
 
-  /** The length of the chunk that begins at `start`. All that matters is there: `maxBytes`, or up to the very end. */
+  /**
+   * Returns the length of the chunk that begins at `start`. The buffer must hold `maxBytes` from there, or the end of
+   * the input.
+   */
   cut(bytes: Uint8Array, start: number, end: number): number {
     const { minBytes, avgBytes, maxBytes } = this.params;
     const length = Math.min(end - start, maxBytes);
     if (length <= minBytes) return length;
     const center = start + Math.min(avgBytes, length);
-    // The published code looks at two bytes in a step, so an odd one at an end is never looked at.
+    // The published code reads two bytes per step, so it never looks at the odd byte before a boundary.
     const centerEven = start + ((center - start) & ~1);
     const last = start + (length & ~1);
     const first = start + (minBytes & ~1);
@@ -108,7 +115,7 @@ export class FastCdc {
     return later >= 0 ? later - start : length;
   }
 
-  /** Goes on with the hash; where it has none of the mask's bits, or -1. */
+  /** Continues the rolling hash. Returns the position where the hash has no bit of the mask set, or -1. */
   #look(bytes: Uint8Array, { from, to, mask }: Looking): number {
     const gears = this.#gears;
     const [maskHigh, maskLow] = mask;
@@ -129,7 +136,7 @@ export class FastCdc {
 
 type Looking = { readonly from: number; readonly to: number; readonly mask: readonly [number, number] };
 
-/** The chunks of a stream, in their order. A chunk is the reader's until it asks for the next one. */
+/** Yields the chunks of a stream in order. A chunk is valid until the reader asks for the next one. */
 export async function* chunksOf(source: AsyncIterable<Uint8Array>, cdc: FastCdc): AsyncGenerator<Buffer> {
   const { maxBytes } = cdc.params;
   const memory = Buffer.allocUnsafe(2 * maxBytes);

@@ -1,4 +1,4 @@
-/** Large blobs: a file each, two levels of folders by key. A name always means the whole blob. */
+/** Large blobs: one file each, in two levels of folders by key. A name always means the complete blob. */
 import { open, rename, rm, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { digestFunctions } from "#base/digest.ts";
@@ -19,15 +19,15 @@ export const filePath = (folder: string, { fn, hex }: FileName): string =>
 
 export type Publication = {
   readonly record: () => Promise<void>;
-  /** Whether there is a blob of that name: then the file is its file, whoever brought it. */
+  /** Whether an entry has this name: then the file belongs to it, whichever upload wrote it. */
   readonly isKnown: () => boolean;
-  /** Whether file and name are to outlive a loss of power before it is recorded. */
+  /** Whether file and name must be durable before they are recorded. */
   readonly isSynced: boolean;
 };
 
 export class BlobFiles {
   readonly #folder: string;
-  /** One at a time for each name: a file that comes must not be the one that goes. */
+  /** One operation at a time for each name: a new file must not be taken for the one being deleted. */
   readonly #turns = new Turns();
 
   readonly #names: DurableNames;
@@ -43,7 +43,7 @@ export class BlobFiles {
     return filePath(this.#folder, name);
   }
 
-  /** Moves a whole, verified file to its place, and has it recorded; back again if it could not be. */
+  /** Moves a complete, verified file into place and records it; moves it back if recording fails. */
   async publish(from: string, name: FileName, { record, isKnown, isSynced }: Publication): Promise<void> {
     const path = this.path(name);
     if (isSynced) await this.#syncFile(from);
@@ -59,7 +59,7 @@ export class BlobFiles {
     });
   }
 
-  /** Unless it is wanted again meanwhile. */
+  /** Does nothing if the blob is wanted again meanwhile. */
   async remove(name: FileName, isWanted: () => boolean): Promise<void> {
     const path = this.path(name);
     await this.#turns.take(path, async () => {
@@ -71,7 +71,7 @@ export class BlobFiles {
     return open(this.path(name), "r");
   }
 
-  /** The file and its name outlive a loss of power from here on. */
+  /** Makes the file and its name durable. */
   async sync(name: FileName): Promise<void> {
     const path = this.path(name);
     await this.#syncFile(path);

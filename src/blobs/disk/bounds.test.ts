@@ -1,4 +1,4 @@
-/** What anybody can make many of is bounded, or goes when room is short. */
+/** Everything that callers can create many of is bounded, or is dropped when space is short. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { ManualClock } from "#base/testing/manual-clock.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { diskRig } from "./testing/disk.ts";
 
-test("blobs and names are bounded in number, for the table is in memory; the oldest go when they may", async () => {
+test("the number of blobs and names is limited, because the table is in memory; the oldest are evicted", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, entriesMax: 500, promisedMs: 60_000 });
   try {
@@ -26,7 +26,7 @@ test("blobs and names are bounded in number, for the table is in memory; the old
       );
     for (let i = 0; i < 250; i += 1) {
       await Promise.all([put(i), name(i)]);
-      if (i % 25 === 0) await clock.advance(1_000); // not all of the same age
+      if (i % 25 === 0) await clock.advance(1_000); // with different ages
     }
     const full = (e: unknown): boolean => isFault(e, "exhausted") && e.facts["entriesMax"] === 500;
     await rejects(put(1_000), full);
@@ -45,7 +45,7 @@ test("blobs and names are bounded in number, for the table is in memory; the old
   }
 });
 
-test("streams leave no folder behind when they are removed, and none when they are only read", async () => {
+test("removed streams leave no folders behind, and reading a missing one creates none", async () => {
   const rig = await diskRig();
   try {
     const { streams } = rig.store;
@@ -67,7 +67,7 @@ test("streams leave no folder behind when they are removed, and none when they a
   }
 });
 
-test("a reader of a stream sees what is written although ten thousand others were asked for meanwhile", async () => {
+test("a reader of a stream sees new bytes although ten thousand other streams were used meanwhile", async () => {
   const rig = await diskRig();
   try {
     const { streams } = rig.store;

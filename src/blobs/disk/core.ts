@@ -1,4 +1,4 @@
-/** What all parts of a disk store work on together. */
+/** The shared state of all parts of a disk store. */
 import { statfsSync } from "node:fs";
 import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
@@ -6,18 +6,18 @@ import type { DigestParts } from "#base/digest.ts";
 import { Fault, isFault, type FaultFacts } from "#base/fault.ts";
 import { DurableNames } from "#blobs/durable-names.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
-import { asDiskFault, folderIsLost, noRoomBecause } from "./disk-fault.ts";
+import { asDiskFault, folderIsLost, noSpaceBecause } from "./disk-fault.ts";
 import { HashThread } from "./upload/file-hashing.ts";
-import { type Holdings, keyBytes, type Place } from "./holdings.ts";
+import { type Holdings, keyBytes } from "./holdings.ts";
 import { InlineGate } from "./upload/inline-gate.ts";
 import { comingKeys, keyText } from "./upload/coming.ts";
 import { functionNumber, keyFromHex, keyWords, wordsOfBytes, type Key } from "./table/key.ts";
 import { PackedLog, type Appending, type Written } from "./log/packed-log.ts";
 import { Pace } from "./janitor/pace.ts";
 import { RecordReader, type ReadRecord } from "./log/read-record.ts";
-import { headerBytes, kinds, peekHeader, recordBytes } from "./log/record.ts";
+import { headerBytes, kinds, peekHeader, recordBytes, type RecordPosition } from "./log/record.ts";
 import type { Recovered } from "./log/recovery.ts";
-import type { Room } from "./janitor/room.ts";
+import type { SpaceBudget } from "./janitor/space-budget.ts";
 import type { Segments } from "./log/segments.ts";
 import { Slabs, type Slab } from "./log/slabs.ts";
 import type { DiskOptions } from "./options.ts";
@@ -31,13 +31,13 @@ export type CoreParts = {
   readonly clock: Clock;
   readonly holdings: Holdings;
   readonly segments: Segments;
-  readonly room: Room;
+  readonly budget: SpaceBudget;
   readonly recovered: Recovered;
 };
 
-/** Times in the log are seconds; what is to be kept for ever, until the last one there is. */
+/** The log stores times as seconds in 32 bits; the largest one means forever. */
 const secondsMax = 2 ** 32 - 1;
-/** How exactly times of access are known, at most: touching a blob again within it costs nothing. */
+/** The precision of access times: using a blob again within this time writes nothing. */
 const accessCoarseSecMax = 60;
 const freeShare = 0.95;
 const keysPerRecordMax = 1_500;
@@ -51,7 +51,7 @@ export class Core {
   readonly clock: Clock;
   readonly holdings: Holdings;
   readonly segments: Segments;
-  readonly room: Room;
+  readonly budget: SpaceBudget;
   readonly gate: InlineGate;
   readonly slabs: Slabs;
   readonly log: PackedLog;
@@ -62,15 +62,15 @@ export class Core {
   readonly spare: Spare;
   readonly pace = new Pace();
   readonly nameTurns = new Turns();
-  /** Makes room for so much, if it can; the janitor's. */
-  makeRoom: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
-  /** The same for one more entry of the table. */
+  /** Frees so many bytes if possible; set by the janitor. */
+  makeSpace: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
+  /** Frees one entry of the table if possible; set by the janitor. */
   makeEntries: () => Promise<boolean> = () => Promise.resolve(false);
-  /** What is in this segment and later ones, the last checkpoint may not know. */
+  /** The last checkpoint may not contain records of this and later segments. */
   checkpointSegment: number;
-  /** Taken for uploads that have not come yet. */
+  /** Bytes reserved for uploads that have not arrived yet. */
   unwrittenBytes: () => number = () => 0;
-  /** Told of entries whose use should be written down. */
+  /** Called for entries whose use should be recorded. */
   onTouched: (entry: number) => void = () => {};
   readonly #key: Key = new Uint32Array(keyWords);
   readonly #tenants = new Map<string, Promise<number>>();
@@ -79,14 +79,14 @@ export class Core {
   #roughSec: number;
 
   constructor(parts: CoreParts, filesFolder: string) {
-    const { root, options, clock, holdings, segments, room, recovered } = parts;
+    const { root, options, clock, holdings, segments, budget, recovered } = parts;
     this.root = root;
     this.options = options;
     this.clock = clock;
     this.holdings = holdings;
     this.segments = segments;
-    this.room = room;
-    // A wall clock that was set back must not make anything older than it is, nor one that jumps let pins run out.
+    this.budget = budget;
+    // A wall clock that is set back must not make blobs look older, and one that jumps must not end pins early.
     this.#epochMs = Math.max(clock.wallMs(), holdings.lastSec * 1_000) - clock.monotonicMs();
     this.#roughSec = this.nowSec();
     this.#accessCoarseSec = Math.min(accessCoarseSecMax, Math.ceil(options.promisedMs / 60_000));
@@ -110,13 +110,13 @@ export class Core {
     };
     this.measureDisk();
     this.log = new PackedLog(
-      { segments, slabs, room, gate, segmentBytes, syncs, isSynced, onLost, onWritten },
+      { segments, slabs, budget, gate, segmentBytes, syncs, isSynced, onLost, onWritten },
       recovered,
     );
   }
 
-  /** One record; says how long it is. */
-  #applyWritten(slab: Slab, at: number, place: Place): number {
+  /** Applies one record; returns its length. */
+  #applyWritten(slab: Slab, at: number, place: RecordPosition): number {
     const { holdings } = this;
     const header = must(peekHeader(slab.buffer, at), "a record that was put together here");
     const entry = holdings.apply(slab.buffer, at, header, place);
@@ -136,7 +136,7 @@ export class Core {
     return seconds < secondsMax ? seconds : secondsMax;
   }
 
-  /** The blob's entry, whoever may see it. */
+  /** The blob's entry, regardless of tenants. */
   find({ fn, hash, sizeBytes }: DigestParts): number {
     const number = functionNumber(fn);
     keyFromHex(this.#key, number, hash);
@@ -144,7 +144,7 @@ export class Core {
     return entry !== noEntry && this.holdings.table.sizeOf(entry) === sizeBytes ? entry : noEntry;
   }
 
-  /** The same, for a tenant; counts as a use. */
+  /** The blob's entry if the tenant may see it; counts as a use. */
   findFor(parts: DigestParts, tenant: number | undefined): number {
     if (tenant === undefined) return noEntry;
     const entry = this.find(parts);
@@ -158,12 +158,12 @@ export class Core {
     this.touchRoughly(entry);
   }
 
-  /** By the time of the last look at the clock: for who asks for thousands at once. */
+  /** Uses the time of the last `lookAtClock`: for callers that look up thousands at once. */
   touchRoughly(entry: number): void {
     if (this.holdings.table.touch(entry, this.#roughSec, this.#accessCoarseSec)) this.onTouched(entry);
   }
 
-  /** What was used since may have been promised to somebody: times of access are known only roughly. */
+  /** Blobs used since this time may have been promised: access times are imprecise. */
   promisedSinceSec(): number {
     return this.nowSec() - Math.ceil(this.options.promisedMs / 1_000) - this.#accessCoarseSec;
   }
@@ -173,7 +173,7 @@ export class Core {
     this.#roughSec = this.nowSec();
   }
 
-  /** The tenant's number, given out and written down at the first need. */
+  /** The tenant's number, assigned and recorded at first use. */
   tenantNumber(name: string): number | Promise<number> {
     const known = this.holdings.tenantNumber(name);
     if (known !== undefined) return known;
@@ -187,7 +187,7 @@ export class Core {
 
   async #nameTenant(name: string): Promise<number> {
     const before = [...this.#tenants.values()];
-    await Promise.allSettled(before); // one after the other, for each takes the next number
+    await Promise.allSettled(before); // one after another, because each takes the next number
     const number = this.holdings.tenants.size + 1;
     const body = Buffer.from(name);
     await this.append({
@@ -203,10 +203,10 @@ export class Core {
     return this.#append(appending);
   }
 
-  /** The table is in memory, so it has a limit of its own: tiny blobs would fill that before the disk. */
+  /** The table is in memory and has its own limit: many tiny blobs would reach that before the disk's. */
   async #withEntry(appending: Appending): Promise<void> {
     if (await this.makeEntries()) return await this.#append(appending);
-    throw this.noRoom("write blob", { entriesMax: this.options.entriesMax });
+    throw this.noSpace("write blob", { entriesMax: this.options.entriesMax });
   }
 
   #append(appending: Appending): Promise<void> {
@@ -215,8 +215,8 @@ export class Core {
     });
   }
 
-  /** Waits for the janitor when there is no room, in the store or on the disk, and tries once more. */
-  async withRoom<T>(bytes: number, work: () => Promise<T>): Promise<T> {
+  /** If there is no space, in the store or on the disk, lets the janitor run and tries once more. */
+  async withSpace<T>(bytes: number, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
@@ -224,38 +224,38 @@ export class Core {
     }
   }
 
-  /** While a blob is kept twice, its second copy has room of its own. */
-  async borrowRoom(bytes: number, work: () => Promise<void>): Promise<void> {
-    const { room } = this;
-    if (!room.take(bytes) && !((await this.makeRoom(bytes)) && room.take(bytes)))
-      throw this.noRoom("write blob", { neededBytes: bytes });
+  /** Reserves space for a second copy of a blob while both exist. */
+  async borrowSpace(bytes: number, work: () => Promise<void>): Promise<void> {
+    const { budget } = this;
+    if (!budget.take(bytes) && !((await this.makeSpace(bytes)) && budget.take(bytes)))
+      throw this.noSpace("write blob", { neededBytes: bytes });
     try {
       await work();
     } finally {
-      room.give(bytes);
+      budget.give(bytes);
     }
   }
 
   async #onceMore<T>(error: unknown, bytes: number, work: () => Promise<T>): Promise<T> {
     const fault = asDiskFault(error, "write");
     if (fault.code !== "exhausted") throw fault;
-    if (await this.makeRoom(bytes)) return await work();
-    throw fault.facts["errno"] === undefined ? this.noRoom(fault.doing, { neededBytes: bytes }) : fault;
+    if (await this.makeSpace(bytes)) return await work();
+    throw fault.facts["errno"] === undefined ? this.noSpace(fault.doing, { neededBytes: bytes }) : fault;
   }
 
-  noRoom(doing: string, facts: FaultFacts): Fault {
-    return noRoomBecause(doing, this.options.promisedMs, { ...facts, usedBytes: this.room.usedBytes });
+  noSpace(doing: string, facts: FaultFacts): Fault {
+    return noSpaceBecause(doing, this.options.promisedMs, { ...facts, usedBytes: this.budget.usedBytes });
   }
 
-  /** The limit is what was configured, or what the disk has if that is less: all but a twentieth of what is free. */
+  /** The limit is the configured one, or less on a smaller disk: 95 % of what is free. */
   measureDisk(): void {
     const { bavail, bsize } = statfsSync(this.root);
-    const { room, options } = this;
-    const writtenBytes = room.usedBytes - this.unwrittenBytes();
-    room.resize(Math.floor(Math.min(options.sizeBytesMax, writtenBytes + bavail * bsize * freeShare)));
+    const { budget, options } = this;
+    const writtenBytes = budget.usedBytes - this.unwrittenBytes();
+    budget.resize(Math.floor(Math.min(options.sizeBytesMax, writtenBytes + bavail * bsize * freeShare)));
   }
 
-  /** One record, or as many as it takes, that name these entries. */
+  /** Appends one or more records that name these entries. */
   async appendKeys(header: Appending["header"], entries: readonly number[], isOwn = true): Promise<void> {
     await this.#appendKeys(header, this.keysOf(entries), isOwn);
   }
@@ -294,9 +294,9 @@ export class Core {
   }
 
   /**
-   * Takes the entries out at once, so that nobody is told that they are there, and says so in the log; only when that
-   * is written do their files go, for after a crash it is the log that is believed. What is just being written anew
-   * stays: the news would come behind it in the log, and it is there for whoever brings it (B4).
+   * Removes the entries at once, so that no caller is told that they are there, and appends a record of that. Files are
+   * deleted only when the record is written, because after a crash the log decides. A blob that is being written again
+   * stays: the record would come after it in the log, and its writer is told that it is there (B4).
    */
   async drop(unwanted: readonly number[]): Promise<void> {
     const { holdings } = this;
@@ -314,7 +314,7 @@ export class Core {
     try {
       await this.appendGone(keys);
     } catch (error) {
-      // A disk without room for this one record could never get any: that is what the spare room is for.
+      // A full disk without space for this record could never free any: the spare space is for that.
       if (!isFault(error, "exhausted")) throw error;
       this.spare.useUp();
       await this.appendGone(this.absentKeys(keys));
@@ -322,7 +322,7 @@ export class Core {
     await Promise.all(names.map((name) => this.files.remove(name, () => this.#has(name))));
   }
 
-  /** Of these keys, as records have them, those of what is neither there nor coming. */
+  /** The keys of those that are neither there nor being written. */
   absentKeys(keys: Buffer): Buffer {
     const coming = comingKeys(this.log);
     const absent: Buffer[] = [];
@@ -342,9 +342,9 @@ export class Core {
     return this.holdings.table.find(key, fn) !== noEntry;
   }
 
-  /** Wrong bytes were found: the copy goes, so that a right one can take its place. */
+  /** Wrong bytes were found: drop the copy, so that a correct one can be written. */
   async dropDamaged(entry: number, facts: { readonly digest: string }): Promise<never> {
-    this.options.report("a damaged blob was found and let go", { digest: facts.digest });
+    this.options.report("a damaged blob was found and dropped", { digest: facts.digest });
     await this.drop([entry]).catch(() => {});
     throw new Fault("not-found", "read blob", { ...facts, why: "its copy was damaged" });
   }

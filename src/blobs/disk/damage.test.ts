@@ -30,7 +30,7 @@ function flip(path: string, needle: string): void {
 
 const isGone = (e: unknown): boolean => isFault(e, "not-found");
 
-test("a packed blob whose bytes rot is found out, let go, and can be repaired", async () => {
+test("bit rot in a packed blob is noticed, the blob is dropped, and can be written again", async () => {
   const rig = await diskRig();
   const digest = await put(rig.store.forTenant("mill").blobs, "a needle in the stack");
   const other = await put(rig.store.forTenant("mill").blobs, "another straw");
@@ -47,7 +47,7 @@ test("a packed blob whose bytes rot is found out, let go, and can be repaired", 
 });
 
 for (const compression of ["none", "zstd"] as const)
-  test(`a large blob (${compression}) that was cut, changed or lost is let go, and can be repaired`, async () => {
+  test(`a large blob (${compression}) that was truncated, changed or lost is dropped, and can be written again`, async () => {
     const rig = await diskRig({ compression });
     const large = Buffer.alloc(300_000, "flour ");
     const digest = digestOf(large);
@@ -65,7 +65,7 @@ for (const compression of ["none", "zstd"] as const)
       await blobs.write(digest, large);
       damage(filesOf(rig)[0] ?? "");
       const wrong: Digest[] = [];
-      // A changed byte of a plain file is found by whoever looks at all of it.
+      // Only a read of the whole file notices a changed byte.
       if (i === 2)
         for await (const told of rig.store.upkeep.verify(AbortSignal.timeout(10_000))) wrong.push(...told.wrong);
       else await rejects(text(blobs.read(digest)), isGone);
@@ -77,7 +77,7 @@ for (const compression of ["none", "zstd"] as const)
     await rig.dispose();
   });
 
-test("a log that ends in the middle of a record is cut there; what was whole is there", async () => {
+test("a log that ends within a record is truncated there; complete records are kept", async () => {
   const rig = await diskRig();
   const { blobs } = rig.store.forTenant("mill");
   const [one, two] = [await put(blobs, "one"), await put(blobs, "two")];
@@ -101,7 +101,7 @@ test("a log that ends in the middle of a record is cut there; what was whole is 
   await rig.dispose();
 });
 
-test("a damaged checkpoint is done without", async () => {
+test("a damaged checkpoint is ignored", async () => {
   const rig = await diskRig();
   const { blobs } = rig.store.forTenant("mill");
   const digest = await put(blobs, "kept");
@@ -123,7 +123,7 @@ test("a damaged checkpoint is done without", async () => {
   await rig.dispose();
 });
 
-test("a segment with damage in its middle is tidied up without losing what lies behind it", async () => {
+test("a segment with damage in its middle is compacted without losing the records behind it", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 64 * 1024 * 1024, promisedMs: 1_000, memoryBytesMax: 0 });
   const { blobs } = rig.store.forTenant("mill");
@@ -137,7 +137,7 @@ test("a segment with damage in its middle is tidied up without losing what lies 
   await clock.advance(10_000);
   await rig.store.close();
   const damaged = readFileSync(logFiles(rig)[0] ?? "");
-  damaged.fill(0, 100_000, 100_100); // a blob's middle and, with luck, no header
+  damaged.fill(0, 100_000, 100_100); // probably inside a blob, not in a header
   const header = damaged.indexOf("waste 5 ") - 80;
   damaged.fill(0xff, header, header + 40);
   writeFileSync(logFiles(rig)[0] ?? "", damaged);
@@ -150,7 +150,7 @@ test("a segment with damage in its middle is tidied up without losing what lies 
   await rig.dispose();
 });
 
-test("after a reboot, large blobs that came last are looked at before they are served or pinned", async () => {
+test("after a reboot, recent large blobs are verified before they are served or pinned", async () => {
   const rig = await diskRig();
   const { blobs } = rig.store.forTenant("mill");
   const values = ["zeroed", "read well", "pinned well", "zeroed and pinned", "durable"].map((word) =>
@@ -167,7 +167,7 @@ test("after a reboot, large blobs that came last are looked at before they are s
   }
   writeFileSync(join(rig.root, "last-boot"), "another life");
   await rig.reopen();
-  await rig.reopen(); // and it is not forgotten before they were looked at
+  await rig.reopen(); // a restart keeps the marks until the files were verified
   const again = rig.store.forTenant("mill").blobs;
   await rejects(text(again.read(zeroed)), isGone);
   equal(await text(again.read(readWell)), values[1]);
@@ -179,9 +179,7 @@ test("after a reboot, large blobs that came last are looked at before they are s
 
 const smallStore = { sizeBytesMax: 16 * 1024 * 1024, promisedMs: 1_000 };
 
-/**
- * A rig whose checkpoints are written when it is closed and at no other time, and what a kill would leave of it now.
- */
+/** A rig that writes checkpoints only when it is closed, and what a kill at this moment would leave. */
 async function killable() {
   const time = new ManualClock(10_000_000);
   const clock = { ...quietClock, monotonicMs: () => time.monotonicMs(), wallMs: () => time.wallMs() };
@@ -202,13 +200,13 @@ async function killable() {
   return { rig, time, waste, killed };
 }
 
-test("B2: what was copied twice since the last checkpoint is found after a kill", async () => {
+test("B2: a blob copied twice since the last checkpoint is found after a kill", async () => {
   const { rig, time, waste, killed } = await killable();
   await waste("first");
   const kept = await put(rig.store.forTenant("mill").blobs, "kept through all of it");
   await rig.store.forTenant("mill").blobs.pin([kept], 1_000_000);
   await waste("second");
-  await rig.reopen(); // with a checkpoint, which says where it was then
+  await rig.reopen(); // with a checkpoint that names its place then
   for (const seed of ["third", "fourth", "fifth"]) {
     await waste(seed);
     await rig.store.upkeep.evict(0);
@@ -223,11 +221,11 @@ test("B2: what was copied twice since the last checkpoint is found after a kill"
   await rig.dispose();
 });
 
-test("B3: what was let go since the last checkpoint stays gone after a kill, though the log is gone", async () => {
+test("B3: a blob evicted since the last checkpoint stays gone after a kill, although the log is gone", async () => {
   const { rig, time, waste, killed } = await killable();
   const { blobs } = rig.store.forTenant("mill");
   const large = await put(blobs, "large ".repeat(50_000));
-  const anchors: Digest[] = []; // they keep the segment alive that says where it is
+  const anchors: Digest[] = []; // they keep the segment alive that holds its record
   for (let i = 0; i < 25; i += 1) anchors.push(await put(blobs, `anchor ${i} `.repeat(5_000)));
   await blobs.pin(anchors, 1_000_000);
   await rig.reopen();
@@ -243,7 +241,7 @@ test("B3: what was let go since the last checkpoint stays gone after a kill, tho
   await rig.dispose();
 });
 
-test("a log without a checkpoint does not bring back files that went", async () => {
+test("a log without a checkpoint does not bring back removed files", async () => {
   const { rig, time, waste } = await killable();
   const large = await put(rig.store.forTenant("mill").blobs, "large ".repeat(50_000));
   await waste("first");
@@ -256,11 +254,11 @@ test("a log without a checkpoint does not bring back files that went", async () 
   await rig.dispose();
 });
 
-test("B4: a segment's number is not given out again: its records would be older than the checkpoint", async () => {
+test("B4: segment numbers are not reused, because their records would be older than the checkpoint", async () => {
   const { rig, killed } = await killable();
   await put(rig.store.forTenant("mill").blobs, "waste");
   await rig.store.close();
-  rmSync(join(rig.root, "log", "00000001.log")); // as when all of it is dead and it is tidied up
+  rmSync(join(rig.root, "log", "00000001.log")); // as when all of it is dead and it is compacted
   await rig.reopen();
   const digest = await put(rig.store.forTenant("mill").blobs, "written after that");
   await killed(async (store) => {

@@ -8,7 +8,7 @@ import type { BlobStore, Form, Prompt, Range } from "#blobs/store.ts";
 import { unpacked } from "#blobs/zstd.ts";
 import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
-import { bitTenantMax, nobody } from "./holdings.ts";
+import { bitTenantMax, nodeItself } from "./holdings.ts";
 import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyFromPlain, keyWords, type Key } from "./table/key.ts";
 import { readLarge } from "./upload/large-blobs.ts";
 import { lendFile } from "./lend-file.ts";
@@ -18,13 +18,13 @@ import { flags, groupMax, noEntry } from "./table/table.ts";
 import { verifyEntry } from "./upload/verify.ts";
 
 export type TenantView = {
-  /** Undefined: a tenant that has never been given anything. */
+  /** Undefined for a tenant that never stored anything. */
   readonly number: () => number | undefined;
-  /** The same, for who is about to be given something. */
+  /** The number, assigned if there is none: for a tenant that stores something. */
   readonly assigned: () => number | Promise<number>;
 };
 
-export const nodeView: TenantView = { number: () => nobody, assigned: () => nobody };
+export const nodeView: TenantView = { number: () => nodeItself, assigned: () => nodeItself };
 
 export const viewOf = (core: Core, tenant: string): TenantView => {
   let known: number | undefined;
@@ -34,7 +34,7 @@ export const viewOf = (core: Core, tenant: string): TenantView => {
   };
 };
 
-/** Writes what is larger than fits into the log; verifies, too. */
+/** Writes and verifies blobs too large for the log. */
 export type WriteLarge = (parts: DigestParts, source: AsyncIterable<Uint8Array>) => Promise<void>;
 
 export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteLarge): BlobStore {
@@ -72,7 +72,7 @@ type Writing = {
   readonly form: Form;
 };
 
-/** By far the most writes are small, plain and new, and are done without going through several hands. */
+/** The fast path: most writes are small, plain and new. */
 function writeSoon(core: Core, view: TenantView, { digest, source, form }: Writing): Promise<void> | undefined {
   const { compression, packedBytesMax } = core.options;
   const tenant = view.number();
@@ -84,16 +84,16 @@ function writeSoon(core: Core, view: TenantView, { digest, source, form }: Writi
   return writePacked(core, parts, { bytes: source, isZstd: false, visible: visibleTo(tenant) });
 }
 
-/** The bit that says so in an entry; further tenants need a grant of their own. */
-export const visibleTo = (tenant: number): number => (tenant > bitTenantMax || tenant === nobody ? 0 : 1 << tenant);
+/** The tenant's bit in an entry; tenants without a bit need a grant record. */
+export const visibleTo = (tenant: number): number => (tenant > bitTenantMax || tenant === nodeItself ? 0 : 1 << tenant);
 
 export function checkBytes({ fn, hash, sizeBytes }: DigestParts, bytes: Uint8Array): void {
   if (bytes.length === sizeBytes && hashHex(fn, bytes) === hash) return;
-  const why = bytes.length === sizeBytes ? "the bytes have another digest" : "another number of bytes than it says";
+  const why = bytes.length === sizeBytes ? "the bytes have another digest" : "the size differs from the digest's";
   throw new Fault("invalid", "write blob", { hash, sizeBytes, got: bytes.length, why });
 }
 
-/** Verified bytes: kept once, and given to whoever brought them. */
+/** Stores verified bytes once, and grants them to the tenant. */
 export async function keepSmall(core: Core, view: TenantView, parts: DigestParts, bytes: Uint8Array): Promise<void> {
   const given = view.assigned();
   const tenant = typeof given === "number" ? given : await given;
@@ -113,7 +113,7 @@ export async function grant(core: Core, entry: number, tenant: number): Promise<
 
 const compressed = promisify(zstdCompress) as (bytes: Uint8Array, options: object) => Promise<Buffer>;
 const level1 = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
-/** Less is not worth the trouble. */
+/** Compressing less gains too little. */
 const compressBytesMin = 512;
 
 async function storedForm(
@@ -125,12 +125,12 @@ async function storedForm(
   return frame.length < bytes.length * 0.9 ? { bytes: frame, isZstd: true } : { bytes, isZstd: false };
 }
 
-type Wanted = { readonly digest: Digest; readonly range: Range | undefined; readonly form: Form };
+type ReadRequest = { readonly digest: Digest; readonly range: Range | undefined; readonly form: Form };
 
 async function* readBlob(
   core: Core,
   find: (parts: DigestParts) => number,
-  { digest, range, form }: Wanted,
+  { digest, range, form }: ReadRequest,
 ): AsyncGenerator<Uint8Array> {
   const parts = partsOf(digest);
   const entry = find(parts);
@@ -146,7 +146,7 @@ async function* readBlob(
   }
   const all = packedNow(core, entry) ?? (await readPacked(core, entry, parts));
   const part = all.subarray(from, to);
-  // A copy: a reader that scribbles must not change what the next one gets (B1).
+  // A copy, so that a reader that changes its bytes does not change the store's (B1).
   yield form === "zstd" ? zstdCompressSync(part, level1) : Uint8Array.prototype.slice.call(part);
 }
 
@@ -154,10 +154,10 @@ async function checkSuspect(core: Core, entry: number, parts: DigestParts, diges
   if (!(await verifyEntry(core, entry, parts))) return await core.dropDamaged(entry, { digest });
   if (core.find(parts) !== entry) return;
   core.holdings.table.setFlag(entry, flags.suspect, false);
-  core.holdings.table.setFlag(entry, flags.durable, true); // it came from the disk just now
+  core.holdings.table.setFlag(entry, flags.durable, true); // it was just read from disk
 }
 
-/** It is found missing in a moment. */
+/** A missing blob is reported by the lookup that follows. */
 function ignoreGone(error: unknown): void {
   if (!isFault(error, "not-found")) throw error;
 }
@@ -178,7 +178,7 @@ async function collected(
   for await (const part of form === "zstd" ? unpacked(source, sizeBytes) : asStream(source)) {
     got += part.length;
     if (got > sizeBytes) throw new Fault("invalid", "write blob", { hash, why: "more bytes than the digest says" });
-    parts.push(Uint8Array.from(part)); // its maker's again when the next one is asked for
+    parts.push(Uint8Array.from(part)); // a copy, because the source may reuse its memory
   }
   return Buffer.concat(parts);
 }
@@ -202,7 +202,7 @@ async function pin(
   if (entries.includes(noEntry)) return { missing: digests.filter((_, i) => entries[i] === noEntry) };
   if (entries.length === 0) return { digests, pinnedForMs: forMs };
   const keepSec = core.untilSec(forMs);
-  // At once, so that nothing is evicted while it is being written down (B2).
+  // Before the record is written, so that nothing is evicted meanwhile (B2).
   for (const entry of entries) table.setKeepSec(entry, Math.max(table.keepSec(entry), keepSec));
   const names = entries
     .filter((entry) => table.has(entry, flags.file) && !table.has(entry, flags.durable))
@@ -212,7 +212,7 @@ async function pin(
   segments.add(core.log.applied.segment);
   for (const { entry, name } of names) {
     await core.files.sync(name);
-    table.setFlag(entry, flags.durable, true); // pinned, so still the same entry
+    table.setFlag(entry, flags.durable, true); // pinned, so it is still the same entry
   }
   await Promise.all([...segments].map((segment) => core.log.sync(segment)));
   return { digests, pinnedForMs: forMs };
@@ -224,14 +224,14 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
   const { holdings } = core;
   const { table } = holdings;
   const sha256 = functionNumber("sha256");
-  /** The blob of the key, where it has that size and the tenant may see it. */
+  /** The entry under the current key, if it has that size and the tenant may see it. */
   const seen = (fn: number, sizeBytes: number): number => {
     const tenant = view.number();
     const entry = tenant === undefined ? noEntry : table.find(key, fn);
     if (entry === noEntry || table.sizeOf(entry) !== sizeBytes) return noEntry;
     return holdings.maySee(entry, tenant as number) ? entry : noEntry;
   };
-  /** As `find` does, without taking the digest apart where it is in the form of nearly all. */
+  /** Like `find`, without parsing a digest in the most common form. */
   const findShort = (digest: Digest): number => {
     const sizeBytes = keyFromPlain(key, digest);
     if (sizeBytes < 0) {

@@ -1,9 +1,9 @@
 import { Fault, type FaultFacts } from "#base/fault.ts";
 
-/** When to come back to a disk that is full: the janitor needs some seconds, people need minutes. */
+/** When to retry on a full disk: the janitor needs seconds, people need minutes. */
 export const retryAfterMs = 5_000;
 
-/** What the disk says, as a Fault: a full one is "exhausted", whatever else it may be is "unavailable". */
+/** Turns an error of the disk into a Fault: "exhausted" if it is full, otherwise "unavailable". */
 export function asDiskFault(error: unknown, doing: string, facts: FaultFacts = {}): Fault {
   if (error instanceof Fault) return error;
   const errno = (error as NodeJS.ErrnoException).code;
@@ -11,11 +11,11 @@ export function asDiskFault(error: unknown, doing: string, facts: FaultFacts = {
   return new Fault(full ? "exhausted" : "unavailable", doing, { ...facts, errno, retryAfterMs }, error);
 }
 
-export const noRoom = (doing: string, facts: FaultFacts): Fault =>
+export const noSpace = (doing: string, facts: FaultFacts): Fault =>
   new Fault("exhausted", doing, { ...facts, retryAfterMs, why: "the store is full" });
 
-/** For callers: why nothing is evicted for them, and which settings change that. */
-export const noRoomBecause = (doing: string, promisedMs: number, facts: FaultFacts): Fault =>
+/** Tells callers why nothing was evicted for them, and which settings change that. */
+export const noSpaceBecause = (doing: string, promisedMs: number, facts: FaultFacts): Fault =>
   new Fault("exhausted", doing, {
     ...facts,
     retryAfterMs,
@@ -28,7 +28,7 @@ export const noRoomBecause = (doing: string, promisedMs: number, facts: FaultFac
 const shownTime = (ms: number): string =>
   ms < 120_000 ? `${Math.ceil(ms / 1_000)} s` : `${Math.ceil(ms / 60_000)} min`;
 
-/** Nothing may be acknowledged any more: what is written to removed files is lost. */
+/** No write may be acknowledged any more, because bytes in removed files are lost. */
 export const folderIsLost = (): Fault =>
   new Fault("unavailable", "write to the store", {
     why:
@@ -36,5 +36,5 @@ export const folderIsLost = (): Fault =>
       "there is a copy, and start it again",
   });
 
-/** Whoever still has it in hand after it was closed. */
+/** For callers that still use the store after it was closed. */
 export const storeIsClosed = (doing: string): Fault => new Fault("unavailable", doing, { why: "the store is closed" });

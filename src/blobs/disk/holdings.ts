@@ -1,24 +1,30 @@
 /**
- * What the store holds, and who may see it: the state that the records of the log, applied one after the other, make.
- * The same code applies a record when it was just written and when it is read back after a restart.
+ * What the store holds, and which tenants may see it: the state that results from applying the log's records in order.
+ * The same code applies a record that was just written and one that is replayed after a restart.
  */
 import { assert } from "#base/assert.ts";
 import { hashLength, keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "./table/key.ts";
-import { hashRoom, headerBytes, kinds, readUint64, recordBytes, type Header } from "./log/record.ts";
+import {
+  paddedHashBytes,
+  headerBytes,
+  kinds,
+  readUint64,
+  recordBytes,
+  type Header,
+  type RecordPosition,
+} from "./log/record.ts";
 import { flags, noEntry, Table } from "./table/table.ts";
 
-export type Place = { readonly segment: number; readonly offset: number };
-
-/** Told of what changes on the disk; not during recovery, which counts when it is done. */
+/** Called when disk usage changes; not during recovery, which counts at its end. */
 export type Accounts = {
-  /** So many bytes of the segment are of use now, or no longer. */
+  /** So many more bytes of the segment are live, or fewer if negative. */
   live(segment: number, bytes: number): void;
   file(bytes: number): void;
 };
 
-/** Sees everything, and is given nothing: the node itself. */
-export const nobody = 0;
-/** Numbers up to it have a bit in each entry; further tenants are in sets. */
+/** The node itself: it sees every blob, and owns none. */
+export const nodeItself = 0;
+/** Tenants up to this number have a bit in each entry; the others are in sets. */
 export const bitTenantMax = 31;
 const hasMore = 1;
 export const keyBytes = 4 + 4 * keyWords;
@@ -31,20 +37,20 @@ export class Holdings {
   readonly #key: Key = new Uint32Array(keyWords);
   accounts: Accounts = silent;
   /**
-   * While the log is read back: which version of each name counts. Copies of older ones may come after newer ones then,
-   * for they are made later.
+   * During replay: the current version of each name. Copies of older versions may come after newer ones, because they
+   * are made later.
    */
   #versions: Map<string, number> | undefined = new Map();
-  /** While the log is read back: whether the segment is still there. */
+  /** During replay: whether the segment still exists. */
   hasSegment: (segment: number) => boolean = () => true;
-  /** The latest time that anything in the log speaks of. */
+  /** The latest time in the log. */
   lastSec = 0;
 
   get tenants(): ReadonlyMap<string, number> {
     return this.#tenants;
   }
 
-  /** Grants to tenants that have no bit. */
+  /** Grants to tenants without a bit. */
   get further(): ReadonlyMap<number, ReadonlySet<number>> {
     return this.#more;
   }
@@ -58,14 +64,14 @@ export class Holdings {
   }
 
   maySee(entry: number, tenant: number): boolean {
-    if (tenant === nobody) return true;
+    if (tenant === nodeItself) return true;
     if (tenant <= bitTenantMax) return ((this.table.visible(entry) >>> tenant) & 1) === 1;
     return this.#more.get(entry)?.has(tenant) ?? false;
   }
 
   grant(entry: number, tenant: number): void {
     const { table } = this;
-    if (tenant === nobody) return;
+    if (tenant === nodeItself) return;
     if (tenant <= bitTenantMax) return table.setVisible(entry, table.visible(entry) | (1 << tenant));
     const more = this.#more.get(entry);
     if (more) more.add(tenant);
@@ -73,7 +79,7 @@ export class Holdings {
     table.setVisible(entry, table.visible(entry) | hasMore);
   }
 
-  /** From the table at once; the record that says so is somebody else's. */
+  /** Removes it from the table; the caller writes the record. */
   remove(entry: number): void {
     this.#uncount(entry);
     this.#more.delete(entry);
@@ -88,15 +94,15 @@ export class Holdings {
 
   #recordBytes(entry: number): number {
     if (!this.table.has(entry, flags.file)) return this.table.recordBytes(entry);
-    return recordBytes(hashRoom(hashLength(this.table.fn(entry))) + 16);
+    return recordBytes(paddedHashBytes(hashLength(this.table.fn(entry))) + 16);
   }
 
-  /** From now on, what is applied has just been written. */
+  /** Records applied from now on were just written. */
   endRecovery(): void {
     this.#versions = undefined;
   }
 
-  /** How much of which segment is of use, and how much the files take: counted anew. */
+  /** Recounts the live bytes of each segment and the size of the files. */
   count(): void {
     const { table } = this;
     for (let entry = 0; entry < table.end; entry += 1) {
@@ -106,8 +112,8 @@ export class Holdings {
     }
   }
 
-  /** Gives the entry that the record is about, where there is exactly one. */
-  apply(bytes: Buffer, at: number, header: Header, place: Place): number {
+  /** Returns the entry that the record is about, if there is exactly one. */
+  apply(bytes: Buffer, at: number, header: Header, place: RecordPosition): number {
     this.lastSec = Math.max(this.lastSec, header.accessSec);
     const body = at + headerBytes;
     switch (header.kind) {
@@ -130,14 +136,14 @@ export class Holdings {
         this.#applyKeys(bytes, body, header);
         return noEntry;
       default:
-        return noEntry; // of a later version, which wrote it for others
+        return noEntry; // a record kind of a later version
     }
   }
 
-  #applyBlob(bytes: Buffer, body: number, header: Header, place: Place): number {
+  #applyBlob(bytes: Buffer, body: number, header: Header, place: RecordPosition): number {
     const { table } = this;
     keyFromBytes(this.#key, header.fn, bytes, body);
-    const sizeAt = body + hashRoom(hashLength(header.fn));
+    const sizeAt = body + paddedHashBytes(hashLength(header.fn));
     const sizeBytes = readUint64(bytes, sizeAt);
     if (!this.#counts(header.fn, header)) return this.#merge(header);
     const entry = this.#entryFor(header, header.fn, place);
@@ -156,7 +162,7 @@ export class Holdings {
     return entry;
   }
 
-  /** The bytes are not needed from there; who may see them and until when they are kept is true all the same. */
+  /** The bytes are not needed from there, but the grants and the pin of the record still count. */
   #merge(header: Header): number {
     const entry = this.table.find(this.#key, header.fn);
     if (entry === noEntry) return noEntry;
@@ -165,26 +171,26 @@ export class Holdings {
     return noEntry;
   }
 
-  /** A copy counts only for as long as what it was made of does. */
+  /** A copy counts only as long as its original does. */
   #counts(fn: number, { movedFrom }: Header): boolean {
     if (!movedFrom) return true;
     const { table } = this;
     const entry = table.find(this.#key, fn);
     const isReadBack = this.#versions !== undefined;
-    // Gone meanwhile; or, while the log is read back, what it was made of went when it had been copied.
+    // Evicted meanwhile. During replay: the original's segment was removed after the copy was made.
     if (entry === noEntry) return isReadBack;
     if (table.segment(entry) === movedFrom.segment && table.offset(entry) === movedFrom.offset) return true;
-    // A checkpoint knows the first of several places, and those between have gone with their segments.
+    // The checkpoint may name the first of several places, and the segments in between are gone.
     return isReadBack && !this.hasSegment(table.segment(entry));
   }
 
-  /** The entry under the key in hand, without the place it had: the record that comes last counts. */
-  #entryFor({ movedFrom }: Header, fn: number, { segment, offset }: Place): number {
+  /** The entry under the current key, without its previous place: the last record counts. */
+  #entryFor({ movedFrom }: Header, fn: number, { segment, offset }: RecordPosition): number {
     const { table } = this;
     const there = table.find(this.#key, fn);
     if (there !== noEntry) this.#uncount(there);
     const entry = there === noEntry ? table.add(this.#key, fn) : there;
-    // The bytes of a copy are those that were there: what is in memory of them stays of use.
+    // A copy has the same bytes, so those in memory stay valid.
     if (!movedFrom || table.has(entry, flags.file)) table.setMemory(entry, 0);
     table.setPlace(entry, segment, offset);
     return entry;
@@ -196,7 +202,7 @@ export class Holdings {
     table.setKeepSec(entry, Math.max(table.keepSec(entry), keepSec));
   }
 
-  #applyNamed(bytes: Buffer, body: number, header: Header, place: Place): number {
+  #applyNamed(bytes: Buffer, body: number, header: Header, place: RecordPosition): number {
     const { table } = this;
     wordsOfBytes(this.#key, bytes, body, keyWords);
     if (!this.#countsNamed(bytes, body, header)) return noEntry;
@@ -249,7 +255,7 @@ export class Holdings {
     }
   }
 
-  /** A key as records name it. */
+  /** Writes a key in the form that records use. */
   writeKey(entry: number, target: Buffer, at: number): void {
     assert(this.table.isTaken(entry), "an entry that is there");
     target.writeUInt32LE(this.table.fn(entry), at);

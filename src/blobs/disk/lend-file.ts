@@ -1,4 +1,6 @@
-/** A large blob's plain file, lent to a reader who can send from it: an open file keeps its bytes, whatever happens. */
+/**
+ * Lends a large blob's plain file to a reader that sends from it: an open file keeps its bytes even if it is deleted.
+ */
 import { readvSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import type { DigestParts } from "#base/digest.ts";
@@ -7,7 +9,7 @@ import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
 import { flags } from "./table/table.ts";
 
-/** Undefined: it is no such file, or something is wrong with it that whoever reads it will find out. */
+/** Undefined if the blob is stored in another way, or if its file is damaged, which a read reports. */
 export async function lendFile(core: Core, entry: number, { sizeBytes }: DigestParts): Promise<LentFile | undefined> {
   const { table } = core.holdings;
   if (!table.has(entry, flags.file) || table.has(entry, flags.zstd | flags.suspect)) return undefined;
@@ -21,13 +23,13 @@ export async function lendFile(core: Core, entry: number, { sizeBytes }: DigestP
   try {
     if ((await file.stat()).size === sizeBytes) return { file: quickly(core, file), release: () => file.close() };
   } catch {
-    // as for one of another size
+    // as for a file of another size
   }
   await file.close();
   return undefined;
 }
 
-/** On the loop while that is quick: bytes that another core has fetched would have to come over from there. */
+/** Synchronous while that is fast: bytes fetched by a pool thread would have to move to this core. */
 const quickly = (core: Core, file: FileHandle): LentFile["file"] => ({
   async readv<T extends readonly NodeJS.ArrayBufferView[]>(buffers: T, position?: number) {
     if (!core.gate.isOpen()) return await file.readv(buffers, position);

@@ -1,11 +1,11 @@
-/** A store belongs to one process at a time: its table is in that one's memory. */
+/** A store belongs to one process at a time: its table is in that process's memory. */
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "#base/fault.ts";
 import { livingProcess } from "#blobs/living-process.ts";
 
 export type StoreLock = {
-  /** Whether the folder is still the one that was locked: it may have been removed, or another put in its place. */
+  /** Whether the folder is still the one that was locked, and was not removed or replaced. */
   isHeld(): boolean;
   unlock(): void;
 };
@@ -32,12 +32,12 @@ export function lockStore(root: string): StoreLock {
     }
     const holder = readFileSync(path, "utf8");
     const pid = Number(holder.split(" ")[0]);
-    const isAlive = pid > 0 && holder.startsWith(`${livingProcess(pid) ?? "nobody"} `);
+    const isAlive = pid > 0 && holder.startsWith(`${livingProcess(pid) ?? "nodeItself"} `);
     if (isAlive && (pid !== process.pid || held.has(path)))
       throw new Fault("exhausted", "lock store", {
         root,
         heldBy: `process ${pid}`,
-        why: "another node keeps its blobs there; nodes share a folder only as a shared one",
+        why: "another node uses this folder; give each node its own, or use blobs of kind directory",
       });
     rmSync(path, { force: true });
   }
@@ -46,7 +46,7 @@ export function lockStore(root: string): StoreLock {
 
 const held = new Set<string>();
 
-/** Tells this very file from others of its name. Undefined: there is none. */
+/** Identifies this file among others of the same name. Undefined if there is none. */
 function markOf(path: string): string | undefined {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats && `${stats.dev} ${stats.ino} ${stats.birthtimeNs}`;

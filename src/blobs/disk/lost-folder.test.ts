@@ -1,4 +1,4 @@
-/** The store's folder is removed, or replaced, under a store that is open: nothing is acknowledged from then on. */
+/** The folder is removed or replaced under an open store: no write is acknowledged from then on. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ async function checkRefused({ store }: DiskRig, kept: string): Promise<void> {
 }
 
 for (const what of ["", "log"])
-  test(`rm -rf of ${what === "" ? "the whole folder" : `its ${what}`}: the next write is refused, and all after it`, async () => {
+  test(`rm -rf of ${what === "" ? "the whole folder" : `its ${what}`}: the next write and all later ones are refused`, async () => {
     const reports: string[] = [];
     let lost = 0;
     const rig = await diskRig({
@@ -45,10 +45,10 @@ for (const what of ["", "log"])
     const kept = await put(rig.store.forTenant("mill").blobs, "kept");
     rmSync(join(rig.root, what), { recursive: true });
     await checkRefused(rig, kept);
-    equal(lost, 1, "told once");
+    equal(lost, 1, "reported once");
     match(reports.join("\n"), /removed or replaced/);
     await rig.store.close();
-    ok(!existsSync(join(rig.root, "log")), "and it is not made anew");
+    ok(!existsSync(join(rig.root, "log")), "and it is not created again");
     rmSync(rig.root, { recursive: true, force: true });
   });
 
@@ -60,7 +60,7 @@ for (const sync of ["written", "synced"] as const)
     const kept = await put(rig.store.forTenant("mill").blobs, "kept");
     renameSync(rig.root, `${rig.root}-away`);
     mkdirSync(rig.root);
-    const unlockOther = lockStore(rig.root); // of another node, which has begun there meanwhile
+    const unlockOther = lockStore(rig.root); // of another node, which started there meanwhile
     await clock.advance(1_500);
     await until("it is noticed", () => lost === 1);
     await checkRefused(rig, kept);

@@ -58,7 +58,7 @@ test("a store belongs to one process at a time", async () => {
   await rig.dispose();
 });
 
-test("what was written is there after a restart, from the checkpoint and from the log alone", async () => {
+test("blobs are there after a restart, from the checkpoint and from the log alone", async () => {
   const rig = await diskRig();
   const { blobs } = rig.store.forTenant("mill");
   const digests = [];
@@ -74,7 +74,7 @@ test("what was written is there after a restart, from the checkpoint and from th
   await rig.dispose();
 });
 
-/** What a process does that still has a store in hand which it closed: each line is what came of one of its writes. */
+/** A process that still writes to a store that it closed: one line of output for each write. */
 const lateWriter = `
   import { diskRig } from "#blobs/disk/testing/disk.ts";
   import { sha256Digest } from "#blobs/sha256.ts";
@@ -85,7 +85,7 @@ const lateWriter = `
   for (const late of [new Uint8Array(10), new Uint8Array(200_000)]) await told(blobs.write(sha256Digest(late), late));
 `;
 
-test("what comes after the end is refused, and keeps no process alive", () => {
+test("writes after the close are refused, and keep no process alive", () => {
   const { stdout, signal } = spawnSync(process.execPath, ["--input-type=module-typescript", "--eval", lateWriter], {
     cwd: join(import.meta.dirname, "../../.."),
     encoding: "utf8",

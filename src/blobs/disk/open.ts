@@ -2,11 +2,11 @@
  * A store on this machine's disk: small blobs and names in a packed log, large blobs in files, one table of all of it
  * in memory. docs/adr/0018 says why.
  *
- *   log/        segments of the packed log: the truth about everything here
- *   checkpoint  the table as it was, so that little of the log has to be read at a start
+ *   log/        segments of the packed log, which is authoritative
+ *   checkpoint  a copy of the table, so that a start reads little of the log
  *   files/      large blobs
- *   uploads/    what has come of uploads
- *   streams/    what running work says
+ *   uploads/    unfinished uploads
+ *   streams/    live output of running tasks
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, statfsSync } from "node:fs";
@@ -33,18 +33,18 @@ import { diskOptions, type DiskOptions } from "./options.ts";
 import { ownerOf, PartialUploads } from "./upload/partials.ts";
 import { suspectAfterReboot } from "./log/power-loss.ts";
 import { recover, type Recovered } from "./log/recovery.ts";
-import { Room } from "./janitor/room.ts";
+import { SpaceBudget } from "./janitor/space-budget.ts";
 import { Segments } from "./log/segments.ts";
 import { createDiskUploads } from "./upload/uploads.ts";
 
 export type DiskStore = Store & {
-  /** The node's own view: everything is visible, and what is written through it is given to no tenant. */
+  /** The node's own view: every blob is visible, and blobs written through it belong to no tenant. */
   readonly all: BlobStore;
   readonly index: ActionIndex;
   readonly streams: Streams;
   readonly recovered: Recovered;
   readonly upkeep: Upkeep;
-  /** What it does by itself in time. */
+  /** The periodic work. */
   readonly housekeeping: Housekeeping;
 };
 
@@ -63,7 +63,7 @@ export async function openDiskStore(root: string, { clock, ...given }: OpenDisk)
   }
 }
 
-/** All of it would be lost with the names of these folders. */
+/** Makes the folders and their names durable: all data would be lost with them. */
 async function makeFolders(root: string, syncs: Syncs): Promise<void> {
   const made = ["log", "files", "uploads", "streams"].map((folder) =>
     mkdirSync(join(root, folder), { recursive: true, mode: 0o700 }),
@@ -85,18 +85,18 @@ function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
   const recovered = recover(root, holdings, segments);
   const suspects = suspectAfterReboot(root, holdings);
   holdings.endRecovery();
-  const room = new Room(options.sizeBytesMax, 2 * options.segmentBytes);
-  room.takeOwn(countAll(holdings, segments));
+  const budget = new SpaceBudget(options.sizeBytesMax, 2 * options.segmentBytes);
+  budget.takeOwn(countAll(holdings, segments));
   holdings.accounts = {
     live: (segment, bytes) => segments.changeLive(segment, bytes),
-    file: (bytes) => (bytes > 0 ? room.takeOwn(bytes) : room.give(-bytes)),
+    file: (bytes) => (bytes > 0 ? budget.takeOwn(bytes) : budget.give(-bytes)),
   };
-  const core = new Core({ root, options, clock, holdings, segments, room, recovered }, join(root, "files"));
+  const core = new Core({ root, options, clock, holdings, segments, budget, recovered }, join(root, "files"));
   const partials = new PartialUploads(core);
   const janitor = new Janitor(core);
-  core.makeRoom = async (bytes) => {
+  core.makeSpace = async (bytes) => {
     await partials.reclaim(true);
-    return room.fits(bytes) || (await janitor.makeRoom(bytes));
+    return budget.fits(bytes) || (await janitor.makeSpace(bytes));
   };
   core.makeEntries = () => janitor.makeEntries();
   const checkpoints = new Checkpoints(core, recovered, suspects > 0);
@@ -126,7 +126,7 @@ function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
       if (isClosed) return;
       isClosed = true;
       await housekeeping.close();
-      await counted.catch(() => {}); // it was told already
+      await counted.catch(() => {}); // already reported
       await core.log.close();
       if (!core.log.lost) await checkpoints.close();
       await core.hashing.close();
@@ -136,7 +136,7 @@ function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
   };
 }
 
-/** How much of each segment is of use, and what all of it takes on the disk. */
+/** Recounts live bytes of each segment; returns the store's size on disk. */
 function countAll(holdings: Holdings, segments: Segments): number {
   let usedBytes = 0;
   holdings.accounts = {
@@ -156,7 +156,7 @@ function tenantStore(core: Core, partials: PartialUploads, tenant: string): Tena
   };
 }
 
-/** A large blob that comes in one go is an upload that nobody else knows of. */
+/** A large blob written in one call is an upload under a unique key. */
 const writerOf =
   (
     core: Core,

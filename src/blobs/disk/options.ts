@@ -7,31 +7,31 @@ const MiB = 1024 * 1024;
 export type DiskOptions = {
   /** The hard limit for everything in the folder. */
   readonly sizeBytesMax: number;
-  /** Shares of it: above the high one the janitor begins, at the low one it is content. */
+  /** Shares of the limit: above the high one the janitor starts, at the low one it stops. */
   readonly highWatermark: number;
   readonly lowWatermark: number;
-  /** What was said to be there is there for so long at least. */
+  /** A blob that was reported present stays at least this long. */
   readonly promisedMs: number;
-  /** How large blobs are kept. */
+  /** How large blobs are stored. */
   readonly compression: "none" | "zstd";
   /** For small blobs that are used often. */
   readonly memoryBytesMax: number;
   /** Blobs up to this size are packed into the log, larger ones are files. */
   readonly packedBytesMax: number;
   readonly segmentBytes: number;
-  /** Blobs and names: each takes up to 100 bytes of memory. */
+  /** Limit on blobs and names: each takes up to 100 bytes of memory. */
   readonly entriesMax: number;
-  /** How long an upload may rest before what came of it is forgotten. */
+  /** How long an unfinished upload is kept without progress. */
   readonly uploadKeptMs: number;
-  /** The same while room is short, or while its owner has reached a limit. */
+  /** The same while space is short, or while its owner has reached a limit. */
   readonly uploadIdleMs: number;
   readonly uploadShares: UploadShares;
-  /** When a write is acknowledged: when it outlives the process, or when it outlives a loss of power. */
+  /** Acknowledge a write when it survives the process, or when it survives a power failure. */
   readonly sync: "written" | "synced";
   readonly syncs: Syncs;
-  /** Told once when the folder was found to be removed or replaced: nothing is acknowledged any more. */
+  /** Called once when the folder was found to be removed or replaced: no write is acknowledged any more. */
   readonly onLost: () => void;
-  /** Told of what people should know. */
+  /** For the operator's log. */
   readonly report: (what: string, facts: FaultFacts) => void;
 };
 
@@ -58,7 +58,7 @@ export const diskOptionsDefault: DiskOptions = {
 const bytesPerEntryMin = 2_048;
 const entriesMin = 1_000_000;
 
-/** A small store, or one on a small disk, has small segments, so that there is always room to tidy one up. */
+/** A small store, or one on a small disk, has small segments, so that there is always space to compact one. */
 export function diskOptions(given: Partial<DiskOptions>, diskBytes: number): DiskOptions {
   const options = { ...diskOptionsDefault, ...given };
   const sixteenth = Math.min(options.sizeBytesMax, diskBytes) / 16;

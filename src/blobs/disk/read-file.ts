@@ -1,10 +1,10 @@
-/** A large blob, piece by piece, from its plain file. */
+/** Reads a large blob in pieces from its plain file. */
 import { close, fstat, open, read, readSync } from "node:fs";
 import type { Core } from "./core.ts";
 
 export const pieceBytes = 256 * 1024;
 
-/** Closed by whoever opened it. */
+/** The caller closes it. */
 export const openFile = (path: string): Promise<number> =>
   new Promise((resolve, reject) => open(path, "r", (error, fd) => (error ? reject(error) : resolve(fd))));
 
@@ -13,7 +13,7 @@ export const closeFile = (fd: number): Promise<void> => new Promise((resolve) =>
 export const fileSize = (fd: number): Promise<number> =>
   new Promise((resolve, reject) => fstat(fd, (error, { size }) => (error ? reject(error) : resolve(size))));
 
-/** On the loop while that is quick. Gives how much was there. */
+/** Synchronous while that is fast. Returns the number of bytes read. */
 export async function readAt(core: Core, fd: number, target: Buffer, position: number): Promise<number> {
   let got = 0;
   while (got < target.length) {
@@ -26,7 +26,7 @@ export async function readAt(core: Core, fd: number, target: Buffer, position: n
   return got;
 }
 
-/** Never on the loop: for who is in no hurry, however quick the disk is. */
+/** Always in the thread pool: for background work. */
 export async function readCalmly(fd: number, target: Buffer, position: number): Promise<number> {
   let got = 0;
   for (let count = -1; got < target.length && count !== 0; got += count)
@@ -40,9 +40,7 @@ const readSome = (fd: number, target: Buffer, at: number, position: number): Pro
     read(fd, target, at, target.length - at, position, done);
   });
 
-/**
- * From `from` to `to`; ends early when the file does. Memory of its own for each piece: readers may be slow to send.
- */
+/** From `from` to `to`; ends early if the file does. Each piece has its own memory, because readers may send slowly. */
 export async function* piecesOf(
   core: Core,
   fd: number,

@@ -13,7 +13,7 @@ for (const [how, value] of [
   ["small", "a secret"],
   ["large", large],
 ] as const)
-  test(`B5: a ${how} blob is seen by those who were given it, and by nobody else; its bytes are kept once`, async () => {
+  test(`B5: a ${how} blob is visible to the tenants that uploaded it, and to no other; its bytes are stored once`, async () => {
     const rig = await diskRig();
     const names = Array.from({ length: 40 }, (_, i) => `tenant ${i}`);
     const [owner = "", ...others] = names;
@@ -28,7 +28,7 @@ for (const [how, value] of [
       equal(blobs.prompt?.has("sha256", hash, 0, value.length), false);
       equal(blobs.prompt?.bytes(digest), undefined);
       deepEqual(await uploads.committed({ uuid: "u", digest }), { sizeBytes: 0, complete: false });
-      // Knowing the name is not having the bytes.
+      // Knowing the digest is not enough to get the blob.
       await rejects(blobs.write(digest, bytes("y".repeat(value.length))), (e) => isFault(e, "invalid"));
       deepEqual(await blobs.missing([digest]), [digest], name);
     }
@@ -45,7 +45,7 @@ for (const [how, value] of [
     await rig.dispose();
   });
 
-test("what the node itself writes is given to nobody", async () => {
+test("a blob that the node itself writes is visible to no tenant", async () => {
   const rig = await diskRig();
   const digest = await put(rig.store.all, "the node's own");
   deepEqual(await rig.store.forTenant("mill").blobs.missing([digest]), [digest]);
@@ -55,7 +55,7 @@ test("what the node itself writes is given to nobody", async () => {
   await rig.dispose();
 });
 
-test("a file that was lent is read to its end although its blob has gone, and to nobody else (B5)", async () => {
+test("a lent file can be read after its blob was evicted, and not by other tenants (B5)", async () => {
   const clock = new ManualClock(1_000_000_000);
   const rig = await diskRig({ clock, promisedMs: 1_000 });
   const { blobs } = rig.store.forTenant("mill");

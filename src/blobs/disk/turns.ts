@@ -1,4 +1,4 @@
-/** One at a time for each name; those of other names are not waited for. */
+/** Runs operations one at a time for each name; different names do not wait for each other. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>();
 

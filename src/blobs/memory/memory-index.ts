@@ -3,18 +3,19 @@ import type { ActionIndex, Entry, EntryKey } from "#blobs/action-index.ts";
 
 export const entryLimits = { spaceLengthMax: 300, nameLengthMax: 500, notesBytesMax: 4 * 1024 } as const;
 
-/** Throws "invalid" for what no index takes; every implementation says the same of the same key. */
+/** Throws "invalid" for a key or notes beyond the limits; every implementation applies the same limits. */
 export function checkEntry({ space, name }: EntryKey, notes: Entry["notes"]): void {
   const refuse = (why: string): never => {
     throw new Fault("invalid", "name entry", { space: space.slice(0, 100), name: name.slice(0, 100), why });
   };
-  if (space === "" || space.length > entryLimits.spaceLengthMax) refuse("a space has 1 to 300 characters");
-  if (name === "" || name.length > entryLimits.nameLengthMax) refuse("a name has 1 to 500 characters");
-  if (/[\0\ud800-\udfff]/u.test(space + name)) refuse("no text that can be kept");
-  if (notes && Buffer.byteLength(JSON.stringify(notes)) > entryLimits.notesBytesMax) refuse("notes of more than 4 KiB");
+  if (space === "" || space.length > entryLimits.spaceLengthMax) refuse("a space must have 1 to 300 characters");
+  if (name === "" || name.length > entryLimits.nameLengthMax) refuse("a name must have 1 to 500 characters");
+  if (/[\0\ud800-\udfff]/u.test(space + name)) refuse("it has characters that cannot be stored");
+  if (notes && Buffer.byteLength(JSON.stringify(notes)) > entryLimits.notesBytesMax)
+    refuse("notes may have at most 4 KiB");
 }
 
-/** Names in memory (B7). */
+/** The action index in memory (B7). */
 export function createMemoryIndex(): ActionIndex {
   const entries = new Map<string, EntryKey & Entry>();
   const at = ({ tenant, space, name }: EntryKey): string => JSON.stringify([tenant, space, name]);
@@ -22,7 +23,8 @@ export function createMemoryIndex(): ActionIndex {
     const found = entries.get(at(key));
     return found && entryOf(found);
   };
-  // A key that was removed and written again must not repeat a version that somebody may still hold.
+  // One counter for all keys: a key that is removed and written again must not repeat a version that a caller still
+  // holds.
   let version = 0;
 
   return {

@@ -1,4 +1,4 @@
-/** The blobs of a memory store, whoever's they are: bytes once, and who has been given them (B5). */
+/** The blobs of a memory store for all tenants: each blob once, with the tenants that may see it (B5). */
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
@@ -7,17 +7,17 @@ export type Held = {
   readonly bytes: Uint8Array;
   readonly tenants: Set<string>;
   pinnedUntilMs: number;
-  /** Since room was last made: it gets another turn. */
+  /** Set at every use, cleared by an eviction pass: such a blob is evicted only after all unused ones. */
   wasUsed: boolean;
 };
 
 export class Shelf {
   readonly #clock: Clock;
   readonly #sizeBytesMax: number;
-  // A Map keeps the order of insertion; putting a blob in again moves it to the young end. That is done for those in
-  // use when room is made: at every look it would cost more than the look.
+  // A Map keeps insertion order, so inserting a blob again moves it to the young end. Only an eviction pass does that:
+  // doing it at every lookup would cost more than the lookup.
   readonly #held = new Map<Digest, Held>();
-  /** Bytes have one size, so a name without it says as much. */
+  /** A hash has one size, so the hash alone names the blob. */
   readonly #byHash = new Map<string, Digest>();
   sizeBytes = 0;
 
@@ -26,7 +26,7 @@ export class Shelf {
     this.#sizeBytesMax = sizeBytesMax;
   }
 
-  /** Only for who has been given it. */
+  /** Finds the blob if the tenant may see it. */
   touch(digest: Digest, tenant: string): Held | undefined {
     const blob = this.#held.get(digest);
     if (!blob?.tenants.has(tenant)) return undefined;
@@ -34,26 +34,26 @@ export class Shelf {
     return blob;
   }
 
-  /** The bytes have been verified: whoever brings them has them, and may have them again. */
+  /** Takes verified bytes. A tenant that uploads a blob may read it from then on. */
   add(digest: Digest, bytes: Uint8Array, tenant: string): void {
     const there = this.#held.get(digest);
     if (there) return void there.tenants.add(tenant);
-    this.checkRoom(bytes.length);
-    this.#makeRoom(bytes.length);
+    this.checkSpace(bytes.length);
+    this.#makeSpace(bytes.length);
     const held = { bytes, tenants: new Set([tenant]), pinnedUntilMs: Number.NEGATIVE_INFINITY, wasUsed: false };
     this.#held.set(digest, held);
     this.#byHash.set(withoutSize(digest), digest);
     this.sizeBytes += bytes.length;
   }
 
-  /** The name of the blob, of which all but the size is known. Only for who has been given it. */
+  /** Finds a digest by its hash alone, if the tenant may see the blob. */
   named(hash: string, tenant: string): Digest | undefined {
     const digest = this.#byHash.get(hash);
     return digest !== undefined && this.#held.get(digest)?.tenants.has(tenant) ? digest : undefined;
   }
 
-  /** Throws "exhausted" when so much could not be taken in, whatever were let go. */
-  checkRoom(neededBytes: number): void {
+  /** Throws "exhausted" if so many bytes would not fit even after evicting everything unpinned. */
+  checkSpace(neededBytes: number): void {
     let pinnedBytes = 0;
     if (this.sizeBytes + neededBytes > this.#sizeBytesMax)
       for (const blob of this.#held.values()) if (this.#isPinned(blob)) pinnedBytes += blob.bytes.length;
@@ -62,8 +62,8 @@ export class Shelf {
     throw new Fault("exhausted", "write blob", facts);
   }
 
-  /** Oldest first, those that were used once all others are gone. checkRoom() has seen that it can be done. */
-  #makeRoom(neededBytes: number): void {
+  /** Evicts unused blobs first, oldest first, then used ones. checkSpace() has verified that enough can be evicted. */
+  #makeSpace(neededBytes: number): void {
     for (const [digest, blob] of this.#held) {
       if (this.sizeBytes + neededBytes <= this.#sizeBytesMax) return;
       if (blob.wasUsed) {

@@ -13,7 +13,7 @@ const store = () => createMemoryStore({ clock: new ManualClock(), sizeBytesMax: 
 exerciseBlobs("a tenant's view of the memory store", async () => ({ blobs: store().forTenant("mill").blobs }));
 exerciseUploads("the memory store", async () => store().forTenant("mill"));
 
-test("B5: a tenant neither reads nor probes what another was given, until it brings the bytes itself", async () => {
+test("B5: a tenant can neither read nor probe a blob of another tenant until it uploads the bytes itself", async () => {
   const both = store();
   const [one, other] = [both.forTenant("one").blobs, both.forTenant("other").blobs];
   const digest = await put(one, "a secret");
@@ -28,13 +28,13 @@ test("B5: a tenant neither reads nor probes what another was given, until it bri
   equal(await text(other.read(digest)), "a secret");
 });
 
-test("an upload for which there is no room is refused before a byte of it", async () => {
+test("an upload that cannot fit is refused before its first byte", async () => {
   const { uploads } = store().forTenant("mill");
   const digest = `${"0".repeat(64)}/${17 * 1024 * 1024}`;
   await rejects(uploads.open({ uuid: "u", digest }, 0), (e) => isFault(e, "exhausted"));
 });
 
-test("an upload that nobody goes on with is forgotten in time", async () => {
+test("an abandoned upload is forgotten after a while", async () => {
   const clock = new ManualClock();
   const { blobs } = store().forTenant("mill");
   const uploads = createMemoryUploads({ clock, storeBytes: 1_000, keptForMs: 1_000 })("mill", blobs);
@@ -42,7 +42,7 @@ test("an upload that nobody goes on with is forgotten in time", async () => {
   const upload = await uploads.open(key, 0);
   await upload.append(bytes("ha"));
   await clock.advance(5_000);
-  equal((await uploads.committed(key)).sizeBytes, 2, "it has a writer");
+  equal((await uploads.committed(key)).sizeBytes, 2, "its writer is still open");
   await upload.suspend();
   await clock.advance(999);
   equal((await uploads.committed(key)).sizeBytes, 2);
@@ -50,7 +50,7 @@ test("an upload that nobody goes on with is forgotten in time", async () => {
   equal((await uploads.committed(key)).sizeBytes, 0);
 });
 
-test("one tenant's uploads in memory leave room for those of others", async () => {
+test("one tenant's uploads in memory leave space for those of others", async () => {
   const all = createMemoryUploads({ clock: new ManualClock(), storeBytes: 1_000 });
   const { blobs } = store().forTenant("mill");
   const digest = `${"0".repeat(64)}/500`;

@@ -6,12 +6,12 @@ import type { Store, TenantStore } from "#blobs/store.ts";
 
 export type MemoryStoreOptions = { readonly clock: Clock; readonly sizeBytesMax: number };
 
-/** Everything in memory, gone with the process: for tests, and for a cache that may be. */
+/** A store in memory, lost with the process: for tests, and for a cache that may be lost. */
 export function createMemoryStore({ clock, sizeBytesMax }: MemoryStoreOptions): Store {
   const shelf = new Shelf(clock, sizeBytesMax);
   const views = new Map<string, TenantStore>();
-  const checkRoom = (bytes: number): void => shelf.checkRoom(bytes);
-  const uploadsOf = createMemoryUploads({ clock, storeBytes: sizeBytesMax, checkRoom });
+  const checkSpace = (bytes: number): void => shelf.checkSpace(bytes);
+  const uploadsOf = createMemoryUploads({ clock, storeBytes: sizeBytesMax, checkSpace });
   const viewOf = (tenant: string): TenantStore => {
     const blobs = blobsOf(shelf, tenant);
     return { blobs, uploads: uploadsOf(tenant, blobs) };

@@ -9,11 +9,11 @@ import { ZstdUnpacker } from "#blobs/zstd.ts";
 
 export type MemoryUploadsOptions = {
   readonly clock: Clock;
-  /** What the shares of tenants and callers are shares of. */
+  /** The size that the shares of tenants and callers refer to. */
   readonly storeBytes: number;
-  /** Throws "exhausted" when there could never be room for so much. */
-  readonly checkRoom?: (bytes: number) => void;
-  /** How long what came is kept after a connection broke. */
+  /** Throws "exhausted" if so many bytes could never fit. */
+  readonly checkSpace?: (bytes: number) => void;
+  /** How long an upload is kept after its connection broke. */
   readonly keptForMs?: number;
 };
 
@@ -21,19 +21,19 @@ type Partial = {
   readonly owner: UploadOwner;
   parts: Uint8Array[];
   sizeBytes: number;
-  /** Who writes: whoever opened it last. */
+  /** The caller that opened the upload last; earlier ones are refused. */
   writer: object | undefined;
   touchedMs: number;
 };
 
 const keptForMsDefault = 10 * 60_000;
 
-/** Of one tenant; `blobs` is where finished ones go. */
+/** Makes the uploads of one tenant; finished ones are written to `blobs`. */
 export type MemoryUploads = (tenant: string, blobs: BlobStore) => Uploads;
 
-/** Uploads under way, in memory (B6). Gone with the process, so only for stores that are, too. */
+/** Uploads in progress, in memory (B6). Lost with the process, so only for stores that are lost too. */
 export function createMemoryUploads(options: MemoryUploadsOptions): MemoryUploads {
-  const { clock, storeBytes, checkRoom, keptForMs = keptForMsDefault } = options;
+  const { clock, storeBytes, checkSpace, keptForMs = keptForMsDefault } = options;
   const ledger = new UploadLedger(uploadSharesDefault, storeBytes);
   const partials = new Map<string, Partial>();
   const drop = (name: string, partial: Partial): void => {
@@ -68,8 +68,8 @@ export function createMemoryUploads(options: MemoryUploadsOptions): MemoryUpload
       const { digest, name } = named(tenant, key);
       const keptBytes = partials.get(name)?.sizeBytes ?? 0;
       if (!(offset >= 0 && offset <= keptBytes))
-        throw new Fault("invalid", "go on with upload", { digest, offset, committed: keptBytes });
-      checkRoom?.(digestSizeBytes(digest) - offset);
+        throw new Fault("invalid", "resume upload", { digest, offset, committed: keptBytes });
+      checkSpace?.(digestSizeBytes(digest) - offset);
       const partial = partials.get(name) ?? begin(name, digestSizeBytes(digest), { tenant, caller });
       ledger.add(partial.owner, offset - partial.sizeBytes, 0);
       cut(partial, offset);
@@ -100,7 +100,7 @@ type UploadParts = {
   readonly digest: Digest;
   readonly form: Form;
   readonly blobs: BlobStore;
-  /** Counts so many more bytes; throws "exhausted" when they are too many. */
+  /** Reserves so many more bytes; throws "exhausted" beyond the limit. */
   readonly take: (bytes: number) => void;
   readonly drop: () => void;
 };
@@ -143,7 +143,7 @@ class MemoryUpload implements Upload {
 
   async suspend(): Promise<void> {
     if (this.#own.partial.writer !== this) return;
-    if (this.#own.partial.sizeBytes === 0) this.#own.drop(); // nothing to go on with
+    if (this.#own.partial.sizeBytes === 0) this.#own.drop(); // nothing worth resuming
     else this.#own.take(0);
     this.#leave();
   }

@@ -9,21 +9,21 @@ exerciseBlobs("the memory store", async () => ({
   blobs: createMemoryBlobs({ clock: new ManualClock(), sizeBytesMax: 4 * 1024 * 1024 }),
 }));
 
-test("a full store lets go of what nobody asked for the longest", async () => {
+test("a full store evicts the blob that was unused the longest", async () => {
   const blobs = createMemoryBlobs({ clock: new ManualClock(), sizeBytesMax: 12 });
   const [one, two, three] = [await put(blobs, "1111"), await put(blobs, "2222"), await put(blobs, "3333")];
-  await text(blobs.read(one)); // used, so younger than the others now
+  await text(blobs.read(one)); // now used more recently than the others
   await put(blobs, "4444");
   deepEqual(await blobs.missing([one, two, three]), [two]);
   equal(blobs.sizeBytes, 12);
 });
 
-test("B2: what is pinned is neither evicted nor displaced before its time, and may be after it", async () => {
+test("B2: a pinned blob is neither evicted nor displaced before its time, and may be after it", async () => {
   const clock = new ManualClock();
   const blobs = createMemoryBlobs({ clock, sizeBytesMax: 8 });
   const kept = await put(blobs, "kept");
   await blobs.pin([kept], 1_000);
-  await blobs.pin([kept], 10); // a shorter pin takes nothing away
+  await blobs.pin([kept], 10); // a shorter pin does not shorten an earlier one
   await put(blobs, "abcd");
   equal(blobs.evict(kept), false);
   await rejects(put(blobs, "too long"), (e) => isFault(e, "exhausted"));

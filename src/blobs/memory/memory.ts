@@ -7,18 +7,18 @@ import type { BlobStore, Form, Prompt } from "#blobs/store.ts";
 import { packed, unpacked } from "#blobs/zstd.ts";
 
 export type MemoryBlobs = BlobStore & {
-  /** Takes the blob away, as a janitor would; says no to what is not there or pinned (B2). */
+  /** Evicts the blob, as the janitor would. False if it is missing or pinned (B2). */
   evict(digest: Digest): boolean;
   readonly sizeBytes: number;
 };
 
 export type MemoryBlobsOptions = {
   readonly clock: Clock;
-  /** When it is full, what nobody asked for the longest makes room; with all of it pinned, writes are refused. */
+  /** When full, the store evicts the blob that was unused the longest; if all are pinned, it refuses writes. */
   readonly sizeBytesMax: number;
 };
 
-/** Bytes in memory: for the simulator, for tests, and for a node that is to leave nothing behind. */
+/** Blobs in memory: for the simulator, for tests, and for a node that must leave nothing on disk. */
 export function createMemoryBlobs({ clock, sizeBytesMax }: MemoryBlobsOptions): MemoryBlobs {
   const shelf = new Shelf(clock, sizeBytesMax);
   return {
@@ -30,7 +30,7 @@ export function createMemoryBlobs({ clock, sizeBytesMax }: MemoryBlobsOptions): 
   };
 }
 
-/** What one tenant sees of the shelf. */
+/** The blobs that one tenant may see. */
 export function blobsOf(shelf: Shelf, tenant: string): BlobStore {
   return {
     async missing(digests) {
@@ -40,7 +40,7 @@ export function blobsOf(shelf: Shelf, tenant: string): BlobStore {
       const blob = shelf.touch(canonical(digest), tenant);
       if (!blob) throw new Fault("not-found", "read blob", { digest });
       const offset = checkedOffset(digest, range?.offset ?? 0);
-      // A copy: a reader that scribbles must not change what the next one gets (B1).
+      // A copy, so that a reader that changes its bytes does not change the store's (B1).
       const end = range?.length === undefined ? undefined : offset + range.length;
       const bytes = Uint8Array.from(blob.bytes.subarray(offset, end));
       if (form === "zstd") yield* packed(only(bytes));
@@ -49,12 +49,12 @@ export function blobsOf(shelf: Shelf, tenant: string): BlobStore {
     async write(digest, source, form) {
       const name = canonical(digest);
       const parts: Uint8Array[] = [];
-      // A part is its maker's again when the next one is asked for.
+      // The source may reuse the memory of a part once the next one is requested, so copy it.
       for await (const part of verified(name, plain(source, name, form))) parts.push(Uint8Array.from(part));
       if (!shelf.touch(name, tenant)) shelf.add(name, Buffer.concat(parts), tenant);
     },
     async pin(digests, forMs) {
-      // What is here by this very name has a proper one.
+      // Nearly always the digest is in canonical form already: try it as it is first.
       const held = digests.map((digest) => shelf.touch(digest, tenant) ?? shelf.touch(canonical(digest), tenant));
       if (held.includes(undefined)) return { missing: digests.filter((_, i) => !held[i]) };
       shelf.pin(held, forMs);

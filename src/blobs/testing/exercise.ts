@@ -22,8 +22,8 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
     });
   };
 
-  describe(`${name} keeps the promises of a blob store`, () => {
-    check("what was written is read back, whole and in ranges", async (blobs) => {
+  describe(`${name} passes the suite of blob stores`, () => {
+    check("a written blob is read back, whole and in ranges", async (blobs) => {
       const digest = await put(blobs, "to the mill");
       equal(await text(blobs.read(digest)), "to the mill");
       equal(await text(blobs.read(digest, { offset: 3 })), "the mill");
@@ -58,13 +58,13 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       deepEqual(await blobs.missing([digest]), [digest]);
     });
 
-    check("B1: what a reader does to its bytes is nobody else's business", async (blobs) => {
+    check("B1: a reader that changes its bytes does not change the blob", async (blobs) => {
       const digest = await put(blobs, "clean");
       for await (const part of blobs.read(digest)) part.fill(0);
       equal(await text(blobs.read(digest)), "clean");
     });
 
-    check("B3: missing is exactly right, and reading what is missing is not-found", async (blobs) => {
+    check("B3: missing is exact, and reading a missing blob is not-found", async (blobs) => {
       const here = await put(blobs, "here");
       const gone = sha256Digest(bytes("gone"));
       deepEqual(await blobs.missing([gone, here, gone]), [gone, gone]);
@@ -72,7 +72,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       await rejects(text(blobs.read(gone)), (e) => isFault(e, "not-found"));
     });
 
-    check("writing what is there changes nothing", async (blobs) => {
+    check("writing a blob that is there changes nothing", async (blobs) => {
       const digest = await put(blobs, "twice");
       await put(blobs, "twice");
       equal(await text(blobs.read(digest)), "twice");
@@ -83,7 +83,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       equal(await text(blobs.read(digests[0] ?? "")), "crowd");
     });
 
-    check("pinning keeps all of them or none, and says which are missing", async (blobs) => {
+    check("a pin keeps all blobs or none, and names the missing ones", async (blobs) => {
       const here = await put(blobs, "here");
       const gone = sha256Digest(bytes("gone"));
       deepEqual(await blobs.pin([here], 1_000), { digests: [here], pinnedForMs: 1_000 });
@@ -91,7 +91,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       deepEqual(await blobs.pin([], 5), { digests: [], pinnedForMs: 5 });
     });
 
-    check("a name that is no digest is refused", async (blobs) => {
+    check("a text that is not a digest is refused", async (blobs) => {
       for (const wrong of ["", "abc/3", `${"0".repeat(64)}`, `../${"0".repeat(64)}/1`]) {
         await rejects(blobs.missing([wrong]), (e) => isFault(e, "invalid"), wrong);
         await rejects(blobs.write(wrong, bytes("x")), (e) => isFault(e, "invalid"), wrong);
@@ -99,7 +99,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       }
     });
 
-    check("bytes may come and go as zstd, from any offset", async (blobs) => {
+    check("bytes can be written and read as zstd, from any offset", async (blobs) => {
       const whole = Buffer.alloc(2_500_000, "to the mill and back again ");
       for (const sizeBytes of [0, 1, 5_000, 2_500_000]) {
         const plain = whole.subarray(0, sizeBytes);
@@ -116,7 +116,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       }
     });
 
-    check("B1: zstd of something else, cut off or followed by something is refused", async (blobs) => {
+    check("B1: zstd of other bytes, cut off or followed by garbage is refused", async (blobs) => {
       const frame = zstdCompressSync(bytes("truth"));
       const digest = sha256Digest(bytes("truth"));
       const wrong = [
@@ -129,7 +129,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       deepEqual(await blobs.missing([digest]), [digest]);
     });
 
-    check("the function is part of the name", async (blobs) => {
+    check("the digest function is part of the name", async (blobs) => {
       const digests = digestFunctions.map((fn) => digestOf(bytes("one thing"), fn));
       for (const [i, digest] of digests.entries()) {
         deepEqual(await blobs.missing(digests), digests.slice(i));
@@ -141,7 +141,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       await rejects(blobs.write(blake3.replace("blake3:", ""), bytes("one thing")), (e) => isFault(e, "invalid"));
     });
 
-    check("what is told without waiting is what is told with it", async ({ prompt, ...blobs }) => {
+    check("answers without waiting equal those with waiting", async ({ prompt, ...blobs }) => {
       if (!prompt) return;
       const here = await put(blobs, "here");
       const hash = Buffer.concat([Buffer.alloc(3), Buffer.from(here.slice(0, 64), "hex")]);
@@ -160,7 +160,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       equal(prompt.bytes(sha256Digest(bytes("gone"))), undefined);
     });
 
-    check("a file that is lent has the blob's bytes, and only the blob's", async (blobs) => {
+    check("a lent file has exactly the blob's bytes", async (blobs) => {
       const big = new Uint8Array(300_000).map((_, i) => (i * 37) % 253);
       const digest = sha256Digest(big);
       equal(await blobs.file?.(digest), undefined);
@@ -173,7 +173,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       await lent.release();
     });
 
-    check("a megabyte comes back bit by bit", async (blobs) => {
+    check("a megabyte is read back in parts", async (blobs) => {
       const big = new Uint8Array(1024 * 1024).map((_, i) => (i * 31) % 251);
       const digest = sha256Digest(big);
       await blobs.write(digest, big);

@@ -8,7 +8,7 @@ import { sha256Digest } from "#blobs/sha256.ts";
 
 export type IndexRig = {
   readonly index: ActionIndex;
-  /** As after a restart, or on another node; left out where entries do not outlive the process. */
+  /** Opens the index again, as after a restart or on another node; left out if entries do not survive the process. */
   readonly reopened?: () => Promise<IndexRig>;
   readonly dispose?: () => Promise<void>;
 };
@@ -50,7 +50,7 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
     });
   };
 
-  describe(`${name} keeps the promises of an action index`, () => {
+  describe(`${name} passes the suite of action indexes`, () => {
     check("B7: an entry is read as it was written last", async (index) => {
       equal(await index.get(key), undefined);
       const first = await put(index, key, entry("one", { tag: "ä=1", duration: "17" }));
@@ -60,7 +60,7 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
       deepEqual(await index.get(key), { ...entry("two"), principal: "grace", atMs: 5, version: second });
     });
 
-    check("tenants, spaces and names are apart", async (index) => {
+    check("tenants, spaces and names are separate", async (index) => {
       const keys = [
         key,
         { ...key, tenant: "other" },
@@ -84,7 +84,7 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
       deepEqual(await index.put({ ...key, name: "none" }, entry("x"), 7), { kind: "conflict", current: undefined });
     });
 
-    check("B7: of many who write on one version, one succeeds", async (index) => {
+    check("B7: of many writers with one expected version, one succeeds", async (index) => {
       const version = await put(index, key, entry("start"));
       const written = await Promise.all(
         Array.from({ length: 20 }, (_, i) => index.put(key, entry(String(i)), version)),
@@ -92,7 +92,7 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
       equal(written.filter(({ kind }) => kind === "written").length, 1);
     });
 
-    check("what was removed is gone, and its versions do not come again", async (index) => {
+    check("a removed entry is gone, and its versions are never reused", async (index) => {
       const first = await put(index, key, entry("one"));
       equal(await index.remove(key, first + 1), false);
       equal(await index.remove(key, first), true);
@@ -103,7 +103,7 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
       equal(await index.remove(key), true);
     });
 
-    check("a list has every entry once, page by page", async (index) => {
+    check("a list returns every entry once, page by page", async (index) => {
       const names = Array.from({ length: 25 }, (_, i) => `n${i}`);
       for (const one of names) await put(index, { ...key, name: one }, entry(one));
       await put(index, { ...key, space: "gradle" }, entry("gradle"));
@@ -120,7 +120,7 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
       deepEqual(gradle, { ...key, space: "gradle", ...entry("gradle"), version: gradle.version });
     });
 
-    check("B7: an entry outlives the process", async (index, { reopened }) => {
+    check("B7: an entry survives the process", async (index, { reopened }) => {
       if (!reopened) return;
       const version = await put(index, key, entry("kept", { a: "b" }));
       const again = await reopened();
@@ -132,7 +132,7 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
       }
     });
 
-    check("what is told without waiting is what is told with it", async (index) => {
+    check("answers without waiting equal those with waiting", async (index) => {
       if (!index.prompt) return;
       equal(index.prompt(key), undefined);
       await put(index, key, entry("one"));
@@ -142,7 +142,7 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
       equal(index.prompt(key), undefined);
     });
 
-    check("what it says of a hash by its words is what it says of the name", async (index) => {
+    check("promptHash returns what prompt returns for the same name", async (index) => {
       const name = `${"0123456789abcdef".repeat(4)}/142`;
       const words = new Uint32Array(Uint8Array.from(Buffer.from(name.slice(0, 64), "hex")).buffer);
       const at = { tenant: "mill", space: "ac/sha256", name };

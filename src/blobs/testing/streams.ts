@@ -9,9 +9,9 @@ import type { StreamKey, Streams } from "#blobs/streams.ts";
 
 export type StreamsRig = {
   readonly streams: Streams;
-  /** Where sealed streams of the tenant "mill" are found. */
+  /** Where the sealed streams of tenant "mill" are stored. */
   readonly blobs: BlobStore;
-  /** As after a restart, or on another node; left out where streams do not outlive the process. */
+  /** Opens the streams again, as after a restart or on another node; left out if streams do not survive the process. */
   readonly reopened?: () => Promise<StreamsRig>;
   readonly dispose?: () => Promise<void>;
 };
@@ -32,8 +32,8 @@ export function exerciseStreams(name: string, make: () => Promise<StreamsRig>): 
     });
   };
 
-  describe(`${name} keeps the promises of streams`, () => {
-    check("what was appended is there, and becomes a blob when it is sealed", async (streams, { blobs }) => {
+  describe(`${name} passes the suite of streams`, () => {
+    check("appended bytes can be read, and become a blob when the stream is sealed", async (streams, { blobs }) => {
       equal(await streams.state(key), undefined);
       await streams.append(key, 0, bytes("grain "));
       await streams.append(key, 6, bytes("to flour"));
@@ -47,12 +47,12 @@ export function exerciseStreams(name: string, make: () => Promise<StreamsRig>): 
       await rejects(streams.append(key, 14, bytes("more")), isCode("stale"));
     });
 
-    check("a stream that says nothing can be sealed, too", async (streams) => {
+    check("an empty stream can be sealed", async (streams) => {
       equal(await streams.seal(key), digestOf(bytes("")));
       equal(await text(streams.read(key, 0, never)), "");
     });
 
-    check("bytes that are there already are passed over; a gap is refused", async (streams) => {
+    check("bytes that are already there are skipped; a gap is refused", async (streams) => {
       await streams.append(key, 0, bytes("abcdef"));
       await streams.append(key, 0, bytes("abc"));
       await streams.append(key, 4, bytes("efgh"));
@@ -62,7 +62,7 @@ export function exerciseStreams(name: string, make: () => Promise<StreamsRig>): 
       equal(await text(streams.read(key, 0, never)), "abcdefgh");
     });
 
-    check("a reader gets what is there, then what comes, until the end", async (streams) => {
+    check("a reader gets the stored bytes, then new ones, until the end", async (streams) => {
       await streams.append(key, 0, bytes("one "));
       const parts = streams.read(key, 0, never)[Symbol.asyncIterator]();
       const next = async (): Promise<string | undefined> => {
@@ -78,7 +78,7 @@ export function exerciseStreams(name: string, make: () => Promise<StreamsRig>): 
       equal(await end, undefined);
     });
 
-    check("a reader may come before the writer, and leave when it likes", async (streams) => {
+    check("a reader may start before the writer, and stop at any time", async (streams) => {
       const leaving = new AbortController();
       const early = text(streams.read(key, 0, leaving.signal));
       const another = text(streams.read({ ...key, name: "stderr" }, 0, leaving.signal));
@@ -89,7 +89,7 @@ export function exerciseStreams(name: string, make: () => Promise<StreamsRig>): 
       equal(await another, "");
     });
 
-    check("a reader may come in the midst of the first words", async (streams) => {
+    check("a reader may start while the first bytes are appended", async (streams) => {
       for (let turns = 0; turns < 30; turns += 1) {
         const one = { ...key, task: `t-${turns}` };
         const writing = streams.append(one, 0, bytes("first"));
@@ -113,10 +113,10 @@ export function exerciseStreams(name: string, make: () => Promise<StreamsRig>): 
       await streams.append({ ...key, task: "t-2", token: 1 }, 0, bytes("another task"));
       await streams.append({ ...key, tenant: "other", token: 1 }, 0, bytes("another tenant"));
       const leaving = AbortSignal.abort();
-      equal(await text(streams.read(key, 0, leaving)), "old", "what it wrote can be read");
+      equal(await text(streams.read(key, 0, leaving)), "old", "its bytes can still be read");
     });
 
-    check("what was removed is gone, and its readers end", async (streams) => {
+    check("a removed stream is gone, and its readers end", async (streams) => {
       await streams.append(key, 0, bytes("gone"));
       const reading = text(streams.read(key, 4, never));
       await streams.remove(key);
@@ -132,7 +132,7 @@ export function exerciseStreams(name: string, make: () => Promise<StreamsRig>): 
         equal((await streams.state({ ...key, task: one, name: one }))?.sizeBytes, bytes(one.slice(0, 5)).length);
     });
 
-    check("B8, B9: what was acknowledged, and who is stale, outlives the process", async (streams, { reopened }) => {
+    check("B8, B9: acknowledged bytes and stale tokens survive the process", async (streams, { reopened }) => {
       if (!reopened) return;
       await streams.append(key, 0, bytes("kept "));
       await streams.append({ ...key, name: "sealed" }, 0, bytes("sealed"));

@@ -11,9 +11,9 @@ import type { Uploads } from "#blobs/uploads.ts";
 
 export type UploadsRig = {
   readonly uploads: Uploads;
-  /** Where finished uploads are found. */
+  /** Where finished uploads are stored. */
   readonly blobs: BlobStore;
-  /** As after a restart, or on another node: left out where uploads do not outlive the process. */
+  /** Opens the uploads again, as after a restart or on another node; left out if uploads do not survive the process. */
   readonly reopened?: () => Promise<UploadsRig>;
   readonly dispose?: () => Promise<void>;
 };
@@ -34,8 +34,8 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
     });
   };
 
-  describe(`${name} keeps the promises of uploads`, () => {
-    check("what was appended and finished is a blob", async ({ uploads, blobs }) => {
+  describe(`${name} passes the suite of uploads`, () => {
+    check("an upload that is appended to and finished is a blob", async ({ uploads, blobs }) => {
       deepEqual(await uploads.committed(key), { sizeBytes: 0, complete: false });
       const upload = await uploads.open(key, 0);
       await upload.append(bytes(sentence.slice(0, 10)));
@@ -47,7 +47,7 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       deepEqual(await uploads.committed(key), { sizeBytes: sentence.length, complete: true });
     });
 
-    check("an appender may use its memory again", async ({ uploads, blobs }) => {
+    check("the caller may reuse its memory after an append", async ({ uploads, blobs }) => {
       const upload = await uploads.open(key, 0);
       const memory = Buffer.from(sentence);
       await upload.append(memory);
@@ -56,7 +56,7 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       equal(await text(blobs.read(key.digest)), sentence);
     });
 
-    check("B6: a broken upload goes on where it was committed", async ({ uploads, blobs }) => {
+    check("B6: a broken upload resumes at its committed size", async ({ uploads, blobs }) => {
       const first = await uploads.open(key, 0);
       await first.append(bytes(sentence.slice(0, 20)));
       await first.suspend();
@@ -70,7 +70,7 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       equal(await text(blobs.read(key.digest)), sentence);
     });
 
-    check("B6: what is committed is found after a restart", async (rig) => {
+    check("B6: committed bytes are found after a restart", async (rig) => {
       if (!rig.reopened) return;
       const first = await rig.uploads.open(key, 0);
       await first.append(bytes(sentence.slice(0, 20)));
@@ -88,7 +88,7 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       }
     });
 
-    check("it may go back, and what was kept beyond is forgotten", async ({ uploads, blobs }) => {
+    check("an upload may resume earlier, and the bytes kept beyond are dropped", async ({ uploads, blobs }) => {
       const first = await uploads.open(key, 0);
       await first.append(bytes(`${sentence.slice(0, 10)}WRONG`));
       await first.suspend();
@@ -104,7 +104,7 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       await rejects(uploads.open(key, -1), isCode("invalid"));
     });
 
-    check("the second to open a key takes it over", async ({ uploads, blobs }) => {
+    check("opening a key again takes the upload over", async ({ uploads, blobs }) => {
       const first = await uploads.open(key, 0);
       await first.append(bytes(sentence.slice(0, 10)));
       const second = await uploads.open(key, 0);
@@ -116,23 +116,26 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       equal(await text(blobs.read(key.digest)), sentence);
     });
 
-    check("one uuid for two blobs is two uploads, and two uuids for one blob are, too", async ({ uploads, blobs }) => {
-      const other = { uuid: key.uuid, digest: sha256Digest(bytes("other")) };
-      const [one, two, three] = await Promise.all([
-        uploads.open(key, 0),
-        uploads.open(other, 0),
-        uploads.open({ ...key, uuid: "another" }, 0),
-      ]);
-      await one.append(bytes(sentence.slice(0, 5)));
-      await two.append(bytes("other"));
-      await three.append(bytes(sentence));
-      await three.finish();
-      await two.finish();
-      await one.append(bytes(sentence.slice(5)));
-      await one.finish();
-      equal(await text(blobs.read(key.digest)), sentence);
-      equal(await text(blobs.read(other.digest)), "other");
-    });
+    check(
+      "one uuid with two digests is two uploads, and so are two uuids with one digest",
+      async ({ uploads, blobs }) => {
+        const other = { uuid: key.uuid, digest: sha256Digest(bytes("other")) };
+        const [one, two, three] = await Promise.all([
+          uploads.open(key, 0),
+          uploads.open(other, 0),
+          uploads.open({ ...key, uuid: "another" }, 0),
+        ]);
+        await one.append(bytes(sentence.slice(0, 5)));
+        await two.append(bytes("other"));
+        await three.append(bytes(sentence));
+        await three.finish();
+        await two.finish();
+        await one.append(bytes(sentence.slice(5)));
+        await one.finish();
+        equal(await text(blobs.read(key.digest)), sentence);
+        equal(await text(blobs.read(other.digest)), "other");
+      },
+    );
 
     for (const [title, wrong] of [
       ["other bytes", sentence.toUpperCase()],
@@ -146,14 +149,14 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
         deepEqual(await uploads.committed(key), { sizeBytes: 0, complete: false });
       });
 
-    check("B1: too many bytes are refused as they come", async ({ uploads, blobs }) => {
+    check("B1: too many bytes are refused as they arrive", async ({ uploads, blobs }) => {
       const upload = await uploads.open(key, 0);
       await rejects(upload.append(bytes(`${sentence}!`)), isCode("invalid"));
       deepEqual(await blobs.missing([key.digest]), [key.digest]);
       deepEqual(await uploads.committed(key), { sizeBytes: 0, complete: false });
     });
 
-    check("zstd goes in as frames and is counted in plain bytes", async ({ uploads, blobs }) => {
+    check("zstd is appended as frames and counted in plain bytes", async ({ uploads, blobs }) => {
       const upload = await uploads.open(key, 0, { form: "zstd" });
       for (const part of [sentence.slice(0, 13), "", sentence.slice(13)])
         await upload.append(zstdCompressSync(bytes(part)));
@@ -161,10 +164,10 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       equal(await text(blobs.read(key.digest)), sentence);
     });
 
-    check("a broken zstd upload goes on with a frame of its own", async ({ uploads, blobs }) => {
+    check("a broken zstd upload resumes with a new frame", async ({ uploads, blobs }) => {
       const first = await uploads.open(key, 0, { form: "zstd" });
       await first.append(zstdCompressSync(bytes(sentence.slice(0, 20))));
-      await first.append(zstdCompressSync(bytes(sentence.slice(20))).subarray(0, 12)); // and then it broke
+      await first.append(zstdCompressSync(bytes(sentence.slice(20))).subarray(0, 12)); // then the connection broke
       await first.suspend();
       const { sizeBytes } = await uploads.committed(key);
       ok(sizeBytes >= 20 && sizeBytes < sentence.length);
@@ -200,7 +203,7 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       equal(whole.equals(Buffer.concat(parts)), true);
     });
 
-    check("a key that names no blob is refused", async ({ uploads }) => {
+    check("a key without a valid digest is refused", async ({ uploads }) => {
       for (const digest of ["", "abc/3", `../${"0".repeat(64)}/1`]) {
         await rejects(uploads.open({ uuid: "u", digest }, 0), isCode("invalid"), digest);
         await rejects(uploads.committed({ uuid: "u", digest }), isCode("invalid"), digest);

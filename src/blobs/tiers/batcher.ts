@@ -1,9 +1,9 @@
-/** Gathers what arrives while calls are under way: the next call carries all of it, up to a size. */
+/** Collects items while calls are in progress: the next call carries all of them, up to a size. */
 export type BatcherOptions<Item, Answer> = {
   readonly bytesMax: () => Promise<number>;
   readonly countMax: number;
   readonly callsMax: number;
-  /** One answer for each item, in their order. */
+  /** Returns one answer for each item, in order. */
   readonly call: (items: readonly Item[]) => Promise<readonly (Answer | Error)[]>;
 };
 
@@ -31,7 +31,7 @@ export class Batcher<Item, Answer> {
 
   async #run(): Promise<void> {
     this.#calls += 1;
-    // Whoever asks in the same turn goes along.
+    // Items added in the same turn of the event loop join this call.
     await Promise.resolve();
     while (this.#waiting.length > 0) await this.#callOnce();
     this.#calls -= 1;

@@ -1,14 +1,16 @@
 /**
- * A tier that does not answer is not asked by everybody all the time: after a few failures in a row it counts as dead,
- * and only now and then somebody is let through to see. Whoever is not let through hears "unavailable", at once.
+ * Stops calls to a tier that does not answer. After a few failures in a row the tier counts as dead: calls fail at once
+ * with "unavailable", and one call now and then goes through as a probe.
  */
 import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore } from "#blobs/store.ts";
 
 export type BreakerOptions = {
   readonly clock: Clock;
-  /** Failures in a row. */
+  /** Failures in a row until the tier counts as dead. */
   readonly failuresMax?: number;
   readonly probeMs?: number;
 };
@@ -21,7 +23,7 @@ export function breaker(blobs: BlobStore, { clock, failuresMax = 3, probeMs = 2_
   const enter = (): void => {
     if (failures < failuresMax) return;
     if (clock.monotonicMs() - probedAtMs < probeMs)
-      throw new Fault("unavailable", "ask a tier", { failures, why: "it has not answered lately" });
+      throw new Fault("unavailable", "call a tier", { failures, why: "it has not answered recently" });
     probedAtMs = clock.monotonicMs();
   };
   const failed = (error: unknown): void => {
@@ -42,13 +44,11 @@ export function breaker(blobs: BlobStore, { clock, failuresMax = 3, probeMs = 2_
     }
   };
 
-  return {
-    get isDead() {
-      return failures >= failuresMax;
-    },
+  const guardedBlobs = extend(blobs, {
     missing: (digests) => guarded(() => blobs.missing(digests)),
     write: (digest, source, form) => guarded(() => blobs.write(digest, source, form)),
     pin: (digests, forMs) => guarded(() => blobs.pin(digests, forMs)),
+    ...(blobs.file && { file: (digest: Digest) => guarded(async () => await blobs.file?.(digest)) }),
     async *read(digest, range, form) {
       enter();
       try {
@@ -58,6 +58,12 @@ export function breaker(blobs: BlobStore, { clock, failuresMax = 3, probeMs = 2_
         failed(error);
         throw error;
       }
+    },
+  });
+  return {
+    ...guardedBlobs,
+    get isDead() {
+      return failures >= failuresMax;
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Many readers on one fetch, as a property: whatever the sizes, the ranges and who leaves when. */
+/** Many readers of one fetch, as a property: for all sizes, ranges and times of leaving. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -11,7 +11,7 @@ import { HeldStore } from "./testing/held-store.ts";
 const reader = fc.record({
   offset: fc.nat({ max: 1_000 }),
   length: fc.option(fc.nat({ max: 1_000 }), { nil: undefined }),
-  /** After so many parts it has seen enough. */
+  /** The number of parts after which it stops reading. */
   leavesAfter: fc.option(fc.nat({ max: 5 }), { nil: undefined }),
 });
 
@@ -42,7 +42,7 @@ test("Q1, Q2: every reader gets exactly its range, or the beginning of it until 
         let hasLeft = false;
         for await (const part of blobs.read(digest, { offset: from, ...(length !== undefined && { length }) })) {
           got.push(Uint8Array.from(part));
-          part.fill(0); // its own business
+          part.fill(0); // a reader may change its own copy
           parts += 1;
           if ((hasLeft = parts > leavesAfter)) break;
         }

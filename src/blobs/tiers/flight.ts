@@ -1,10 +1,10 @@
 /**
- * One fetch of a blob for everybody who wants it. Readers get the bytes while they arrive, at their own speed; the
- * fetch goes at the speed of the near store, which keeps a copy, and waits for no reader. The latest bytes are held in
- * a window; whoever falls behind it waits for the copy and goes on there.
+ * One fetch of a blob, shared by all readers that want it. Readers get bytes as they arrive, each at its own speed. The
+ * fetch runs at the speed of the near store, which keeps a copy, and waits for no reader. The latest bytes are held in
+ * a window; a reader that falls behind it waits for the copy and continues there.
  *
- * Q1 Nobody gets the end of what they asked for before all bytes of the blob were found right.
- * Q2 A reader that leaves takes nothing from the others; when the last one has left, the fetch ends.
+ * Q1 No reader gets the end of its range before all bytes of the blob were verified.
+ * Q2 A reader that leaves does not affect the others; when the last one leaves, the fetch ends.
  */
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
@@ -13,7 +13,7 @@ import { Pipe } from "./pipe.ts";
 
 export type FlightOptions = {
   readonly digest: Digest;
-  /** Keeps its own promises: what it hands out whole has the digest. */
+  /** Must verify: a blob that it returns whole has the digest. */
   readonly from: BlobStore;
   readonly to: BlobStore;
   readonly windowBytesMax: number;
@@ -30,21 +30,21 @@ export class Flight {
   #windowBytes = 0;
   #isOver = false;
   #readers = 0;
-  /** When it is over, well or badly. */
+  /** Resolves when the fetch is over, with or without success. */
   readonly ended: Promise<void>;
 
   constructor(options: FlightOptions) {
     this.#options = options;
-    this.#verified.promise.catch(() => {}); // told to whoever reads
+    this.#verified.promise.catch(() => {}); // readers get this error
     this.ended = this.#fly();
   }
 
-  /** False once it has been given up: whoever comes now needs another one. */
+  /** False once the fetch was abandoned: a new reader needs another one. */
   get isOpen(): boolean {
     return !this.#isOver;
   }
 
-  /** Whether there is a copy in the near store, once that is known. */
+  /** Whether the near store has a copy; resolves when that is known. */
   get kept(): Promise<boolean> {
     return this.#kept.promise;
   }
@@ -65,7 +65,7 @@ export class Flight {
           continue;
         }
         if (held) yield held;
-        held = Uint8Array.from(part.bytes.subarray(at - part.at, end - part.at)); // each reader's own
+        held = Uint8Array.from(part.bytes.subarray(at - part.at, end - part.at)); // a copy for each reader
         at += held.length;
       }
       await this.#verified.promise; // Q1
@@ -81,13 +81,13 @@ export class Flight {
     const pipe = new Pipe();
     const keeping = to.write(digest, pipe.parts()).then(
       () => true,
-      () => false, // no room here, for one: readers are served all the same
+      () => false, // for example no space here; readers are still served
     );
     void keeping.then(() => pipe.abandon());
     const parts = from.read(digest)[Symbol.asyncIterator]();
     try {
       for (let next = await parts.next(); next.done !== true; next = await parts.next()) {
-        if (this.#isOver) throw new Fault("unavailable", "fetch blob", { digest, why: "nobody wants it any more" });
+        if (this.#isOver) throw new Fault("unavailable", "fetch blob", { digest, why: "no reader is left" });
         const bytes = Uint8Array.from(next.value);
         this.#publish(bytes);
         await pipe.send(bytes);
@@ -130,7 +130,7 @@ export class Flight {
   async #more(): Promise<void> {
     if (this.#isOver) {
       await this.#verified.promise;
-      throw new Fault("corrupt", "read blob", { digest: this.#options.digest, why: "it is cut short" });
+      throw new Fault("corrupt", "read blob", { digest: this.#options.digest, why: "it is truncated" });
     }
     await this.#changed.promise;
   }

@@ -1,4 +1,4 @@
-/** So many at once, the others in their order. */
+/** Limits concurrent calls; the others wait in order. */
 export class Gate {
   readonly #waiting: (() => void)[] = [];
   #free: number;

@@ -1,6 +1,6 @@
 /**
- * A cache that speaks Bazel's HTTP protocol, for reading only: `<url>/cas/<hash>`. It promises nothing, so it is
- * nobody's word on what exists; what comes from it is checked (B1).
+ * A cache that speaks Bazel's HTTP protocol, read-only: `<url>/cas/<hash>`. It is not authoritative, and its bytes are
+ * verified (B1).
  */
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
@@ -14,14 +14,17 @@ export type HttpCacheOptions = {
   readonly caller: HttpCaller;
   readonly url: string;
   readonly token?: string;
-  /** Another node: only for what it has itself, or two nodes would ask each other for what neither has. */
+  /**
+   * The cache is another node. It is asked only for blobs on its own disk, or two nodes would ask each other for a blob
+   * that neither has.
+   */
   readonly isPeer?: boolean;
 };
 
 /** What a cache answers to "only-if-cached" when it would have to ask elsewhere (RFC 9111). */
 const notCached = 504;
 
-/** What can be read, and nothing else. */
+/** A source of blobs that can only be read. */
 export type ReadOnly = Pick<BlobStore, "read">;
 
 export function httpCache({ caller, url, token, isPeer = false }: HttpCacheOptions): ReadOnly {
@@ -31,7 +34,7 @@ export function httpCache({ caller, url, token, isPeer = false }: HttpCacheOptio
   };
   const addressOf = (digest: Digest): URL => {
     const { fn, hash } = partsOf(digest);
-    // A path says a hash and no function: of two with hashes as long, it means SHA-256.
+    // A path has a hash but no function, and a 32-byte hash there means SHA-256.
     if (fn === "blake3") throw new Fault("not-found", "read blob", { digest });
     return new URL(`${url.replace(/\/$/, "")}/cas/${hash}`);
   };

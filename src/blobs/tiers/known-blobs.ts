@@ -1,21 +1,20 @@
 /**
- * What a tier was seen to hold, for a short while: so that not every question about a blob becomes a request. Only what
- * is there is remembered: "not there" may be wrong a moment later, and its answer is never kept. What came back with
- * wrong bytes counts as not there until it was written anew.
+ * Remembers for a short while which blobs a tier has, to save requests. Only "present" is remembered, because "missing"
+ * may change at any moment. A blob that came back with wrong bytes counts as missing until it is written again.
  */
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 
 export type KnownBlobsOptions = {
   readonly clock: Clock;
-  /** Well below the time that the tier keeps things for. */
+  /** Must be well below the time that the tier keeps blobs. */
   readonly forMs: number;
   readonly countMax: number;
 };
 
 export class KnownBlobs {
   readonly #options: KnownBlobsOptions;
-  // A Map keeps the order of insertion: the first is the oldest.
+  // A Map keeps insertion order: the first entry is the oldest.
   readonly #seenAtMs = new Map<Digest, number>();
   readonly #suspects = new Set<Digest>();
 
@@ -31,7 +30,7 @@ export class KnownBlobs {
     return false;
   }
 
-  /** `atMs`: when the question was asked, on the monotonic clock. */
+  /** `atMs`: when the request was sent, on the monotonic clock. */
   seen(digest: Digest, atMs: number): void {
     this.#seenAtMs.delete(digest);
     this.#seenAtMs.set(digest, atMs);

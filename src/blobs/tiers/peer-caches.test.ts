@@ -1,4 +1,4 @@
-/** Other nodes' disks as short cuts: who is asked, in which order, for what; and that nobody is believed. */
+/** Other nodes' disks as short cuts: which are asked, in which order, for what; their bytes are never trusted. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import type { Digest } from "#base/digest.ts";
@@ -13,7 +13,7 @@ import { withShortCuts } from "./short-cut.ts";
 
 const MiB = 1024 * 1024;
 
-/** Nodes by host: what each has, and what it does instead of giving it. */
+/** Fake nodes by host: their blobs, and how they misbehave. */
 class Nodes {
   readonly has = new Map<string, Map<string, Buffer>>();
   readonly asked: string[] = [];
@@ -60,7 +60,7 @@ function rig(hosts: readonly string[], options: Partial<PeerCachesOptions> = {})
   return { nodes, present, tier, blobs, clock, served: () => served };
 }
 
-test("a node that has it gives it, and is asked first from then on; each only for what it has itself", async () => {
+test("a node that served a blob is asked first from then on, and only for blobs on its own disk", async () => {
   const { nodes, tier, blobs, served } = rig(["a:1", "b:1", "c:1", "d:1"], { askedMax: 4, token: "secret" });
   for (const value of ["one", "two"]) {
     await put(tier, value);
@@ -69,19 +69,19 @@ test("a node that has it gives it, and is asked first from then on; each only fo
   equal(served(), 2);
   equal(nodes.asked.at(-1), "c:1");
   equal(nodes.asked.filter((host) => host === "c:1").length, 2);
-  ok(nodes.asked.length <= 5, "for the second one nobody else was asked");
+  ok(nodes.asked.length <= 5, "no other node was asked for the second blob");
   ok(nodes.headers.every((sent) => sent["cache-control"] === "only-if-cached"));
   ok(nodes.headers.every((sent) => sent["authorization"] === "Bearer secret"));
 });
 
-test("so many are asked, the others are not, and the tier has the rest", async () => {
+test("at most three nodes are asked, then the tier", async () => {
   const { nodes, tier, blobs, served } = rig(["a:1", "b:1", "c:1", "d:1", "e:1"], { askedMax: 2 });
   equal(await text(blobs.read(await put(tier, "only there"))), "only there");
   equal(nodes.asked.length, 2);
   equal(served(), 0);
 });
 
-test("what is small, or what the tier does not have, is asked of nobody", async () => {
+test("small blobs, and blobs that the tier does not have, are not asked of nodes", async () => {
   const { nodes, tier, blobs } = rig(["a:1"], { sizeBytesMin: 100 });
   await put(tier, "small");
   equal(await text(blobs.read(nodes.give("a:1", "small"))), "small");
@@ -90,7 +90,7 @@ test("what is small, or what the tier does not have, is asked of nobody", async 
   deepEqual(nodes.asked, []);
 });
 
-test("B1: one that lies or fails is passed over and left alone; one that left is not asked", async () => {
+test("B1: a node that lies or fails is skipped for a while; a node that left is not asked", async () => {
   const { nodes, present, tier, blobs, served, clock } = rig(["a:1", "b:1"]);
   const digest = await put(tier, "true");
   nodes.give("a:1", "true", "lies");
@@ -99,7 +99,7 @@ test("B1: one that lies or fails is passed over and left alone; one that left is
   equal(served(), 0);
   equal(nodes.asked.length, 2);
   equal(await text(blobs.read(digest)), "true");
-  equal(nodes.asked.length, 2, "nobody is asked for a while");
+  equal(nodes.asked.length, 2, "no node is asked for a while");
   await clock.advance(30_001);
   present.pop();
   nodes.give("a:1", "true");

@@ -1,7 +1,7 @@
 /**
- * Other nodes' disks as short cuts on the way to the tier. Who is there comes from the mesh and may be wrong by now;
- * who has a blob nobody knows, so a few are asked: first those that had something lately, for what one build needs is
- * often in one place, then in an order of the blob's own, so that not everybody asks the same node.
+ * Reads blobs from other nodes' disks before the tier is asked. The mesh lists the nodes and may be out of date. Which
+ * node has a blob is not known, so a few are asked: first those that had blobs recently, because one build's blobs are
+ * often on one node, then in an order that depends on the blob, so that requests spread over the nodes.
  */
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { hashHex, partsOf } from "#blobs/hashing.ts";
@@ -10,20 +10,20 @@ import type { HttpCaller } from "./s3/http-call.ts";
 
 export type PeerCachesOptions = {
   readonly caller: HttpCaller;
-  /** Where they are now, as beginnings of addresses. */
+  /** Base URLs of the nodes that are there now. */
   readonly urls: () => readonly string[];
   readonly token?: string;
-  /** Smaller ones come from the tier as quickly. */
+  /** Smaller blobs come from the tier just as fast. */
   readonly sizeBytesMin: number;
-  /** Nodes that are asked for one blob. */
+  /** How many nodes are asked for one blob. */
   readonly askedMax?: number;
-  /** A blob came from another node, whole and right. */
+  /** Called when a blob was read from another node, complete and verified. */
   readonly served?: () => void;
 };
 
 type Peer = ReadOnly & { readonly url: string; servedCount: number };
 
-/** What served so long ago counts half: another build has begun meanwhile. */
+/** After so many blobs served, all counts are halved: recent ones matter more. */
 const fadeEvery = 64;
 
 export function peerCaches(options: PeerCachesOptions): (digest: Digest) => readonly ReadOnly[] {

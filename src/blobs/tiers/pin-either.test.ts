@@ -5,7 +5,7 @@ import { digestOf } from "#blobs/hashing.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { pinEither } from "./pin-either.ts";
 
-test("what is in either of two stores is pinned; what is in neither is missing", async () => {
+test("blobs of either store are pinned; blobs of neither are missing", async () => {
   const clock = new ManualClock();
   const [first, second] = [1, 2].map(() => createMemoryBlobs({ clock, sizeBytesMax: 1 << 20 }));
   if (!first || !second) throw new Error("two stores were made");

@@ -1,4 +1,4 @@
-/** Results name what is in either of two stores: what the first does not have is pinned in the second. */
+/** A result may name blobs of either store: those missing in the first are pinned in the second. */
 import type { BlobStore } from "#blobs/store.ts";
 
 type Pins = Pick<BlobStore, "pin">;
@@ -8,7 +8,7 @@ export const pinEither = (first: Pins, second: Pins): Pins => ({
     const one = await first.pin(digests, forMs);
     if (!("missing" in one)) return one;
     const elsewhere = new Set(one.missing);
-    // Not all of them were there, so none of them was pinned.
+    // A pin with missing digests pins none, so pin the rest again.
     const rest = digests.filter((digest) => !elsewhere.has(digest));
     const [here, there] = await Promise.all([
       rest.length > 0 ? first.pin(rest, forMs) : undefined,

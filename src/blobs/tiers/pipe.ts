@@ -1,10 +1,10 @@
-/** From one who has parts to one who takes them, one part at a time. */
+/** Passes parts from a writer to a reader, one at a time. */
 export class Pipe {
   #next = Promise.withResolvers<Uint8Array | undefined>();
   #taken = Promise.withResolvers<void>();
   #isAbandoned = false;
 
-  /** Resolves when it was taken, or when nobody takes anything any more. */
+  /** Resolves when the reader took the part, or abandoned the pipe. */
   async send(bytes: Uint8Array): Promise<void> {
     if (this.#isAbandoned) return;
     this.#next.resolve(bytes);
@@ -34,7 +34,7 @@ export class Pipe {
       const bytes = await this.#next.promise;
       if (bytes === undefined) return;
       yield bytes;
-      // It comes back for the next one: this one has been taken.
+      // The reader asks for the next part, so it is done with this one.
       const { resolve } = this.#taken;
       this.#next = Promise.withResolvers();
       if (!this.#isAbandoned) this.#taken = Promise.withResolvers();

@@ -1,4 +1,6 @@
-/** A near store over a far one: one fetch for many readers, and the truth when the far one is slow, gone or lying. */
+/**
+ * A near store over a far one: one fetch for many readers, and correct answers if the far one is slow, gone or lying.
+ */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
@@ -36,7 +38,7 @@ async function all(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
 
 exerciseBlobs("a cache over a tier", async () => ({ blobs: rig().blobs }));
 
-exerciseBlobs("a cache over a tier, with no room of its own", async () => ({
+exerciseBlobs("a cache over a tier, without space of its own", async () => ({
   blobs: readThrough({ near: memory(0), far: memory(), whenDead: "refuse" }),
 }));
 
@@ -50,7 +52,7 @@ exerciseUploads("a tiered store", async () => {
   return store.forTenant("a");
 });
 
-test("a hundred readers cause one fetch, and have the first bytes while the last are still to come", async () => {
+test("a hundred readers cause one fetch, and get the first bytes before the last have arrived", async () => {
   const { blobs, farInner, held, near } = rig();
   const large = randomBytes(10_000);
   const digest = digestOf(large);
@@ -74,17 +76,17 @@ test("a hundred readers cause one fetch, and have the first bytes while the last
   equal(held.calls.filter((call) => call === "read").length, 1);
   deepEqual(await near.missing([digest]), []);
   ok((await all(blobs.read(digest))).equals(large));
-  equal(held.calls.filter((call) => call === "read").length, 1, "from here, now");
+  equal(held.calls.filter((call) => call === "read").length, 1, "now from the near store");
 });
 
-test("who comes when all has come, and is just being kept, causes no second fetch", async () => {
+test("a reader that comes while the complete blob is being stored causes no second fetch", async () => {
   const [inner, farInner] = [memory(), memory()];
-  const room = Promise.withResolvers<void>();
+  const stored = Promise.withResolvers<void>();
   const near: BlobStore = {
     ...inner,
     async write(digest, source) {
       const whole = await all(source as AsyncIterable<Uint8Array>);
-      await room.promise;
+      await stored.promise;
       await inner.write(digest, whole);
     },
   };
@@ -96,7 +98,7 @@ test("who comes when all has come, and is just being kept, causes no second fetc
   await farInner.write(digest, large);
   ok((await all(blobs.read(digest))).equals(large));
   const second = all(blobs.read(digest, { offset: 5_000 }));
-  setImmediate(room.resolve);
+  setImmediate(stored.resolve);
   ok((await second).equals(large.subarray(5_000)));
   equal(fetches, 1);
 });
@@ -119,25 +121,25 @@ test("Q2: a reader that leaves does not stop the others; when the last one leave
   other.held.letGo(1);
   equal(other.held.partsLeft <= 1, true);
   other.held.letGo(Infinity);
-  ok((await all(other.blobs.read(digest))).equals(large), "whoever comes later has a fetch of its own");
+  ok((await all(other.blobs.read(digest))).equals(large), "a later reader has a fetch of its own");
   equal(other.held.calls.filter((call) => call === "read").length, 2);
 });
 
-test("a slow reader holds nobody up: it goes on from the copy", async () => {
+test("a slow reader does not slow the others: it continues from the copy", async () => {
   const { blobs, farInner, near } = rig({ windowBytesMax: 2_500 });
   const large = randomBytes(20_000);
   const digest = digestOf(large);
   await farInner.write(digest, large);
   const slow = blobs.read(digest)[Symbol.asyncIterator]();
   const got = [Uint8Array.from((await slow.next()).value as Uint8Array)];
-  ok((await all(blobs.read(digest))).equals(large), "the others have all of it");
-  await until("the copy is here", async () => (await near.missing([digest])).length === 0);
+  ok((await all(blobs.read(digest))).equals(large), "the others have the whole blob");
+  await until("the near store has the copy", async () => (await near.missing([digest])).length === 0);
   for (let next = await slow.next(); next.done !== true; next = await slow.next())
     got.push(Uint8Array.from(next.value));
   ok(Buffer.concat(got).equals(large));
 });
 
-test("ranges of what is far come from the same fetch", async () => {
+test("ranges of a far blob come from one fetch", async () => {
   const { blobs, farInner, held } = rig();
   const large = randomBytes(10_000);
   const digest = digestOf(large);
@@ -151,7 +153,7 @@ test("ranges of what is far come from the same fetch", async () => {
   equal(held.calls.filter((call) => call === "read").length, 1);
 });
 
-test("B1: of a lying tier nobody gets the last byte, and nothing of it is kept", async () => {
+test("B1: no reader gets the last byte from a lying tier, and nothing is stored", async () => {
   const { farInner, held, far, near } = rig();
   const blobs = readThrough({ near, far: verifyingReads(far), whenDead: "serve-local" });
   const large = randomBytes(5_500);
@@ -179,7 +181,7 @@ test("B1: of a lying tier nobody gets the last byte, and nothing of it is kept",
   ok((await all(blobs.read(digest))).equals(large));
 });
 
-test("what is written is acknowledged only when the tier has it", async () => {
+test("a write is acknowledged only when the tier has it", async () => {
   const { blobs, farInner, held } = rig();
   const digest = await put(blobs, "grain");
   deepEqual(await farInner.missing([digest]), []);
@@ -194,7 +196,7 @@ test("what is written is acknowledged only when the tier has it", async () => {
     for (;;) yield new Uint8Array(1_000).fill((taken += 1));
   }
   await rejects(blobs.write(digestOf(bytes("endless")), endless()), (e) => isFault(e));
-  ok(taken < 5, "nothing more is taken when it cannot be kept");
+  ok(taken < 5, "the source is not read further once the tier has failed");
   async function* broken() {
     yield bytes("str");
     throw new Error("the client has gone");
@@ -206,7 +208,7 @@ test("what is written is acknowledged only when the tier has it", async () => {
   deepEqual(await farInner.missing([digestOf(bytes("streamed"))]), []);
 });
 
-test("B3: a dead tier is never guessed for; what is here is served, or not, as configured", async () => {
+test("B3: a dead tier's answers are never guessed; near blobs are served or refused as configured", async () => {
   for (const whenDead of ["serve-local", "refuse"] as const) {
     const clock = new ManualClock();
     const held = new HeldStore();
@@ -215,7 +217,7 @@ test("B3: a dead tier is never guessed for; what is here is served, or not, as c
     const here = await put(blobs, "here");
     held.fails = gone();
     for (let i = 0; i < 5; i += 1) await rejects(blobs.missing([here]), (e) => isFault(e, "unavailable"));
-    equal(held.calls.filter((call) => call === "missing").length, 3, "then it is left alone for a while");
+    equal(held.calls.filter((call) => call === "missing").length, 3, "then the tier is not asked for a while");
     await rejects(blobs.pin([here], 5), (e) => isFault(e, "unavailable"));
     await rejects(put(blobs, "new"), (e) => isFault(e, "unavailable"));
     await rejects(text(blobs.read(digestOf(bytes("elsewhere")))), (e) => isFault(e, "unavailable"));
@@ -228,7 +230,7 @@ test("B3: a dead tier is never guessed for; what is here is served, or not, as c
   }
 });
 
-test("a copy that cannot be read here is read there", async () => {
+test("a copy that cannot be read here is read from the tier", async () => {
   const { near, farInner, far } = rig();
   const digest = await put(farInner, "sound");
   const rotten = new HeldStore();
@@ -252,7 +254,7 @@ test("B5: tenants have their own parts of the tier", async () => {
   await rejects(text(store.forTenant("b").blobs.read(digest)), (e) => isFault(e, "not-found"));
 });
 
-test("an upload is complete when the tier has the blob, and brought there when it was not", async () => {
+test("an upload is complete when the tier has the blob, and pushes it there if it does not", async () => {
   const held = new HeldStore();
   const farInner = memory();
   const store = tieredStore({

@@ -1,15 +1,15 @@
 /**
- * A near store as a cache over a far one, which has the word on what exists. What is near is read there; what is not is
- * fetched once, however many want it, and kept. What is written is acknowledged when the far one has it.
+ * A near store as a cache over a far one, which is authoritative. Near blobs are read there; others are fetched once
+ * for all readers, and a copy is kept. A write is acknowledged when the far store has it.
  *
- * A far store that does not answer is never guessed for: what is missing is then "unavailable". Whether blobs that are
- * near are served meanwhile is `whenDead`.
+ * If the far store does not answer, nothing is guessed: a request that needs it is "unavailable". `whenDead` says
+ * whether near blobs are served meanwhile.
  */
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { canonical, checkedOffset } from "#blobs/sha256.ts";
-import type { BlobStore, Range } from "#blobs/store.ts";
-import { packed } from "#blobs/zstd.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
+import { extend } from "#blobs/extend.ts";
+import type { BlobStore, LentFile, Range } from "#blobs/store.ts";
 import { Flight } from "./flight.ts";
 import { Gate } from "./gate.ts";
 import { writeThrough } from "./write-through.ts";
@@ -20,10 +20,10 @@ export type ReadThroughOptions = {
   readonly near: BlobStore;
   readonly far: BlobStore & { readonly isDead?: boolean };
   readonly whenDead: WhenDead;
-  /** Of what one fetch holds for its readers. */
+  /** How many bytes one fetch holds for its readers. */
   readonly windowBytesMax?: number;
   readonly flightsMax?: number;
-  /** Told once for each read. */
+  /** Called once for each read. */
   readonly served?: (from: "near" | "far") => void;
 };
 
@@ -46,7 +46,7 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
   async function* fetched(digest: Digest, range: Range): AsyncGenerator<Uint8Array> {
     const under = flights.get(digest);
     if (under?.isOpen) return yield* under.read(range);
-    // The gate is held by who begins a fetch, for as long as it goes on, not by who joins it.
+    // The read that begins a fetch holds the gate until the fetch ends; reads that join it do not.
     const begun = Promise.withResolvers<Flight>();
     gate
       .through(async () => {
@@ -68,30 +68,37 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
       options.served?.("near");
       return;
     } catch (error) {
-      // Not here, or no longer readable here: the far store goes on where it stopped.
+      // Missing or unreadable here: continue from the far store at the same offset.
       if (!isFault(error) || !replaceable.has(error.code)) throw error;
     }
     const rest = { offset: at, ...(range.length !== undefined && { length: range.length - (at - range.offset) }) };
     const under = flights.get(digest);
-    // All of it has come, and is just being kept here: it need not come once more.
+    // The whole blob has arrived and is being stored here: no second fetch.
     if (under && !under.isOpen && (await under.kept)) return yield* plain(digest, rest);
     options.served?.("far");
     yield* fetched(digest, rest);
   }
 
-  return {
-    missing: async (digests) => await far.missing(digests),
-    pin: async (digests, forMs) => await far.pin(digests, forMs),
-    write: writeThrough(near, far),
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      if (far.isDead === true && whenDead === "refuse")
-        throw new Fault("unavailable", "read blob", { digest: name, why: "the authoritative tier does not answer" });
-      const parts = plain(name, range);
-      yield* form === "zstd" ? packed(parts) : parts;
-    },
+  const checkAlive = (digest: Digest): void => {
+    if (far.isDead === true && whenDead === "refuse")
+      throw new Fault("unavailable", "read blob", { digest, why: "the authoritative tier does not answer" });
   };
+  const lent = async (digest: Digest): Promise<LentFile | undefined> => {
+    checkAlive(digest);
+    const file = await near.file?.(digest);
+    if (!file) return await far.file?.(digest);
+    options.served?.("near");
+    return file;
+  };
+
+  return extend(far, {
+    write: writeThrough(near, far),
+    file: near.file || far.file ? lent : undefined,
+    read: readsFrom((digest, range) => {
+      checkAlive(digest);
+      return plain(digest, range);
+    }),
+  });
 }
 
 const replaceable: ReadonlySet<string> = new Set(["not-found", "corrupt", "unavailable"]);

@@ -7,7 +7,7 @@ import { retrying } from "./retry.ts";
 
 const silent = (): Fault => new Fault("unavailable", "ask", { why: "silent" });
 
-test("whoever has waited long enough hears so, although it was not tried often", async () => {
+test("retries end after the time limit, although attempts are left", async () => {
   const clock = new ManualClock();
   const policy = { attemptsMax: 4, delayMs: 0, delayMsMax: 0, withinMs: 500 };
   let asked = 0;

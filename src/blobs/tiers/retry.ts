@@ -1,4 +1,4 @@
-/** Trying again: a few times, later each time, never all at the same moment. */
+/** Retries: a few attempts, with growing and randomised delays. */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
@@ -7,7 +7,7 @@ export type RetryPolicy = {
   readonly attemptsMax: number;
   readonly delayMs: number;
   readonly delayMsMax: number;
-  /** No attempt begins later than this after the first: whoever waits has waited enough. */
+  /** No attempt begins later than this after the first. */
   readonly withinMs?: number;
 };
 
@@ -15,7 +15,7 @@ export const retryPolicyDefault: RetryPolicy = { attemptsMax: 4, delayMs: 100, d
 
 export type RetryPorts = { readonly clock: Clock; readonly random: Random; readonly policy: RetryPolicy };
 
-/** Only what may be otherwise the next time ("unavailable") is tried again. */
+/** Retries only "unavailable", which may pass. */
 export async function retrying<T>(ports: RetryPorts, attempt: () => Promise<T>): Promise<T> {
   const { clock, random, policy } = ports;
   const lastAtMs = clock.monotonicMs() + (policy.withinMs ?? Infinity);

@@ -21,7 +21,7 @@ exerciseBlobs("a shared folder", async () => {
   return { blobs: await openSharedDirectory(root.path, clock), dispose: async () => await root[Symbol.asyncDispose]() };
 });
 
-test("nodes see each other's blobs; what a crash left behind goes once nobody can be at it", async () => {
+test("nodes see each other's blobs; old leftovers of a crash are removed", async () => {
   await using root = await fresh();
   const one = await openSharedDirectory(root.path, clock);
   for (const name of ["half", "somebody-is-at-it"]) await writeFile(join(root.path, "blobs/tmp", name), "hal");
@@ -32,7 +32,7 @@ test("nodes see each other's blobs; what a crash left behind goes once nobody ca
   equal(await text(two.read(await put(one, "for all"))), "for all");
 });
 
-test("B1: bytes that rotted are found out, count as missing, and are written anew", async () => {
+test("B1: bit rot is noticed, the blob counts as missing, and can be written again", async () => {
   await using root = await fresh();
   const blobs = await openSharedDirectory(root.path, clock);
   const digest = await put(blobs, "sound");
@@ -63,7 +63,7 @@ test("B3: a folder that is gone, such as a lost mount, is unavailable, and nothi
   await rejects(openSharedDirectory(join(root.path, "nowhere"), clock), (e) => isFault(e, "unavailable"));
 });
 
-test("what was seen a moment ago is taken to be there; what was removed by hand is found out", async () => {
+test("a blob seen a moment ago is assumed to be there; a read notices that it was removed by hand", async () => {
   await using root = await fresh();
   const [one, two] = [await openSharedDirectory(root.path, clock), await openSharedDirectory(root.path, clock)];
   const digests = [await put(one, "read"), await put(one, "asked for")];
@@ -78,7 +78,7 @@ test("what was seen a moment ago is taken to be there; what was removed by hand 
   deepEqual(await two.missing(digests), digests.slice(1));
 });
 
-test("a folder that is removed by hand is made anew, at any depth", async () => {
+test("a subfolder removed by hand is created again, at any depth", async () => {
   await using root = await fresh();
   const blobs = await openSharedDirectory(root.path, clock);
   for (const below of ["", "sha256", "sha256"]) {
@@ -93,7 +93,7 @@ test("a folder that is removed by hand is made anew, at any depth", async () => 
   }
 });
 
-test("B4: what was acknowledged outlives a loss of power, also when several come at once", async () => {
+test("B4: acknowledged writes survive power loss, also concurrent ones", async () => {
   await using root = await fresh();
   await using left = await fresh();
   const image = new DurableImage();

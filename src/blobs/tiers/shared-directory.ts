@@ -1,7 +1,7 @@
 /**
- * A folder that many nodes reach, such as a network mount: one file for each blob, two levels of folders by hash. A
- * blob is written beside its place, verified, made durable and then renamed, so that a name always means the whole
- * blob (B1, B3), whoever looks and whenever somebody's power fails. Nothing is evicted, which keeps every pin (B2).
+ * A folder that many nodes reach, such as a network mount: one file for each blob, in two levels of folders by hash. A
+ * blob is written to a temporary file, verified, synced and then renamed, so that a name always means the whole blob
+ * (B1, B3), also after a power failure. Nothing is evicted, which keeps every pin (B2).
  */
 import { randomUUID } from "node:crypto";
 import { mkdir, open, readdir, rm, stat, writeFile } from "node:fs/promises";
@@ -10,16 +10,17 @@ import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { partsOf } from "#blobs/hashing.ts";
-import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
+import { canonical, verified } from "#blobs/sha256.ts";
 import { DurableNames } from "#blobs/durable-names.ts";
-import type { BlobStore } from "#blobs/store.ts";
+import type { BlobStore, Range } from "#blobs/store.ts";
 import { realSyncs, type Syncs } from "#blobs/syncs.ts";
-import { packed, unpacked } from "#blobs/zstd.ts";
+import { unpacked } from "#blobs/zstd.ts";
 import { Gate } from "./gate.ts";
 import { KnownBlobs } from "./known-blobs.ts";
 import { verifiedRange } from "./verifying.ts";
 
-/** `folder` must be there: whoever makes it anew where nothing is mounted would hide the loss of all of it. */
+/** `folder` must exist: creating it where nothing is mounted would hide that all blobs are gone. */
 export async function openSharedDirectory(
   folder: string,
   clock: Clock,
@@ -34,7 +35,7 @@ export async function openSharedDirectory(
   });
   await mkdir(temporary, { recursive: true });
   await removeOld(temporary);
-  /** A file that is not there says something only while the folder is. */
+  /** A missing file means a missing blob only while the folder is mounted. */
   const beMounted = (digest?: Digest): Promise<unknown> =>
     stat(marker).catch((error: unknown) => {
       throw asFault(error, "look for the shared folder", digest);
@@ -72,21 +73,20 @@ export async function openSharedDirectory(
     return gone.size === 0 ? [] : digests.filter((_, i) => gone.has(wanted[i] ?? ""));
   };
 
+  const readPlain = async function* (digest: Digest, range: Range): AsyncGenerator<Uint8Array> {
+    try {
+      yield* verifiedRange(digest, slices(pathOf(digest), digest), range);
+    } catch (error) {
+      if (isFault(error, "corrupt")) known.suspect(digest);
+      else known.forget(digest);
+      if (isFault(error, "not-found")) await beMounted(digest);
+      throw error;
+    }
+  };
+
   return {
     missing,
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      try {
-        const parts = verifiedRange(name, slices(pathOf(name), name), range);
-        yield* form === "zstd" ? packed(parts) : parts;
-      } catch (error) {
-        if (isFault(error, "corrupt")) known.suspect(name);
-        else known.forget(name);
-        if (isFault(error, "not-found")) await beMounted(name);
-        throw error;
-      }
-    },
+    read: readsFrom(readPlain),
     async write(digest, source, form) {
       const name = canonical(digest);
       const bytes = verified(name, form === "zstd" ? unpacked(source, partsOf(name).sizeBytes) : source);
@@ -113,13 +113,13 @@ export async function openSharedDirectory(
   };
 }
 
-/** Nothing is removed here but by hand. A look costs little, but an action has ten thousand inputs. */
+/** Blobs are only ever removed by hand. One lookup is cheap, but an action has ten thousand inputs. */
 const knownForMs = 60_000;
 const knownMax = 500_000;
 
 const sliceBytes = 256 * 1024;
 
-/** One byte more than there should be is asked for, so that one who has more is found out without another call. */
+/** Asks for one byte more than the size, so that a file that is too long is noticed without another call. */
 async function* slices(path: string, digest: Digest): AsyncGenerator<Uint8Array> {
   const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") throw new Fault("not-found", "read blob", { digest });
@@ -142,7 +142,7 @@ async function* slices(path: string, digest: Digest): AsyncGenerator<Uint8Array>
 
 const oldMs = 24 * 3_600_000;
 
-/** What a crash left half-written is nobody's; what is younger, another node may be writing. */
+/** Old temporary files are leftovers of crashes; another node may still be writing a young one. */
 async function removeOld(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);

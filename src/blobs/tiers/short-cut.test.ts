@@ -61,7 +61,7 @@ describe("an HTTP cache as a short cut", () => {
   }
   const keep = (value: Buffer): void => void kept.set(`/cas/${digestOf(value).split("/")[0]}`, value);
 
-  test("what it has comes from it, what it has not from the tier", async () => {
+  test("blobs of the HTTP cache come from it, all others from the tier", async () => {
     const { farInner, blobs, reads } = rig();
     const near = await put(farInner, "near");
     const far = await put(farInner, "far");
@@ -72,7 +72,7 @@ describe("an HTTP cache as a short cut", () => {
     equal(reads(), 1);
   });
 
-  test("B5: what the tier does not have for this tenant is not there, whoever else has it", async () => {
+  test("B5: a blob that the tier does not have for this tenant is not found, although the cache has it", async () => {
     const { blobs } = rig();
     keep(Buffer.from("somebody else's"));
     asked.length = 0;
@@ -80,7 +80,7 @@ describe("an HTTP cache as a short cut", () => {
     deepEqual(asked, []);
   });
 
-  test("B1: one that lies, breaks off or fails is passed over, and left alone for a while", async () => {
+  test("B1: a short cut that lies, breaks off or fails is skipped for a while", async () => {
     for (const wrong of ["lies", "breaks off", "fails"] as const) {
       const { clock, farInner, blobs, reads } = rig();
       const digest = await put(farInner, `true ${wrong}`);
@@ -92,11 +92,11 @@ describe("an HTTP cache as a short cut", () => {
       equal(reads(), 2, wrong);
       await clock.advance(30_001);
       equal(await text(blobs.read(digest)), `true ${wrong}`);
-      equal(reads(), 2, "asked again, and well");
+      equal(reads(), 2, "asked again, successfully");
     }
   });
 
-  test("B1: of a large blob that is wrong nobody gets the end, and who has some must not go on with it", async () => {
+  test("B1: a reader never gets the end of a wrong large blob; one that has its beginning gets an error", async () => {
     const { farInner, blobs } = rig();
     const large = randomBytes(5 * MiB);
     const digest = digestOf(large);
@@ -109,7 +109,7 @@ describe("an HTTP cache as a short cut", () => {
     ok((await whole(above.read(digest))).equals(large));
   });
 
-  test("a large blob that breaks off, and was right until then, goes on from the tier", async () => {
+  test("a correct large blob that breaks off continues from the tier", async () => {
     const { farInner, blobs, reads } = rig();
     const large = randomBytes(5 * MiB);
     const digest = digestOf(large);

@@ -1,13 +1,14 @@
 /**
- * Places nearer than the tier that may have a blob, such as a peer's disk: asked first, believed never. Whether a blob
- * exists, for this tenant, is the tier's word before anybody else is asked (B3, B5), and what comes from a short cut is
- * checked by whoever reads it there (B1). One that fails or lies is left alone for a while.
+ * Sources nearer than the tier that may have a blob, such as a peer's disk. They are asked first and never trusted: the
+ * tier decides whether the blob exists for this tenant (B3, B5), and bytes from a short cut are verified (B1). A short
+ * cut that fails or lies is skipped for a while.
  */
 import type { Clock } from "#base/clock.ts";
 import { digestSizeBytes, type Digest, type DigestFunction } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { createHasher, partsOf, type Hasher } from "#blobs/hashing.ts";
 import { canonical } from "#blobs/sha256.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { packed } from "#blobs/zstd.ts";
 import type { ReadOnly } from "./http.ts";
@@ -16,15 +17,15 @@ import { bytesOf } from "./s3/http-call.ts";
 export type ShortCutOptions = {
   readonly clock: Clock;
   readonly far: BlobStore & { readonly isDead?: boolean };
-  /** In the order in which they are asked; a function where they come and go. */
+  /** The sources to ask, in order. A function, because peers come and go. */
   readonly shortCuts: (digest: Digest) => readonly ReadOnly[];
   readonly leftAloneMs?: number;
 };
 
-/** So much is held until all of it was found right; then there is a way back. */
+/** Blobs up to this size are verified before any byte is handed out, so that another source can still be tried. */
 const heldBytes = 4 * 1024 * 1024;
 
-/** What was handed out of a blob before it was known to be right. */
+/** The part of a blob that was handed out before the blob was verified. */
 class Beginning {
   readonly #digest: Digest;
   readonly #fn: DigestFunction;
@@ -43,7 +44,10 @@ class Beginning {
     this.sizeBytes += bytes.length;
   }
 
-  /** What follows it in the true bytes. If these begin otherwise, whoever has it must not go on with it: "corrupt". */
+  /**
+   * Yields the bytes that follow it in the tier's copy. Throws "corrupt" if that copy begins with other bytes: then the
+   * reader already has wrong ones.
+   */
   async *rest(truth: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     const hasher = createHasher(this.#fn);
     let left = this.sizeBytes;
@@ -66,7 +70,7 @@ class Beginning {
   }
 
   #wrong(cause?: unknown): Fault {
-    return new Fault("corrupt", "read blob", { digest: this.#digest, why: "a short cut gave other bytes" }, cause);
+    return new Fault("corrupt", "read blob", { digest: this.#digest, why: "a short cut returned wrong bytes" }, cause);
   }
 }
 
@@ -90,25 +94,25 @@ export function withShortCuts(options: ShortCutOptions): BlobStore & { readonly 
       } catch (error) {
         if (!isFault(error)) throw error;
         if (error.code !== "not-found") failed(shortCut);
-        told.isWrong = error.code === "corrupt"; // some of it; until the truth says otherwise
-        if (told.sizeBytes > 0) break; // what was handed out cannot be taken back
+        told.isWrong = error.code === "corrupt"; // assume so until the tier's bytes are compared
+        if (told.sizeBytes > 0) break; // handed-out bytes cannot be taken back
       }
     }
     yield* told.sizeBytes > 0 ? told.rest(far.read(digest)) : far.read(digest);
   }
 
-  return {
-    get isDead() {
-      return far.isDead === true;
-    },
-    missing: (digests) => far.missing(digests),
-    write: (digest, source, form) => far.write(digest, source, form),
-    pin: (digests, forMs) => far.pin(digests, forMs),
+  const withReads = extend(far, {
     async *read(digest, range, form) {
       const name = canonical(digest);
       if (range && (range.offset > 0 || range.length !== undefined)) return yield* far.read(name, range, form);
       if ((await far.missing([name])).length > 0) throw new Fault("not-found", "read blob", { digest: name });
       yield* form === "zstd" ? packed(whole(name)) : whole(name);
+    },
+  });
+  return {
+    ...withReads,
+    get isDead() {
+      return far.isDead === true;
     },
   };
 }

@@ -1,4 +1,4 @@
-/** A node's own store as a cache over the tier that all nodes reach, tenant by tenant. */
+/** A node's own store as a cache over the shared tier, for each tenant. */
 import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
 import type { Upload, UploadKey, Uploads } from "#blobs/uploads.ts";
 import { readThrough, type WhenDead } from "./read-through.ts";
@@ -6,7 +6,7 @@ import { pushThrough } from "./write-through.ts";
 
 export type TieredStoreOptions = {
   readonly near: Store;
-  /** Each tenant has its own part of the tier, which nobody else reads (B5). */
+  /** Each tenant has its own part of the tier, which no other tenant reads (B5). */
   readonly far: (tenant: string) => BlobStore & { readonly isDead?: boolean };
   readonly whenDead: WhenDead;
   readonly served?: (from: "near" | "far") => void;
@@ -37,7 +37,7 @@ export function tieredStore({ near, far: farFor, whenDead, served, close }: Tier
   };
 }
 
-/** Parts of an upload are kept near; it is complete when the far store has the blob. */
+/** Parts of an upload are stored in the near store; the upload is complete when the far store has the blob. */
 function uploadsThrough({ blobs: near, uploads }: TenantStore, far: BlobStore): Uploads {
   return {
     async committed(key: UploadKey) {

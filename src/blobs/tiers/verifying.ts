@@ -1,15 +1,15 @@
 /**
- * Bytes from a place that is not ours, checked on their way: the last part of a blob is handed out only when all of
- * them have the digest, so nobody ever holds a whole blob that is wrong (B1). What does not fit is a Fault "corrupt".
+ * Verifies bytes from an untrusted source while they pass: the last part is handed out only when the whole blob has the
+ * digest, so that no reader ever gets a complete wrong blob (B1). A mismatch is a Fault "corrupt".
  */
 import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher, partsOf } from "#blobs/hashing.ts";
-import { canonical, checkedOffset } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
+import { extend, extendPrompt } from "#blobs/extend.ts";
 import type { BlobStore, Range } from "#blobs/store.ts";
-import { packed } from "#blobs/zstd.ts";
 
-/** `whole` begins with the blob's first byte; the parts that are handed on are those of the range. */
+/** `whole` begins at the blob's first byte; only the parts within the range are yielded. */
 export async function* verifiedRange(
   digest: Digest,
   whole: AsyncIterable<Uint8Array>,
@@ -27,24 +27,23 @@ export async function* verifiedRange(
     at += part.length;
     if (from >= to) continue;
     if (held) yield held;
-    held = Uint8Array.from(part.subarray(from, to)); // ours, for as long as it is held back
+    held = Uint8Array.from(part.subarray(from, to)); // a copy, because it is held back beyond the next read
   }
   const got = digestText(fn, hasher.hex(), at);
-  if (got !== digestText(fn, hash, sizeBytes)) throw wrong(digest, at < sizeBytes ? "it is cut short" : "other bytes");
+  if (got !== digestText(fn, hash, sizeBytes))
+    throw wrong(digest, at < sizeBytes ? "it is truncated" : "the bytes have another digest");
   if (held) yield held;
 }
 
 const wrong = (digest: Digest, why: string): Fault => new Fault("corrupt", "read blob", { digest, why });
 
-/** A store whose reads cannot be trusted, with reads that can. */
-export const verifyingReads = (blobs: BlobStore): BlobStore => ({
-  missing: (digests) => blobs.missing(digests),
-  write: (digest, source, form) => blobs.write(digest, source, form),
-  pin: (digests, forMs) => blobs.pin(digests, forMs),
-  async *read(digest, range = { offset: 0 }, form) {
-    const name = canonical(digest);
-    checkedOffset(name, range.offset);
-    const parts = verifiedRange(name, blobs.read(name), range);
-    yield* form === "zstd" ? packed(parts) : parts;
-  },
-});
+/**
+ * Checks every read of a store that may return wrong bytes. It lends no file and gives no bytes from memory, because
+ * those would reach the reader unchecked.
+ */
+export const verifyingReads = (blobs: BlobStore): BlobStore =>
+  extend(blobs, {
+    file: undefined,
+    prompt: extendPrompt(blobs.prompt, { bytes: () => undefined }),
+    read: readsFrom((digest, range) => verifiedRange(digest, blobs.read(digest), range)),
+  });

@@ -1,6 +1,6 @@
 /**
- * What is written is acknowledged when the far store has it. The near one gets the same bytes on the way and keeps a
- * copy if it has room: that is a convenience and no condition.
+ * A write is acknowledged when the far store has it. The near store gets the same bytes and keeps a copy if it has
+ * space, but its failure to do so does not fail the write.
  */
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
@@ -15,13 +15,13 @@ export function writeThrough(near: BlobStore, far: BlobStore): BlobStore["write"
       piped(to, pipe, { digest, ...(form === undefined ? {} : { form }) });
     const [toNear, toFar] = [new Pipe(), new Pipe()];
     const [kept, sent] = [write(near, toNear), write(far, toFar)];
-    sent.catch((error: unknown) => toNear.fail(error as Error)); // then a copy is of no use either
+    sent.catch((error: unknown) => toNear.fail(error as Error)); // then the copy is useless too
     void feed(source, [toNear, toFar]);
     await settled(kept, sent);
   };
 }
 
-/** Whoever has failed takes nothing any more, and does not keep the other one waiting. */
+/** A store that failed takes no more parts, so it must not block the other one. */
 async function piped(
   to: BlobStore,
   pipe: Pipe,
@@ -52,10 +52,10 @@ async function settled(keeping: Promise<void>, sending: Promise<void>): Promise<
   if (kept.status === "rejected" && !isFault(kept.reason, "exhausted")) throw kept.reason;
 }
 
-/** Smaller ones are sent without asking first. */
+/** Smaller blobs are sent without asking first whether they are there. */
 const askFirstBytes = 1024 * 1024;
 
-/** Brings what is near to the far store. */
+/** Copies a near blob to the far store. */
 export async function pushThrough(near: BlobStore, far: BlobStore, digest: Digest): Promise<void> {
   if (digestSizeBytes(digest) >= askFirstBytes && (await far.missing([digest])).length === 0) return;
   await far.write(digest, near.read(digest));

@@ -10,6 +10,7 @@ import type { BuildCaller } from "./caller.ts";
 import { checkedInstance } from "./names.ts";
 import { notFound } from "./refusals.ts";
 import type { BuildSettings } from "./settings.ts";
+import type { TrustRules } from "./cache/trust-rules.ts";
 import type { Seen } from "./why/seen.ts";
 
 export type BuildPorts = {
@@ -17,6 +18,8 @@ export type BuildPorts = {
   readonly store: Store;
   readonly index: ActionIndex;
   readonly settings: BuildSettings;
+  /** One for the whole node: it remembers the rules that it read. */
+  readonly trust: TrustRules;
   /** Remembers what missed and what was stored, so that somebody can ask why. */
   readonly seen?: Pick<Seen, "missed" | "stored"> | undefined;
   /** Told of every lookup of a result. */

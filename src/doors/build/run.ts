@@ -11,7 +11,7 @@ import type { AttemptWatch, WatchedAttempt } from "#worker/attempt-watch.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { LiveOutput } from "#worker/live-output.ts";
 import { cappedFileHead } from "#worker/printed-head.ts";
-import { wantedOutputs } from "#worker/outputs/collect.ts";
+import { requestedOutputs } from "#worker/outputs/collect.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
 import type { AttemptFolder } from "#worker/sandbox/folders/attempt-folder.ts";
@@ -197,7 +197,7 @@ class ActionRun {
         inputRoot,
         digestFunction: this.#spec.fn,
         workingDirectory: command.workingDirectory,
-        outputs: wantedOutputs(command).map(({ path }) => path),
+        outputs: requestedOutputs(command).map(({ path }) => path),
         symlinks,
       },
       { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link", left },

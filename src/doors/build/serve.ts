@@ -17,7 +17,7 @@ import { ActionCacheService } from "./cache/action-cache.ts";
 import { fetchBlob, fetchDirectory, pushBlob, pushDirectory, type AssetPorts } from "./assets/assets.ts";
 import { batchRead, batchUpdate } from "./cache/batch.ts";
 import { addBuilds } from "./builds/serve-builds.ts";
-import { BuildsService } from "./builds/service.ts";
+import type { BuildsService } from "./builds/service.ts";
 import { capabilitiesFor } from "./capabilities.ts";
 import { need, type BuildCaller } from "./caller.ts";
 import { splitBlob, spliceBlob } from "./cache/chunks.ts";
@@ -32,27 +32,30 @@ import { parseStreamName } from "./execute/operation-names.ts";
 import { readBlob } from "./cache/read.ts";
 import { recorded } from "./execute/recorded-call.ts";
 import { getTree } from "./cache/tree.ts";
-import { TrustRules } from "./cache/trust-rules.ts";
 import { queryWriteStatus, writeBlob } from "./cache/write.ts";
 
 export type CallerOf<P> = (principal: P) => BuildCaller;
 
 /** Everything behind the door; without `execution` it is only a cache. */
-export type ServedPorts = AssetPorts & { readonly execution?: ExecutionPorts | undefined };
+export type ServedPorts = AssetPorts & {
+  readonly execution?: ExecutionPorts | undefined;
+  /** Builds of many actions; left out: they are not served. */
+  readonly builds?: BuildsService | undefined;
+};
 
 /** Returns the paths that it serves: each handler checks its caller's permissions. */
 export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerOf: CallerOf<P>): readonly string[] {
   const { add, paths } = addingTo(server, callerOf);
   addCapabilities(add, ports);
   addBlobs(add, ports);
-  const results = new ActionCacheService(ports, new TrustRules(ports.index));
+  const results = new ActionCacheService(ports);
   addResults(add, results);
   addAssets(add, ports);
   const { execution } = ports;
   const service = execution && new ExecutionService(ports, execution, results);
   addStreams(add, ports, execution && service && { build: ports, execution, operations: service.operations });
   if (service) addExecution(add, service, execution?.traces);
-  if (execution) addBuilds(add, new BuildsService({ ...ports, execution }));
+  if (ports.builds) addBuilds(add, ports.builds);
   return paths;
 }
 

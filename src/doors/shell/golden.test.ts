@@ -60,6 +60,7 @@ async function play(name: string, job: ShellJob): Promise<readonly string[]> {
     executor: "worker",
     offers: [taskLabel, planLabel],
     shards: 1,
+    sources: () => new Map(),
     runners: shellRunners({
       scratch: async () => ({ path: "/", [Symbol.asyncDispose]: async () => {} }),
       processes: pretended(clock),

@@ -8,7 +8,15 @@ import { certificatePatternProblem } from "./certificate-pattern.ts";
 import { Duration, File, PrincipalName, Size } from "#base/config-words.ts";
 import { jwtAlgorithms } from "./jwt/algorithms.ts";
 import { isLoopbackHost } from "./loopback.ts";
-import { allTenants, anonymousGrant, grantProblem, roles, tenantPattern, type Role } from "#access/principal.ts";
+import {
+  allTenants,
+  anonymousGrant,
+  grantProblem,
+  roleMeanings,
+  roles,
+  tenantPattern,
+  type Role,
+} from "#access/principal.ts";
 import type { Tls } from "#edge/tls/tls-config.ts";
 
 const Roles = z.array(z.enum(roles)).max(roles.length);
@@ -38,7 +46,9 @@ const Labels = z
 
 const granted = {
   tenant: Tenant.describe('The tenant it belongs to; "*" is all of them, for operators and shared executors.'),
-  roles: Roles.min(1).describe("What it may do, by role."),
+  roles: Roles.min(1).describe(
+    `What it may do, by role. ${roles.map((role) => `${role}: ${roleMeanings[role]}`).join("; ")}.`,
+  ),
   pools: Pools,
   labels: Labels,
 };

@@ -4,7 +4,6 @@ import fc from "fast-check";
 import { Fault } from "#base/fault.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { withoutSecrets } from "./log-mask.ts";
-import { streamSink } from "./log-sink.ts";
 import { Log, type LogFields, type LogSettings } from "./log.ts";
 
 function rig(settings: Partial<LogSettings> = {}) {
@@ -146,20 +145,5 @@ describe("what looks like a secret", () => {
       "https://login.example/keys?x=1",
     ])
       equal(withoutSecrets(text), text);
-  });
-});
-
-describe("a sink", () => {
-  test("drops lines when its reader is too slow, and says how many", () => {
-    const written: string[] = [];
-    const stream = { writableLength: 0, write: (line: string) => written.push(line) > 0 };
-    const sink = streamSink(stream, { backlogBytesMax: 10 });
-    sink("a\n");
-    stream.writableLength = 11;
-    sink("b\n");
-    sink("c\n");
-    stream.writableLength = 0;
-    sink("d\n");
-    deepEqual(written, ["a\n", '{"level":"warn","event":"log lines lost","count":2}\n', "d\n"]);
   });
 });

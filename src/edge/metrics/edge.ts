@@ -119,7 +119,7 @@ export type EdgeMetrics = {
 /** Values that are looked up when the metrics are read. */
 export type EdgeGauges = {
   readonly connections: () => Readonly<Record<SlotState, number>>;
-  readonly certificateExpiresAtMs?: () => number;
+  readonly certificateExpiresAtMs: () => number;
 };
 
 export function edgeMetrics(registry: MetricsRegistry, gauges: EdgeGauges): EdgeMetrics {
@@ -141,7 +141,7 @@ export function edgeMetrics(registry: MetricsRegistry, gauges: EdgeGauges): Edge
     const counted = gauges.connections();
     open.set(slotStates.reduce((sum, state) => sum + counted[state], 0));
     for (const state of slotStates) byState.with(state).set(counted[state]);
-    expires.set((gauges.certificateExpiresAtMs?.() ?? 0) / 1_000);
+    expires.set(gauges.certificateExpiresAtMs() / 1_000);
   });
   const byReason = new Map<string, Counter>(
     [...Object.keys(unauthenticatedReasons), "role-missing", "tenant-foreign"].map((reason) => [

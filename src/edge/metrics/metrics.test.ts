@@ -152,7 +152,10 @@ describe("the edge's metrics", () => {
 
   test("stay bounded when callers invent methods and codes", () => {
     const registry = new MetricsRegistry();
-    const edge = edgeMetrics(registry, { connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }) });
+    const edge = edgeMetrics(registry, {
+      connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }),
+      certificateExpiresAtMs: () => 0,
+    });
     for (let at = 0; at < 5_000; at += 1) {
       edge.method(`made-up-${at}`).ended(`code-${at}`, 1);
       edge.refused(`reason-${at}`);

@@ -54,7 +54,10 @@ test("a call passes TLS, identity, policy and metrics, in that order", async () 
     { clock, onTrouble: () => {} },
   );
   const registry = new MetricsRegistry();
-  const metrics = edgeMetrics(registry, { connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }) });
+  const metrics = edgeMetrics(registry, {
+    connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }),
+    certificateExpiresAtMs: () => 0,
+  });
 
   // A minimal protocol: "<action> <tenant> <authorization>", answered with the principal, or with the refusal.
   const server = createServer({ ...tlsServerOptions(tls), ...(await loadTls(tls)).context }, (socket) => {

@@ -133,7 +133,7 @@ function wrongOptional(path: string, value: string | undefined, limits: Limits):
 /** Names are joined with NUL to make keys: a NUL inside a name would let a tenant reach another tenant's keys. */
 function wrongNames({ tenant, door, requestKey, mergeKey }: Submit): Wrong {
   return hasNul(tenant) || hasNul(door) || hasNul(requestKey) || hasNul(mergeKey)
-    ? invalid("tenant, door, requestKey, mergeKey", "must not hold a NUL character")
+    ? invalid("tenant, door, requestKey, mergeKey", "must not contain a NUL character")
     : undefined;
 }
 

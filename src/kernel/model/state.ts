@@ -116,11 +116,6 @@ export class State {
     return this.ready.woken;
   }
 
-  /** How many index entries were looked at so far. */
-  get touched(): number {
-    return this.ready.touched;
-  }
-
   job(no: number): Job {
     return this.jobs.get(no) ?? missing(`job ${no}`);
   }

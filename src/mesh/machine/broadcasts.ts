@@ -1,6 +1,6 @@
 /**
- * News that waits to be told. Each item goes out a limited number of times, the least told first and the longest of
- * those first, as much as fits. A newer item about the same thing takes the place of the older one.
+ * Messages that wait to be gossiped. Each is sent a limited number of times; the least sent come first, and of those
+ * the longest, as many as fit. A newer message about the same subject replaces the older one.
  */
 
 type Item = {
@@ -12,10 +12,10 @@ type Item = {
 };
 
 export type Broadcast = {
-  /** What it is about; undefined for what nothing replaces. */
+  /** The subject; undefined for messages that nothing replaces. */
   readonly about?: string | undefined;
   readonly bytes: Uint8Array;
-  /** When it has gone out often enough, or was replaced or dropped. */
+  /** Called when it was sent often enough, or was replaced or dropped. */
   readonly whenDone?: (() => void) | undefined;
 };
 
@@ -41,7 +41,7 @@ export class Broadcasts {
     this.#items.push({ about, bytes, whenDone, order: (this.#order += 1), sent: 0 });
   }
 
-  /** What fits into so many bytes, each item with some overhead. */
+  /** The messages that fit into so many bytes, each with some overhead. */
   take(spaceBytes: number, overheadBytes: number, sendsMax: number, itemsMax: number): readonly Uint8Array[] {
     if (this.#items.length === 0) return [];
     const taken: Item[] = [];

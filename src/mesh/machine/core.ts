@@ -1,4 +1,4 @@
-/** What the parts of the protocol machine share. Nothing here touches a socket or a clock. */
+/** The state that the parts of the protocol machine share. Nothing here touches a socket or a clock. */
 import type { Random } from "#base/random.ts";
 import type { Address } from "#mesh/address.ts";
 import type { Broadcasts } from "./broadcasts.ts";
@@ -16,7 +16,7 @@ export type MemberView = {
   readonly address: Address;
   readonly state: MemberState;
   readonly incarnation: number;
-  /** Serf's tags; a member that is not Millrace's or serf's has none. */
+  /** Serf's tags; empty for a member that is neither Millrace's nor serf's. */
   readonly tags: Readonly<Record<string, string>>;
   readonly versions: Versions | undefined;
   /** How long it has been in this state. */
@@ -29,11 +29,11 @@ export type MeshEvent =
   | { readonly kind: "user"; readonly from: string; readonly bytes: Uint8Array }
   | { readonly kind: "conflict"; readonly name: string; readonly ours: Address; readonly theirs: Address };
 
-/** What the rim must do. */
+/** What the caller must do. */
 export type Effect =
   | { readonly kind: "send"; readonly to: Address; readonly bytes: Uint8Array }
   | {
-      /** Opens a stream, writes the bytes and, unless nothing is expected, reads one message. */
+      /** Opens a stream, writes the bytes and, if an answer is expected, reads one message. */
       readonly kind: "dial";
       readonly id: number;
       readonly to: Address;
@@ -52,16 +52,16 @@ export type MeshCounts = {
   membersRefused: number;
   probes: number;
   probesFailed: number;
-  /** Answered over TCP only: UDP is being lost or blocked. */
+  /** Answered over TCP only: UDP packets are lost or blocked. */
   probesByStream: number;
   suspicions: number;
-  /** Suspicions that the suspect itself, or an answer, disproved. */
+  /** Suspicions that were disproved, by the suspect itself or by an answer. */
   suspicionsFalse: number;
   deaths: number;
   refutations: number;
   pushPulls: number;
   pushPullsFailed: number;
-  /** The process did not get to run for longer than the protocol's rhythm; what was under way began anew. */
+  /** How often the process did not run for longer than the protocol's intervals; pending probes were restarted then. */
   stalls: number;
 };
 
@@ -74,15 +74,15 @@ export type Core = {
   readonly timers: Timers;
   readonly health: Health;
   readonly envelope: Envelope;
-  /** News of members. */
+  /** Messages about members. */
   readonly news: Broadcasts;
-  /** Messages of serf's, passed on. */
+  /** Serf messages to pass on. */
   readonly passedOn: Broadcasts;
   readonly counts: MeshCounts;
   readonly self: Member;
-  /** From the moment that it means to leave. */
+  /** True from when the node intends to leave. */
   readonly isLeaving: () => boolean;
-  /** From the moment a leave is announced to the members. */
+  /** True from when the leave is announced to the members. */
   readonly hasLeft: () => boolean;
   readonly nowMs: () => number;
   readonly effect: (effect: Effect) => void;
@@ -106,7 +106,7 @@ export const noCounts = (): MeshCounts => ({
   stalls: 0,
 });
 
-/** Runs again and again, each time as long after the last as `delayMs` then says. */
+/** Runs repeatedly; `delayMs` returns the delay before each run. */
 export function every(core: Core, firstMs: number, delayMs: () => number, run: () => void): void {
   core.timers.set(core.nowMs() + firstMs, () => {
     run();

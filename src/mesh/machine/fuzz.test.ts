@@ -1,6 +1,6 @@
 /**
- * Hostile input: packets and streams that are nearly right, made from real ones by changes that keep some of the
- * structure. Whatever comes, the machine lives on, its counts are bounded, and it still answers.
+ * Hostile input: packets and streams that are nearly valid, mutated from real ones in ways that keep some of the
+ * structure. Whatever arrives, the machine survives, its tables stay bounded, and it still answers.
  */
 import { equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -47,7 +47,7 @@ const serfs = [
 const fieldNames = [...names, ...more, ...serfs, "Flags", "ID", "Key", "Millrace", "MillraceFrom", "__proto__"];
 const words = ["", "me", "a", "b", "x".repeat(300), "\u0000", "_serf_install-key", "_serf_list-keys"];
 
-/** Some value that may stand in a message: of the right kind, or of another. */
+/** A value that may occur in a message: of the right type, or of another. */
 function value(random: Random, depth = 0): Packable {
   const kinds = depth > 3 ? 6 : 9;
   switch (random.below(kinds)) {
@@ -75,7 +75,7 @@ function map(random: Random, depth = 0): { readonly [field: string]: Packable } 
   return Object.fromEntries(chosen.map((name) => [name, value(random, depth)]));
 }
 
-/** A message with any kind in front and any fields. */
+/** A message with a random kind and random fields. */
 const invented = (random: Random): Uint8Array =>
   Uint8Array.from([random.pick([...Object.values(messageCode), random.below(256)]), ...pack(map(random))]);
 
@@ -109,7 +109,7 @@ function changed(bytes: Uint8Array, random: Random): Uint8Array {
   return Uint8Array.from(out);
 }
 
-/** Anything a stranger may send in one packet. */
+/** Anything that a stranger may send in one packet. */
 function packet(random: Random, rig: Rig): Uint8Array {
   const parts = Array.from({ length: 1 + random.below(4) }, () =>
     random.pick([
@@ -167,7 +167,7 @@ describe("hostile input", () => {
     });
 
   for (const seed of [firstSeed, firstSeed + 1])
-    test(`FUZZ_SEED=${seed}: ${rounds} streams, cut anywhere`, () => {
+    test(`FUZZ_SEED=${seed}: ${rounds} streams, cut at random positions`, () => {
       const random = new Random(`streams:${seed}`);
       const rig = new Rig({ limits: { membersMax: 50 } });
       let understood = 0;
@@ -185,11 +185,11 @@ describe("hostile input", () => {
         }
         rig.effects.length = rig.lines.length = 0;
       }
-      ok(understood > 50, `only ${understood} were understood: the changes are too wild to find anything`);
+      ok(understood > 50, `only ${understood} were understood: the mutations are too wild to find anything`);
       stillAnswers(rig);
     });
 
-  test(`FUZZ_SEED=${firstSeed}: changed sealed packets are all refused`, () => {
+  test(`FUZZ_SEED=${firstSeed}: mutated sealed packets are all refused`, () => {
     const random = new Random(`sealed:${firstSeed}`);
     const keyring = new Keyring([goldenKey]);
     const randomBytes = (count: number): Uint8Array => new Uint8Array(count);
@@ -215,7 +215,7 @@ describe("hostile input", () => {
     }
   });
 
-  test("a length of four thousand million does not make us wait for so much", () => {
+  test("a length of four billion does not make us wait for that much", () => {
     const rig = new Rig();
     const claims = [
       Uint8Array.of(messageCode.encrypt, 0xff, 0xff, 0xff, 0xff),

@@ -1,6 +1,6 @@
 /**
- * Lifeguard's local health: how far this node trusts its own eyes. It grows with probes that fail although the helpers
- * should have said something, and with accusations that had to be refuted; each probe that works brings it down.
+ * Lifeguard's local health score: how far this node trusts its own observations. It grows when probes fail although the
+ * helpers should have answered, and when accusations had to be refuted; each successful probe lowers it.
  */
 export class Health {
   readonly #max: number;

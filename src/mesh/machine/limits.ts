@@ -1,26 +1,26 @@
-/** What is held for others is bounded here; the protocol's own sizes are here as well. */
+/** Bounds on what is held for others, and the protocol's own sizes. */
 
-/** Memberlist's limit on what a node says of itself. */
+/** Memberlist's limit on a node's metadata. */
 export const metaBytesMax = 512;
 export const labelBytesMax = 255;
 export const nameBytesMax = 256;
 
-/** What we put into one packet: fits an Ethernet frame with room for tunnels, as memberlist's default does. */
+/** The largest packet that we send: fits an Ethernet frame with space for tunnels, like memberlist's default. */
 export const packetSendBytesMax = 1_400;
 
 export type MeshLimits = {
-  /** What one packet may become when it is decompressed. */
+  /** The largest size of a packet when it is decompressed. */
   readonly packetInflatedBytesMax: number;
-  /** Messages in one packet, nested ones counted. */
+  /** Messages in one packet, including nested ones. */
   readonly packetMessagesMax: number;
-  /** One stream, on the wire and again decompressed. */
+  /** Size of one stream, on the wire and again decompressed. */
   readonly streamBytesMax: number;
   readonly membersMax: number;
   /** Members that failed or left, remembered for people and for reconnecting. */
   readonly departedMax: number;
-  /** Messages of users and of serf that wait to be passed on. */
+  /** User and serf messages that wait to be passed on. */
   readonly passedOnMax: number;
-  /** Pings that we made for others and that have not come back. */
+  /** Pings that we sent for others and that were not answered yet. */
   readonly relayedMax: number;
   readonly userMessageBytesMax: number;
 };

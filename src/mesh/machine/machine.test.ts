@@ -10,7 +10,7 @@ import { limitsDefault } from "./limits.ts";
 import { encodeIntent, readFields, serfCode } from "#mesh/serf/serf-messages.ts";
 import { encodeUserMessage } from "#mesh/wire/user-message.ts";
 
-/** A machine that knows so many others, called a, b, c, ... */
+/** A machine that knows `count` others, called a, b, c, ... */
 function company(count: number, options: ConstructorParameters<typeof Rig>[0] = {}): Rig {
   const rig = new Rig(options);
   for (const name of "abcdefghijklmnopqrstuvwxyz".slice(0, count)) rig.hear(name, rig.alive(name));
@@ -18,7 +18,7 @@ function company(count: number, options: ConstructorParameters<typeof Rig>[0] = 
   return rig;
 }
 
-/** Lets probes run with nobody answering but those named. */
+/** Lets time pass while only the named members answer. */
 function passWith(rig: Rig, ms: number, answering: string): void {
   for (let passed = 0; passed < ms; passed += 50) {
     const before = rig.lastPing;
@@ -29,14 +29,14 @@ function passWith(rig: Rig, ms: number, answering: string): void {
 }
 
 describe("probing", () => {
-  test("one that answers is never suspected", () => {
+  test("a member that answers is never suspected", () => {
     const rig = company(3);
     passWith(rig, 60_000, "abc");
     deepEqual(rig.said(/suspect|please/), []);
     equal(rig.machine.counts.probesFailed, 0);
   });
 
-  test("silence: others are asked, TCP is tried, then it is suspected, and in the end dead", () => {
+  test("without an answer: helpers are asked, TCP is tried, then the member is suspected, and in the end dead", () => {
     const rig = company(4);
     passWith(rig, 30_000, "abc");
     const lines = rig.lines.filter((line) => / ping d$|please ping d|dial d|d is (suspect|dead)|fail d/.test(line));
@@ -54,12 +54,12 @@ describe("probing", () => {
     equal(at(/dial d/) - startMs, 500);
     equal(lines.filter((line) => Number(line.split(" ")[0]) === startMs + 500 && /please/.test(line)).length, 3);
     ok(at(/d is suspect/) - startMs >= 1_000);
-    // Nobody confirms it, and there are enough that could: it takes the longest time, 6 x 4 s.
+    // It is not confirmed although enough members could: it takes the longest time, 6 x 4 s.
     equal(at(/fail d/) - at(/d is suspect/), 24_000);
     equal(rig.state("d"), "dead");
   });
 
-  test("an answer that comes by way of another, or over TCP only, is an answer", () => {
+  test("an answer through a helper, or over TCP only, is an answer", () => {
     const rig = company(2);
     passWith(rig, 1_500, "a");
     const waitForProbeOfB = (): void => {
@@ -75,7 +75,7 @@ describe("probing", () => {
     equal(rig.machine.counts.probesByStream, 1);
   });
 
-  test("helps another to ping a third: passes the answer on, or says that there was none", () => {
+  test("pings a third member for another: passes the answer on, or reports that there was none", () => {
     const rig = company(2);
     const ask = (): void =>
       rig.hear("a", {
@@ -95,7 +95,7 @@ describe("probing", () => {
     match(rig.said(/nack/).join(), /to a: nack 77/);
   });
 
-  test("answers a ping that is for it, at the address that the ping names, and no other", () => {
+  test("answers a ping addressed to it, at the address in the ping, and no other", () => {
     const rig = company(1);
     rig.hear("a", { kind: "ping", seqNo: 5, node: "me", source: { address: addressOf("z"), node: "z" } });
     rig.hear("a", { kind: "ping", seqNo: 6, node: "", source: {} });
@@ -108,7 +108,7 @@ describe("probing", () => {
 });
 
 describe("suspicion and refutation", () => {
-  test("M1: accused itself, it says that it is alive under a higher incarnation", () => {
+  test("M1: accused itself, it announces that it is alive under a higher incarnation", () => {
     const rig = company(2);
     rig.hear("a", rig.says("suspect", "a", "me", 1));
     rig.pass(300);
@@ -116,10 +116,10 @@ describe("suspicion and refutation", () => {
     rig.hear("b", rig.says("dead", "b", "me", 40));
     rig.pass(300);
     match(rig.said(/me is alive/).join(), /me is alive #41/);
-    equal(rig.machine.healthScore, 2, "twice accused: it trusts its own eyes less");
+    equal(rig.machine.healthScore, 2, "accused twice: it trusts its own observations less");
   });
 
-  test("accused of what it has refuted, it tells the accuser, and only a member", () => {
+  test("accused of what it has refuted, it answers the accuser, if that is a member", () => {
     const rig = company(1);
     rig.hear("a", rig.says("suspect", "a", "me", 9));
     rig.pass(5_000);
@@ -130,20 +130,20 @@ describe("suspicion and refutation", () => {
     deepEqual(rig.said(/me is alive/), []);
   });
 
-  test("a number that nothing goes before is not refuted with a wrong one", () => {
+  test("the highest possible incarnation is not refuted with a lower one", () => {
     const rig = company(1);
     rig.hear("a", rig.says("suspect", "a", "me", 0xffff_ffff));
     rig.pass(1_000);
     deepEqual(rig.said(/me is alive/), []);
   });
 
-  test("the suspect is told to its face", () => {
+  test("the suspect is notified directly", () => {
     const rig = company(5);
     rig.hear("a", rig.says("suspect", "a", "b"));
     match(rig.said(/b is suspect/).join(), /to b: b is suspect #1 says me/);
   });
 
-  test("each confirmation by another shortens it, down to the least", () => {
+  test("each confirmation by another member shortens it, down to the minimum", () => {
     const silent = { probeIntervalMs: 1_000, pushPullIntervalMs: 1e9, reconnectIntervalMs: 1e9 };
     const endOf = (confirmations: readonly string[]): number => {
       const rig = company(8, { times: { ...silent, probeTimeoutMs: 100_000 } });
@@ -158,15 +158,15 @@ describe("suspicion and refutation", () => {
       );
     };
     equal(endOf([]), 24_000);
-    equal(endOf(["a", "a"]), 24_000, "who said it first confirms nothing");
+    equal(endOf(["a", "a"]), 24_000, "the first accuser does not confirm itself");
     const one = endOf(["b"]);
     ok(one > 4_000 && one < 24_000, `one confirmation: ${one}`);
-    equal(endOf(["b", "b"]), one, "nor does the same one twice");
+    equal(endOf(["b", "b"]), one, "nor does the same member twice");
     equal(endOf(["b", "c"]), 4_000);
     equal(endOf(["b", "c", "d", "e"]), 4_000);
   });
 
-  test("a suspicion ends when the suspect says that it is alive, and not with an old word", () => {
+  test("a suspicion ends when the suspect announces that it is alive, but not with an old message", () => {
     const rig = company(4);
     rig.hear("a", rig.says("suspect", "a", "b", 1));
     equal(rig.state("b"), "suspect");
@@ -179,7 +179,7 @@ describe("suspicion and refutation", () => {
     equal(rig.machine.counts.suspicionsFalse, 1);
   });
 
-  test("M2: one that answers us is not declared dead, though its refutation is lost", () => {
+  test("M2: a member that answers us is not declared dead, although its refutation was lost", () => {
     const rig = company(5);
     rig.hear("a", rig.says("suspect", "a", "e"));
     passWith(rig, 120_000, "abcde");
@@ -189,7 +189,7 @@ describe("suspicion and refutation", () => {
     equal(rig.state("e"), "dead");
   });
 
-  test("dead in another's whole state is only suspect in ours, left is left", () => {
+  test("a member dead in another's state is only suspected in ours; one that left has left", () => {
     const rig = company(3);
     const members = (["dead", "left"] as const).map((state, i) => ({
       ...rig.alive("", 1),
@@ -205,11 +205,11 @@ describe("suspicion and refutation", () => {
 });
 
 describe("Lifeguard: how far a node trusts itself", () => {
-  test("probes that fail without a word from the helpers make it slower to suspect, answers quicker again", () => {
+  test("probes that fail without answers from helpers make it slower to suspect, answers faster again", () => {
     const rig = company(4);
     passWith(rig, 4_000, "");
     const worst = rig.machine.healthScore;
-    ok(worst > 0, "nobody at all answers: it may be us");
+    ok(worst > 0, "no member answers: the problem may be ours");
     passWith(rig, 60_000, "");
     ok(rig.machine.healthScore <= 7);
     const better = company(4);
@@ -218,7 +218,7 @@ describe("Lifeguard: how far a node trusts itself", () => {
     equal(better.machine.healthScore, 0);
   });
 
-  test("helpers that say that they had no answer either speak for us", () => {
+  test("helpers that report no answer either do not lower our health", () => {
     const rig = company(4);
     for (let passed = 0; passed < 3_000; passed += 50) {
       rig.pass(50);
@@ -230,7 +230,7 @@ describe("Lifeguard: how far a node trusts itself", () => {
     equal(rig.machine.healthScore, 0);
   });
 
-  test("a process that did not run blames nobody for the time it missed", () => {
+  test("a process that did not run suspects no member for the time it missed", () => {
     const rig = company(3);
     passWith(rig, 2_000, "abc");
     rig.hear("a", rig.says("suspect", "a", "b"));
@@ -252,20 +252,20 @@ describe("names and addresses", () => {
     deepEqual(rig.said(/conflict/).length, 1);
     rig.hear("a", rig.says("dead", "a", "b", 5));
     rig.hear("a", rig.alive("b", 6, {}, elsewhere));
-    equal(rig.state("b"), "dead", "not yet: it might be the same one, cut off");
+    equal(rig.state("b"), "dead", "not yet: it might be the same member, partitioned");
     rig.hear("a", rig.says("dead", "a", "a", 1));
     rig.hear("b", rig.alive("a", 1, {}, elsewhere));
-    equal(rig.state("a"), "alive", "who left may come back at once");
+    equal(rig.state("a"), "alive", "a member that left may come back at once");
   });
 
-  test("what a member says of itself is told as an update", () => {
+  test("a change of a member's metadata is reported as an update", () => {
     const rig = company(1);
     rig.hear("a", rig.alive("a", 2, { load: "3/4" }));
     deepEqual(rig.said(/update/), ["0 update a"]);
     deepEqual({ ...rig.machine.members(0).find(({ name }) => name === "a")?.tags }, { load: "3/4" });
   });
 
-  test("our own word, heard again, is nothing; a former life's is answered with a higher number", () => {
+  test("our own message is ignored; that of an earlier process is answered with a higher number", () => {
     const rig = company(1);
     const address = { host: "10.0.0.99", port: 7_946 };
     rig.hear("a", rig.alive("me", 1, { role: "test" }, address));
@@ -276,19 +276,19 @@ describe("names and addresses", () => {
     match(rig.said(/me is alive/).join(), /me is alive #8/);
   });
 
-  test("so many members and no more", () => {
+  test("the number of members is limited", () => {
     const rig = company(3, { limits: { membersMax: 3 } });
     equal(rig.machine.aliveCount, 3);
     equal(rig.machine.counts.membersRefused, 1);
     rig.hear("a", rig.says("dead", "a", "a"));
     rig.pass(1);
     rig.hear("z", rig.alive("z"));
-    equal(rig.state("z"), "alive", "the dead make room");
+    equal(rig.state("z"), "alive", "dead members make way");
   });
 });
 
 describe("news", () => {
-  test("M3: goes out so many times, then no more", () => {
+  test("M3: is sent a limited number of times", () => {
     const rig = new Rig({ times: { probeIntervalMs: 1e9 } });
     for (const name of "abcde") rig.hear(name, rig.alive(name));
     rig.pass(30_000);
@@ -296,7 +296,7 @@ describe("news", () => {
     equal(told.length, 4, "4 x the logarithm of the number of members");
   });
 
-  test("rides on what is sent to members, and on nothing that goes to strangers", () => {
+  test("is added to packets for members, and not to those for strangers", () => {
     const rig = new Rig({ times: { probeIntervalMs: 1e9, gossipIntervalMs: 1e9 } });
     for (const name of "ab") rig.hear(name, rig.alive(name));
     rig.lines.length = 0;
@@ -306,7 +306,7 @@ describe("news", () => {
     ok(rig.said(/to a/).length > 1);
   });
 
-  test("the newest word on a member takes the place of the older", () => {
+  test("a newer message about a member replaces the older", () => {
     const rig = new Rig({ times: { probeIntervalMs: 1e9 } });
     rig.hear("a", rig.alive("a"), rig.alive("b"));
     rig.hear("a", rig.alive("a", 2), rig.alive("a", 3));
@@ -315,7 +315,7 @@ describe("news", () => {
     ok(told.length > 0 && told.every((line) => line.includes("#3")), told.join("\n"));
   });
 
-  test("a change of tags is told once an interval, the last word of it; too much is refused", () => {
+  test("changed tags are announced once per interval, the last value; too many are refused", () => {
     const rig = company(3, { times: { probeIntervalMs: 1e9 } });
     rig.pass(5_000);
     rig.lines.length = 0;
@@ -333,7 +333,7 @@ describe("beside serf", () => {
   const hearRaw = (rig: Rig, bytes: Uint8Array): void =>
     rig.do((machine, nowMs) => machine.packet(nowMs, addressOf("a"), rig.envelope.packet([bytes], { withCrc: false })));
 
-  test("leaving: first the intent, then the farewell, then a while; alone it is gone at once", () => {
+  test("leaving: first the intent, then the leave message, then a pause; alone it is gone at once", () => {
     const rig = company(2);
     rig.do((machine, nowMs) => machine.leave(nowMs));
     rig.pass(20_000);
@@ -345,13 +345,13 @@ describe("beside serf", () => {
     ok(order.indexOf("me is dead") > order.indexOf("serf leave"));
     rig.hear("a", { kind: "ack", seqNo: rig.lastPing.seqNo });
     rig.pass(60_000);
-    deepEqual(rig.said(/ping/), [], "gone is gone: it probes nobody any more");
+    deepEqual(rig.said(/ping/), [], "after leaving it probes no member");
     const alone = new Rig();
     alone.do((machine, nowMs) => machine.leave(nowMs));
     deepEqual(alone.said(/left/), ["0 left"]);
   });
 
-  test("a farewell is for the living: those that died just now are told of it no more, nor is it denied", () => {
+  test("leave messages go to live members only: recently dead ones do not get them and do not refute them", () => {
     const rig = company(3, { times: { probeIntervalMs: 1e9 } });
     rig.pass(5_000);
     for (const dead of ["b", "c"]) rig.hear("a", { kind: "dead", incarnation: 1, node: dead, from: "a" });
@@ -360,7 +360,7 @@ describe("beside serf", () => {
     rig.lines.length = 0;
     rig.pass(20_000);
     const said = rig.said(/serf leave|me is dead/);
-    equal(said.length, 12, "as often as anything, each of the two, and what was passed on");
+    equal(said.length, 12, "both messages as often as any other, and those passed on");
     deepEqual(
       said.filter((line) => !line.includes(" to a: ")),
       [],
@@ -368,7 +368,7 @@ describe("beside serf", () => {
     deepEqual(rig.said(/serf join/), []);
   });
 
-  test("an intent is passed on once, an old one never; clocks follow what was heard", () => {
+  test("an intent is passed on once, an old one never; clocks follow what was received", () => {
     const rig = company(2, { times: { probeIntervalMs: 1e9 } });
     rig.pass(5_000);
     rig.lines.length = 0;
@@ -387,14 +387,14 @@ describe("beside serf", () => {
     match(Buffer.from(state.userState).toString("latin1"), /LTime\x33/, "logical time 51");
   });
 
-  test("somebody else's word that we leave is denied", () => {
+  test("another member's message that we leave is refuted", () => {
     const rig = company(2);
     hearRaw(rig, intent("leave", 70, "me"));
     rig.pass(500);
     ok(rig.said(/serf join/).length > 0);
   });
 
-  test("a message of ours is told, and is not taken for an intent", () => {
+  test("a user message of ours is delivered, and not taken for an intent", () => {
     const rig = company(1, { times: { probeIntervalMs: 1e9 } });
     rig.pass(5_000);
     rig.lines.length = 0;
@@ -403,7 +403,7 @@ describe("beside serf", () => {
     deepEqual(rig.said(/./), ["5000 user message from a"]);
   });
 
-  test("a message of ours is old news to serf: time 0, of the receiver itself", () => {
+  test("a user message of ours is old to serf: time 0, about the receiver itself", () => {
     const rig = company(1);
     rig.do((machine, nowMs) => machine.sendUser(nowMs, "a", Uint8Array.of(1), false));
     const sent = rig.effects.findLast((effect) => effect.kind === "send");
@@ -417,14 +417,14 @@ describe("beside serf", () => {
     deepEqual([message.bytes[0], fields.lamport("LTime"), fields.text("Node")], [serfCode.join, 0, "a"]);
   });
 
-  test("a logical time beyond all measure moves no clock", () => {
+  test("an absurd logical time moves no clock", () => {
     const rig = company(1);
     const bytes = intent("join", 2 ** 50, "a");
     hearRaw(rig, bytes);
     equal(rig.machine.counts.messagesRefused, 1);
   });
 
-  test("a state that does not fit our versions is not merged", () => {
+  test("a state with incompatible versions is not merged", () => {
     const rig = company(1);
     const foreign = { ...rig.alive("", 1), name: "z", state: "alive" as const, address: addressOf("z") };
     const members = [{ ...foreign, versions: [9, 9, 9, 9, 9, 9] as const }];

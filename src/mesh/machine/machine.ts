@@ -1,9 +1,9 @@
 /**
- * The protocol machine: packets, stream messages and time go in, effects come out. It owns no socket, no clock and no
- * source of chance of its own, so that the same code runs on the network and in the simulator.
+ * The protocol machine: packets, stream messages and time go in, effects come out. It has no socket, no clock and no
+ * random source of its own, so that the same code runs on the network and in the simulator.
  *
- * Time is counted as time in which this process ran. When it did not get to run for longer than the protocol's rhythm
- * (a stopped process, a sleeping laptop), the answers that came meanwhile lie unread: nobody is suspected for those.
+ * Time counts only while this process runs. If it did not run for longer than the protocol's intervals (a stopped
+ * process, a sleeping laptop), answers are still unread, and no member is suspected for those.
  */
 import { assert } from "#base/assert.ts";
 import { isFault } from "#base/fault.ts";
@@ -12,7 +12,7 @@ import type { Address } from "#mesh/address.ts";
 import { Broadcasts } from "./broadcasts.ts";
 import { every, noCounts, type Core, type Effect, type MeshCounts, type MemberView } from "./core.ts";
 import type { Envelope } from "#mesh/wire/envelope.ts";
-import { Farewell, type Phase } from "./farewell.ts";
+import { LeaveSequence, type Phase } from "./leave-sequence.ts";
 import { Health } from "./health.ts";
 import type { Keyring } from "#mesh/wire/keyring.ts";
 import type { MeshLimits } from "./limits.ts";
@@ -28,7 +28,7 @@ import {
 import { Prober } from "./prober.ts";
 import type { MeshTimes } from "./profile.ts";
 import { Roster, type Member } from "./roster.ts";
-import { Rumours } from "./rumours.ts";
+import { MemberStates } from "./member-states.ts";
 import { Sender } from "./sender.ts";
 import { SerfNeighbour } from "#mesh/serf/serf-neighbour.ts";
 import { answersTo } from "#mesh/serf/serf-queries.ts";
@@ -37,7 +37,7 @@ import { decodeTags, encodeTags, type Tags } from "#mesh/tags.ts";
 import { Timers } from "./timers.ts";
 import { encodeUserMessage } from "#mesh/wire/user-message.ts";
 
-/** Memberlist's protocol 1 to 5, speaking 2 as its defaults do; serf's 2 to 5, speaking 4. */
+/** Memberlist's protocol 1 to 5, speaking 2 like its defaults; serf's 2 to 5, speaking 4. */
 export const ourVersions: Versions = [1, 5, 2, 2, 5, 4];
 
 export type MachineOptions = {
@@ -49,16 +49,16 @@ export type MachineOptions = {
   readonly envelope: Envelope;
   readonly random: Random;
   readonly nowMs: number;
-  /** The envelope's: a serf agent's `keys` command may change it. */
+  /** The envelope's keyring: a serf agent's `keys` command may change it. */
   readonly keyring: Keyring;
 };
 
-/** The process did not run for so long: then time stood still for it. */
+/** If the process did not run for longer than this, its time stood still. */
 const stallMs = 1_500;
 
 export class Machine {
   readonly #core: Core;
-  readonly #rumours: Rumours;
+  readonly #states: MemberStates;
   readonly #sender: Sender;
   readonly #prober: Prober;
   readonly #serf: SerfNeighbour;
@@ -77,13 +77,13 @@ export class Machine {
     this.#core = this.#makeCore(options);
     const core = this.#core;
     this.#sender = new Sender(core);
-    this.#rumours = new Rumours(core, this.#sender);
-    this.#prober = new Prober(core, this.#rumours, this.#sender);
+    this.#states = new MemberStates(core, this.#sender);
+    this.#prober = new Prober(core, this.#states, this.#sender);
     this.#serf = new SerfNeighbour(core, (query) => {
       for (const { to, message } of answersTo(query, core.name, options.keyring))
         this.#sender.send(to, [encodeUser(message)]);
     });
-    this.#syncer = new Syncer(core, this.#rumours, this.#serf);
+    this.#syncer = new Syncer(core, this.#states, this.#serf);
     core.roster.add(core.self);
     this.#prober.start();
     this.#syncer.start();
@@ -91,7 +91,7 @@ export class Machine {
     every(
       core,
       random.below(times.gossipIntervalMs),
-      // Who is alone has nobody to tell, and need not wake up five times a second to find that out.
+      // A node without other members need not wake up five times a second.
       () => (roster.size > 1 ? times.gossipIntervalMs : Math.max(times.gossipIntervalMs, times.probeIntervalMs)),
       () => this.#gossip(),
     );
@@ -129,7 +129,7 @@ export class Machine {
     };
   }
 
-  /** What must be done since this was last asked. */
+  /** The effects since the last call. */
   drain(): readonly Effect[] {
     const effects = this.#effects;
     this.#effects = [];
@@ -180,10 +180,10 @@ export class Machine {
       case "nack":
         return this.#prober.nacked(message.seqNo);
       case "alive":
-        return this.#rumours.alive(message);
+        return this.#states.alive(message);
       case "suspect":
       case "dead":
-        return this.#rumours.accused(message, from);
+        return this.#states.accused(message, from);
       case "user":
         return this.#serf.heard(message.bytes);
       default:
@@ -191,7 +191,7 @@ export class Machine {
     }
   }
 
-  /** A stream that another opened; what is returned is written back before it is closed. */
+  /** Handles a stream that another member opened; the returned bytes are written back before it is closed. */
   asked(nowMs: number, message: StreamMessage): Uint8Array | undefined {
     this.advance(nowMs);
     const { counts, envelope, name } = this.#core;
@@ -216,7 +216,7 @@ export class Machine {
     }
   }
 
-  /** The answer on a stream of ours; undefined for one that needs none and is written. */
+  /** Handles the answer on a stream of ours; undefined if none was expected and the bytes are written. */
   answered(nowMs: number, id: number, message: StreamMessage | undefined): void {
     this.advance(nowMs);
     if (this.#userStreams.delete(id)) return this.#core.effect({ kind: "sent", id, why: undefined });
@@ -238,7 +238,7 @@ export class Machine {
     return this.#syncer.join(to);
   }
 
-  /** What this node says of itself; the last word within an interval counts. Fault "exhausted" when it is too much. */
+  /** Sets this node's tags; the last value within an interval counts. Throws "exhausted" if they are too large. */
   setTags(nowMs: number, tags: Tags): void {
     this.advance(nowMs);
     const meta = encodeTags(tags);
@@ -246,7 +246,7 @@ export class Machine {
     this.#metaWanted = isSaid ? undefined : meta;
   }
 
-  /** A small message in a packet, which may be lost; a large one, or one that is `sure`, over a stream. */
+  /** A small message goes in a packet, which may be lost; a large or `sure` one over a stream. */
   sendUser(nowMs: number, to: string, bytes: Uint8Array, sure: boolean): number | undefined {
     this.advance(nowMs);
     const { roster, name, envelope, effect, nextId, times } = this.#core;
@@ -272,10 +272,10 @@ export class Machine {
     return id;
   }
 
-  /** The effect `left` comes when the word has had time to spread. */
+  /** The effect `left` comes when the messages have had time to spread. */
   leave(nowMs: number): void {
     this.advance(nowMs);
-    if (this.#phase === "up") new Farewell(this.#core, this.#serf, (phase) => void (this.#phase = phase)).begin();
+    if (this.#phase === "up") new LeaveSequence(this.#core, this.#serf, (phase) => void (this.#phase = phase)).begin();
   }
 
   #gossip(): void {
@@ -284,19 +284,19 @@ export class Machine {
       self.meta = this.#metaWanted;
       this.#metaWanted = undefined;
       this.#metaSaidAtMs = this.#nowMs;
-      this.#rumours.announce();
+      this.#states.announce();
     }
     this.#sender.gossip();
   }
 
-  /** Everybody known, with those that failed or left a while ago. */
+  /** All known members, including those that failed or left a while ago. */
   members(nowMs: number): readonly MemberView[] {
     this.advance(nowMs);
     const { roster } = this.#core;
     return [...roster.all, ...roster.departed].map((member) => this.#view(member));
   }
 
-  /** Quicker than looking through `members`. */
+  /** Faster than searching `members`. */
   stateOf(name: string): MemberState | undefined {
     return this.#core.roster.find(name)?.state;
   }
@@ -339,7 +339,7 @@ export class Machine {
     try {
       return run();
     } catch (error) {
-      assert(isFault(error), `what others send can only be refused: ${String(error)}`);
+      assert(isFault(error), `input from others can only be refused: ${String(error)}`);
       return undefined;
     }
   }

@@ -1,13 +1,13 @@
 /**
- * Finds out who does not answer any more. Each interval one member is pinged; when it does not answer in time, some
- * others are asked to ping it and it is tried over TCP as well; when nothing came by the end of the interval (a longer
- * one while we are in bad health ourselves), it is suspected.
+ * Detects members that do not answer. Each interval one member is pinged; if it does not answer in time, some others
+ * are asked to ping it, and it is tried over TCP as well; if no answer came by the end of the interval (longer while
+ * our own health is bad), it is suspected.
  */
 import type { Address } from "#mesh/address.ts";
 import type { Core } from "./core.ts";
 import { encodeMessage, type IndirectPing, type Ping, type Source } from "#mesh/wire/messages.ts";
 import type { Member } from "./roster.ts";
-import type { Rumours } from "./rumours.ts";
+import type { MemberStates } from "./member-states.ts";
 import type { Sender } from "./sender.ts";
 import type { Cancel } from "./timers.ts";
 
@@ -25,23 +25,23 @@ type Probe = {
   stop: Cancel;
 };
 
-/** A ping that we make for another. */
+/** A ping that we send for another member. */
 type Relayed = { readonly seqNo: number; readonly to: Address; stop: Cancel };
 
 export class Prober {
   readonly #core: Core;
-  readonly #rumours: Rumours;
+  readonly #states: MemberStates;
   readonly #sender: Sender;
   readonly #relayed = new Map<number, Relayed>();
   readonly #streams = new Map<number, Probe>();
   #probe: Probe | undefined;
   #seqNo: number;
 
-  constructor(core: Core, rumours: Rumours, sender: Sender) {
+  constructor(core: Core, states: MemberStates, sender: Sender) {
     this.#core = core;
-    this.#rumours = rumours;
+    this.#states = states;
     this.#sender = sender;
-    this.#seqNo = core.random.below(0x1000_0000); // a restarted node must not take an old answer for a new one
+    this.#seqNo = core.random.below(0x1000_0000); // so that a restarted node does not take an old answer for a new one
   }
 
   start(): void {
@@ -73,7 +73,7 @@ export class Prober {
     };
     this.#probe = probe;
     const ping = encodeMessage(this.#ping(probe));
-    // One that is suspected hears so with the ping, so that it can refute at once.
+    // A suspect gets the suspicion with the ping, so that it can refute it at once.
     const { incarnation, name } = member;
     const accusation = encodeMessage({ kind: "suspect", incarnation, node: name, from: this.#core.name });
     this.#sender.send(member.address, member.state === "alive" ? [ping] : [ping, accusation]);
@@ -132,11 +132,11 @@ export class Prober {
       return this.#finish(probe, true);
     }
     counts.probesFailed += 1;
-    // Helpers that said nothing at all: then it is rather we who cannot be heard, or cannot hear.
+    // Helpers that did not answer at all suggest that the problem is on our side.
     health.add(probe.nacksWanted > 0 ? Math.max(0, probe.nacksWanted - probe.nacks) : 1);
     this.#finish(probe, false);
     const { incarnation, name: node } = probe.member;
-    this.#rumours.suspect({ kind: "suspect", incarnation, node, from: name });
+    this.#states.suspect({ kind: "suspect", incarnation, node, from: name });
   }
 
   #finish(probe: Probe, answered: boolean): void {
@@ -181,7 +181,7 @@ export class Prober {
     this.#sender.send(to, [encodeMessage({ kind: "ack", seqNo: ping.seqNo })]);
   }
 
-  /** Somebody cannot reach another and asks us to try. */
+  /** Another member cannot reach a third and asks us to try. */
   askedToPing(request: IndirectPing, from: Address): void {
     const { timers, times, nowMs, limits } = this.#core;
     if (this.#relayed.size >= limits.relayedMax) return;

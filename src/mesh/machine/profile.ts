@@ -1,23 +1,23 @@
-/** The times of the protocol: memberlist's own three profiles, so that a mixed fleet keeps one rhythm. */
+/** The protocol's timing: memberlist's own three profiles, so that a mixed fleet uses the same intervals. */
 
 export type MeshTimes = {
   /** Between two probes, each of another member. */
   readonly probeIntervalMs: number;
-  /** How long an answer to a direct ping may take before others are asked. */
+  /** How long a direct ping may take before others are asked. */
   readonly probeTimeoutMs: number;
   readonly indirectChecks: number;
   readonly gossipIntervalMs: number;
   readonly gossipNodes: number;
-  /** How long a dead member is still told the news, and remembered with its incarnation. */
+  /** How long gossip is still sent to a dead member, and its incarnation remembered. */
   readonly gossipToDeadMs: number;
   readonly pushPullIntervalMs: number;
   readonly streamTimeoutMs: number;
-  /** A message is sent so many times the logarithm of the number of members. */
+  /** A message is sent this factor times the logarithm of the number of members. */
   readonly retransmitMult: number;
   readonly suspicionMult: number;
-  /** A suspicion that nobody confirms lasts so many times as long. */
+  /** An unconfirmed suspicion lasts this many times as long. */
   readonly suspicionMaxTimeoutMult: number;
-  /** A node that is itself in trouble takes at most so many times as long before it suspects another. */
+  /** An unhealthy node takes at most this many times as long before it suspects another. */
   readonly healthMax: number;
   /** When a dead member's name may come back from another address. */
   readonly deadReclaimMs: number;
@@ -25,9 +25,9 @@ export type MeshTimes = {
   readonly reconnectIntervalMs: number;
   /** How long a failed or left member is remembered. */
   readonly departedKeptMs: number;
-  /** How often at most the node says something new about itself. */
+  /** The minimal time between two announcements of changed tags. */
   readonly metaIntervalMs: number;
-  /** How long a leave waits for each of its two messages to get out, and then for others to hear of it. */
+  /** How long a leave waits for each of its two messages to be sent, and then for them to spread. */
   readonly leaveBroadcastMs: number;
   readonly leavePropagateMs: number;
 };
@@ -86,7 +86,7 @@ export const profiles = {
 export const profileNames = ["lan", "wan", "local"] as const satisfies readonly (keyof typeof profiles)[];
 export type ProfileName = (typeof profileNames)[number];
 
-/** From so many members on, whole states are exchanged less often. */
+/** From so many members on, full states are exchanged less often. */
 const pushPullScaledFrom = 32;
 
 export function pushPullDelayMs({ pushPullIntervalMs }: MeshTimes, members: number): number {

@@ -1,7 +1,7 @@
 /**
- * Who is in the mesh. The list is kept in a random order and walked round and round by the prober, so that every member
- * is probed once in a round; a new one is put at a random place. Those that are gone move to `departed` after a while:
- * their incarnation is forgotten, so that they may begin anew, but they are still shown and tried again.
+ * The members of the mesh. The prober walks the list in a random order, so that every member is probed once per round;
+ * a new member is inserted at a random position. Members that are gone move to `departed` after a while: their
+ * incarnation is forgotten, so that they may start over, but they are still listed and tried again.
  */
 import type { Random } from "#base/random.ts";
 import { addressText, type Address } from "#mesh/address.ts";
@@ -44,7 +44,7 @@ export class Roster {
     return this.#list;
   }
 
-  /** Gone for longer; a name is never here and in the list at once. */
+  /** Gone for longer; a name is never both here and in the list. */
   get departed(): Iterable<Member> {
     return this.#departed.values();
   }
@@ -57,7 +57,7 @@ export class Roster {
     return this.#byName.get(name);
   }
 
-  /** Who is at this address, as far as is known. */
+  /** The member at this address, if known. */
   at(address: Address): Member | undefined {
     return this.#byAddress.get(addressText(address));
   }
@@ -73,12 +73,12 @@ export class Roster {
     if (this.#byAddress.get(key) === member) this.#byAddress.delete(key);
   }
 
-  /** Among those that departed, too. */
+  /** Includes departed members. */
   find(name: string): Member | undefined {
     return this.#byName.get(name) ?? this.#departed.get(name);
   }
 
-  /** False when there is no room. */
+  /** False if the list is full. */
   add(member: Member): boolean {
     if (this.#list.length >= this.#limits.membersMax) return false;
     this.#departed.delete(member.name);
@@ -95,7 +95,7 @@ export class Roster {
     return true;
   }
 
-  /** The next one to be probed; undefined when there is nobody. */
+  /** The next member to probe; undefined if there is none. */
   nextToProbe(isFit: (member: Member) => boolean, whenRound: () => void): Member | undefined {
     for (let looked = 0; looked <= this.#list.length; looked += 1) {
       if (this.#next >= this.#list.length) {
@@ -110,7 +110,7 @@ export class Roster {
     return undefined;
   }
 
-  /** Up to `count` different ones, at random. */
+  /** Up to `count` different members, at random. */
   some(count: number, isFit: (member: Member) => boolean): readonly Member[] {
     const fit = this.#list.filter(isFit);
     if (fit.length <= count) return fit;
@@ -119,7 +119,7 @@ export class Roster {
     return [...chosen];
   }
 
-  /** Those that have been gone for long enough are departed; the longest departed are forgotten. */
+  /** Moves members that have been gone long enough to `departed`, and forgets the oldest of those. */
   retire(goneBeforeMs: number, forgetBeforeMs: number): void {
     const retired = this.#list.filter((member) => isGone(member) && member.changedAtMs < goneBeforeMs);
     for (const member of retired) {
@@ -133,7 +133,7 @@ export class Roster {
         this.#departed.delete(name);
   }
 
-  /** Somebody says that a failed member is gone for good: it is not tried again. */
+  /** A failed member is reported to be gone for good: it is not tried again. */
   callLeft(name: string): void {
     const member = this.find(name);
     if (member?.state === "dead") member.state = "left";

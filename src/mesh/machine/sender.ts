@@ -1,6 +1,4 @@
-/**
- * Sends packets, each with as much news as still fits in, and gossips the news even when there is nothing else to say.
- */
+/** Sends packets, each filled up with gossip, and sends gossip even when there is nothing else to send. */
 import type { Address } from "#mesh/address.ts";
 import type { Core } from "./core.ts";
 import { compoundOverheadBytes } from "#mesh/wire/envelope.ts";
@@ -29,7 +27,7 @@ export class Sender {
     );
   }
 
-  /** Only members are told the news as well, and only to them may it carry what they understand. */
+  /** Gossip is added only for members, and only in forms that they understand. */
   send(to: Address, messages: readonly Uint8Array[]): void {
     const member = this.#core.roster.at(to);
     if (!member) return this.#put(to, messages, undefined);
@@ -41,7 +39,8 @@ export class Sender {
   gossip(): void {
     const { roster, times, self, passedOn, news, nowMs, isLeaving } = this.#core;
     if (news.size === 0 && passedOn.size === 0) return;
-    // The dead are told so that they can object. A farewell is for the living: it goes out a few times only.
+    // Dead members get gossip too, so that they can refute it. Leave messages go to live members only: they are sent
+    // only a few times.
     const toldAfterMs = isLeaving() ? Number.POSITIVE_INFINITY : nowMs() - times.gossipToDeadMs;
     const hears = (member: Member): boolean =>
       member !== self &&

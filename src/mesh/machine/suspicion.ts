@@ -1,6 +1,6 @@
 /**
- * How long a suspicion lasts (Lifeguard): long when only we hold it, and shorter with each other member that says the
- * same, down to the minimum when as many as we asked for have confirmed it.
+ * How long a suspicion lasts (Lifeguard): long while only we hold it, and shorter with each member that confirms it,
+ * down to the minimum when enough members have.
  */
 import type { MeshTimes } from "./profile.ts";
 
@@ -10,7 +10,7 @@ export function suspicionSpan(times: MeshTimes, members: number): SuspicionSpan 
   const scale = Math.max(1, Math.log10(Math.max(1, members)));
   const minMs = Math.floor(times.suspicionMult * scale * times.probeIntervalMs);
   const wanted = times.suspicionMult - 2;
-  // Without enough others to confirm it, it would only take longer: neither we nor the suspect count.
+  // With too few others to confirm it, waiting for confirmations would only delay it: neither we nor the suspect count.
   const confirmationsWanted = members - 2 < wanted ? 0 : wanted;
   return { minMs, maxMs: times.suspicionMaxTimeoutMult * minMs, confirmationsWanted };
 }
@@ -37,7 +37,7 @@ export class Suspicion {
     return this.#confirmations;
   }
 
-  /** True for news: another member says it, too, and there are not enough yet. */
+  /** True if this is new: another member confirms it, and there are not enough confirmations yet. */
   confirm(from: string): boolean {
     if (this.#confirmations >= this.span.confirmationsWanted || this.#known.has(from)) return false;
     this.#known.add(from);

@@ -1,6 +1,6 @@
 /**
- * Whole states, exchanged over streams: to join, and now and then with any member, so that what gossip lost is made
- * good; and with members that failed, for they may be back, or we may have been the ones that were cut off.
+ * Exchanges of full states over streams: to join, and now and then with a random member to repair what gossip lost; and
+ * with failed members, which may be back, or we may have been the partitioned side.
  */
 import { Fault, isFault } from "#base/fault.ts";
 import { addressText, type Address } from "#mesh/address.ts";
@@ -8,18 +8,18 @@ import { every, type Core } from "./core.ts";
 import { encodePushPull, type PushPull, type PushedMember, type StreamMessage } from "#mesh/wire/messages.ts";
 import { pushPullDelayMs } from "./profile.ts";
 import type { Member } from "./roster.ts";
-import type { Rumours } from "./rumours.ts";
+import type { MemberStates } from "./member-states.ts";
 import type { SerfNeighbour } from "#mesh/serf/serf-neighbour.ts";
 
 export class Syncer {
   readonly #core: Core;
-  readonly #rumours: Rumours;
+  readonly #states: MemberStates;
   readonly #serf: SerfNeighbour;
   readonly #running = new Map<number, { readonly isJoin: boolean; readonly isAsked: boolean }>();
 
-  constructor(core: Core, rumours: Rumours, serf: SerfNeighbour) {
+  constructor(core: Core, states: MemberStates, serf: SerfNeighbour) {
     this.#core = core;
-    this.#rumours = rumours;
+    this.#states = states;
     this.#serf = serf;
   }
 
@@ -36,7 +36,7 @@ export class Syncer {
     );
   }
 
-  /** Its outcome is told as the effect `joined` with the number returned here. */
+  /** The outcome comes as the effect `joined` with the returned number. */
   join(to: Address): number {
     return this.#exchange(to, { isJoin: true, isAsked: true });
   }
@@ -47,7 +47,7 @@ export class Syncer {
       this.#exchange(address, { isJoin: false, isAsked: false });
   }
 
-  /** Rarely when few of many failed: everybody does the same. */
+  /** Rarely if few of many failed, because all members do the same. */
   #withFailed(): void {
     const { roster, random } = this.#core;
     const failed = [...roster.all, ...roster.departed].filter(({ state }) => state === "dead");
@@ -71,7 +71,7 @@ export class Syncer {
     return encodePushPull({ isJoin, members, userState: this.#serf.state() });
   }
 
-  /** What the other side of our exchange answered; false when it was none of ours. */
+  /** The answer to our exchange; false if it was not one of ours. */
   answered(id: number, message: StreamMessage): boolean {
     if (!this.#running.has(id)) return false;
     if (message.kind === "push-pull") {
@@ -82,7 +82,7 @@ export class Syncer {
         if (!isFault(error)) throw error;
         this.#end(id, error.message);
       }
-    } else this.#end(id, message.kind === "error" ? `the other side says: ${message.text}` : "an unexpected answer");
+    } else this.#end(id, message.kind === "error" ? `the other side reports: ${message.text}` : "an unexpected answer");
     return true;
   }
 
@@ -103,11 +103,11 @@ export class Syncer {
 
   merge({ members, userState }: PushPull): void {
     this.#checkVersions(members);
-    this.#rumours.merge(members);
+    this.#states.merge(members);
     if (userState.length > 0) this.#serf.merge(userState);
   }
 
-  /** Nobody is taken in who could not understand us, or we them. */
+  /** Refuses members that do not share a protocol version with us. */
   #checkVersions(members: readonly PushedMember[]): void {
     const ours = this.#core.self.versions;
     for (const { name, address, state, versions } of members) {
@@ -127,7 +127,7 @@ export class Syncer {
           name,
           address: addressText(address),
           versions: versions.join(),
-          why: "it speaks a version that does not fit",
+          why: "its protocol versions are not compatible",
         });
     }
   }

@@ -1,4 +1,4 @@
-/** What is due when. Time comes from outside; equal times keep the order in which they were set. */
+/** A queue of timers. Time is passed in; equal times keep the order in which they were set. */
 
 type Timer = { readonly atMs: number; readonly order: number; run: (() => void) | undefined };
 
@@ -19,7 +19,7 @@ export class Timers {
     };
   }
 
-  /** When the next one is due; never for none. */
+  /** When the next one is due; infinite if there is none. */
   nextAtMs(): number {
     for (let top = this.#heap[0]; top; top = this.#heap[0]) {
       if (top.run) return top.atMs;
@@ -28,14 +28,14 @@ export class Timers {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Runs one that is due and tells its time, so that whoever asks can set the clock before each. */
+  /** Takes one that is due with its time, so that the caller can set the clock before each. */
   take(nowMs: number): { readonly atMs: number; readonly run: () => void } | undefined {
     if (this.nextAtMs() > nowMs) return undefined;
     const { atMs, run } = this.#pop() as Timer;
     return run && { atMs, run };
   }
 
-  /** Nothing is due any more, now or later. */
+  /** Cancels all timers for good. */
   close(): void {
     this.#isClosed = true;
     this.#heap.length = 0;

@@ -1,4 +1,4 @@
-/** What serf agents say to each other in memberlist's user messages, as far as a good neighbour must know it. */
+/** The messages of serf agents inside memberlist's user messages, as far as we need them. */
 import { Fault } from "#base/fault.ts";
 import { Fields } from "#mesh/wire/fields.ts";
 import { framed } from "#mesh/wire/messages.ts";
@@ -18,7 +18,7 @@ export const serfCode = {
   relay: 9,
 } as const;
 
-/** Somebody joined or leaves, at a logical time. */
+/** A member joined or leaves, at a logical time. */
 export type Intent = {
   readonly kind: "join" | "leave";
   readonly time: number;
@@ -40,7 +40,7 @@ export function readFields(message: Uint8Array): PackedMap {
   return whole(() => new MsgpackReader(message, 1).map());
 }
 
-/** A logical time that nobody could have reached is refused: it would stop the clock of whoever believed it. */
+/** Refuses an absurdly large logical time: it would stop the clock of every node that accepts it. */
 export function lamportIn(fields: Fields, field: string): number {
   const time = fields.lamport(field);
   if (time === undefined || time > lamportMax) throw new Fault("invalid", "read serf's message", { field });

@@ -1,7 +1,7 @@
 /**
- * A good neighbour to serf agents. They keep logical clocks and announce who joins and who means to leave; what we hear
- * of that we keep, pass on once, and tell in our own state, and we announce our own coming and going the same way.
- * Their events and queries are passed on, too, so that a fleet with few agents among many nodes works as one of agents
+ * Compatibility with serf agents. They keep logical clocks and announce who joins and who intends to leave. We store
+ * what we hear, pass it on once, include it in our own state, and announce our own joining and leaving in the same way.
+ * Their events and queries are passed on too, so that a fleet with few agents among many nodes works like one of agents
  * only.
  */
 import { hash32 } from "#base/random.ts";
@@ -24,7 +24,7 @@ const flagNoBroadcast = 2;
 
 export class SerfNeighbour {
   readonly #core: Core;
-  /** Of each member's last intent. */
+  /** The logical time of each member's last intent. */
   readonly #statusTimes = new Map<string, number>();
   readonly #seen = new Set<string>();
   readonly #answer: (query: Fields) => void;
@@ -52,7 +52,7 @@ export class SerfNeighbour {
         return;
       case serfCode.query:
         return this.#heardQuery(message);
-      default: // answers to queries that we do not ask, requests to relay: of no use here, and no fault
+      default: // answers to others' queries and relay requests: not needed here, and no error
         return;
     }
   }
@@ -73,7 +73,7 @@ export class SerfNeighbour {
     const { name, isLeaving, roster } = this.#core;
     if (time <= (this.#statusTimes.get(node) ?? 0)) return false;
     if (kind === "leave" && node === name && !isLeaving()) {
-      this.announce("join"); // an old intent of ours, or somebody else's: we stay
+      this.announce("join"); // an old intent of ours, or someone else's: we stay
       return false;
     }
     if (this.#statusTimes.size >= this.#core.limits.membersMax * 2) this.#forgetStrangers();
@@ -94,7 +94,7 @@ export class SerfNeighbour {
     this.#answer(fields);
   }
 
-  /** Tells all agents that we are here, or that we go. */
+  /** Announces to all agents that we are here, or that we leave. */
   announce(kind: Intent["kind"], whenDone?: () => void): void {
     const { name: node, passedOn } = this.#core;
     this.#time += 1;
@@ -116,7 +116,7 @@ export class SerfNeighbour {
     });
   }
 
-  /** A member that is no serf agent's, and no node of ours, sends another state or none. */
+  /** A member that is neither a serf agent nor a node of ours sends another state or none. */
   merge(bytes: Uint8Array): void {
     if (bytes[0] !== serfCode.pushPull) return;
     const { time, eventTime, queryTime, statusTimes, left } = decodeSerfState(bytes);

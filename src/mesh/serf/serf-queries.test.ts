@@ -20,7 +20,7 @@ const query = (fields: Readonly<Record<string, Packable>>): Fields =>
 const about = (name: string, bytes?: Uint8Array): Fields =>
   query({ Name: `_serf_${name}`, Payload: framed(serfCode.keyRequest, { Key: bytes ?? null }) });
 
-/** What is inside of the only answer: the outcome of a command about keys. */
+/** The content of the only answer: the outcome of a command about keys. */
 function outcome(asked: Fields, keyring: Keyring): { result: Packed; message: string; keys: readonly string[] } {
   const [answer] = answersTo(asked, "me", keyring);
   const response = new Fields(readFields(must(answer, "an answer").message));
@@ -34,7 +34,7 @@ function outcome(asked: Fields, keyring: Keyring): { result: Packed; message: st
 }
 
 describe("queries of serf's commands", () => {
-  test("an acknowledgement goes to whoever asked for one, with the query's number and time", () => {
+  test("an acknowledgement goes to the node that asked, with the query's number and time", () => {
     const [answer, ...rest] = answersTo(query({ Flags: 1, Name: "any" }), "me", new Keyring());
     deepEqual(rest, []);
     deepEqual(answer?.to, { host: "10.0.0.1", port: 7_946 });
@@ -46,7 +46,7 @@ describe("queries of serf's commands", () => {
     deepEqual(answersTo(query({ Flags: 1, Name: "any", Addr: null }), "me", new Keyring()), []);
   });
 
-  test("a filter by name counts; one by tags, somebody else's expression, is not run", () => {
+  test("a filter by name counts; one by tags is someone else's expression and is not run", () => {
     const filtered = (...filters: readonly Uint8Array[]): number =>
       answersTo(query({ Flags: 1, Filters: filters }), "me", new Keyring()).length;
     const byName = (...names: readonly string[]): Uint8Array => Uint8Array.from([0, ...pack(names)]);
@@ -72,7 +72,7 @@ describe("queries of serf's commands", () => {
     match(outcome(about("install-key", new Uint8Array(3)), keyring).message, /16, 24 or 32 bytes/);
   });
 
-  test("a mesh without keys gets none from afar", () => {
+  test("a mesh without keys accepts none over the network", () => {
     const keyring = new Keyring();
     const { result, message } = outcome(about("install-key", key(1)), keyring);
     equal(result, false);

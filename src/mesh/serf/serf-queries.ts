@@ -1,7 +1,7 @@
 /**
- * Answers to the queries that serf's own commands ask of every member: `serf reachability` wants an acknowledgement,
- * `serf keys` installs, uses, removes and lists keys and counts who did. Other queries are not for us; a filter by tags
- * is a regular expression of somebody else's, which is not run here, so that such a query counts as not for us, too.
+ * Answers the queries that serf's commands send to every member: `serf reachability` wants an acknowledgement, `serf
+ * keys` installs, uses, removes and lists keys and counts the answers. Other queries are ignored. A filter by tags is
+ * someone else's regular expression, which is not run here, so such a query is ignored too.
  */
 import { isFault } from "#base/fault.ts";
 import type { Address } from "#mesh/address.ts";

@@ -1,4 +1,4 @@
-/** Reads what a real serf agent sent, kept in golden/. For tests. */
+/** Packets that a real serf agent sent, stored in golden/. For tests. */
 import { readFileSync } from "node:fs";
 import { must } from "#base/assert.ts";
 
@@ -16,5 +16,5 @@ export const goldenPacket = (name: string): Uint8Array => must(packets.get(name)
 
 export const goldenNames: readonly string[] = [...packets.keys()];
 
-/** The key of what is sealed. */
+/** The key of the sealed ones. */
 export const goldenKey: Uint8Array = new Uint8Array(16).fill("k".charCodeAt(0));

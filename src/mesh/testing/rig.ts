@@ -1,6 +1,6 @@
 /**
- * One machine with a manual clock, driven and read as text. For tests: what it sends is opened and told in words, what
- * it hears is written in words.
+ * One machine with a manual clock, driven and read as text. For tests: sent messages are opened and described in text,
+ * received ones are written as text.
  */
 import { Random } from "#base/random.ts";
 import { addressText, type Address } from "#mesh/address.ts";
@@ -28,7 +28,7 @@ export type RigOptions = { readonly times?: Partial<MeshTimes>; readonly limits?
 export class Rig {
   readonly machine: Machine;
   readonly envelope: Envelope;
-  /** Every effect in words, with its time. */
+  /** Every effect as text, with its time. */
   readonly lines: string[] = [];
   readonly effects: Effect[] = [];
   /** The last ping that it sent. */
@@ -86,14 +86,14 @@ export class Rig {
     return { kind, incarnation, node, from };
   }
 
-  /** Does something with the machine and reads what came of it. */
+  /** Runs a step of the machine and records its effects. */
   do<T>(act: (machine: Machine, nowMs: number) => T): T {
     const outcome = act(this.machine, this.nowMs);
     this.#read();
     return outcome;
   }
 
-  /** The lines since the last look that match. */
+  /** The lines since the last call that match. */
   said(pattern: RegExp): readonly string[] {
     const found = this.lines.filter((line) => pattern.test(line));
     this.lines.length = 0;

@@ -40,7 +40,7 @@ const anyEnvelope = fc.record({
 });
 
 describe("envelopes", () => {
-  test("what is put in comes out, with every mixture of label, seal, checksum, compression", () => {
+  test("every combination of label, seal, checksum and compression can be opened again", () => {
     fc.assert(
       fc.property(
         anyEnvelope,
@@ -55,7 +55,7 @@ describe("envelopes", () => {
     );
   });
 
-  test("streams, too, and the message is known at the last byte", () => {
+  test("streams too, and the message is recognised at the last byte", () => {
     fc.assert(
       fc.property(anyEnvelope, bytes(2_000), fc.integer({ min: 1, max: 500 }), (how, content, step) => {
         const one = envelope(how);
@@ -84,7 +84,7 @@ describe("envelopes", () => {
     }
   });
 
-  test("the label is sealed in: it cannot be exchanged for another", () => {
+  test("the label is authenticated: it cannot be exchanged for another", () => {
     const keyring = new Keyring([key(1)]);
     const packet = envelope({ label: "blue", keyring }).packet([encodeUser(key(0))], { withCrc: false });
     const relabelled = packet.slice();
@@ -99,7 +99,7 @@ describe("envelopes", () => {
     throws(() => one.openPacket(packet), isFault);
   });
 
-  test("keys are changed without a break: install everywhere, use everywhere, remove everywhere", () => {
+  test("keys are rotated without interruption: install everywhere, use everywhere, remove everywhere", () => {
     const [old, fresh] = [key(1), key(2, 32)];
     const [a, b] = [new Keyring([old]), new Keyring([old])];
     const [atA, atB] = [envelope({ keyring: a }), envelope({ keyring: b })];
@@ -130,7 +130,7 @@ describe("envelopes", () => {
     throws(() => a.install(new Uint8Array(5)), isFault);
   });
 
-  test("a bomb of compression is refused before it is unpacked", () => {
+  test("a decompression bomb is refused before it is unpacked", () => {
     const one = envelope();
     const bomb = one.packet([encodeUser(new Uint8Array(limitsDefault.packetInflatedBytesMax + 1))], { withCrc: false });
     ok(bomb.length < 2_000);
@@ -140,7 +140,7 @@ describe("envelopes", () => {
     );
   });
 
-  test("compounds in compounds end", () => {
+  test("nested compounds are limited", () => {
     const one = envelope();
     let packet = encodeUser(key(1));
     for (let depth = 0; depth < 6; depth += 1) packet = one.packet([packet, packet], { withCrc: false });
@@ -149,7 +149,7 @@ describe("envelopes", () => {
 });
 
 describe("LZW", () => {
-  test("what is compressed comes back, and not a byte more is allowed than was said", () => {
+  test("compressed bytes are restored, and never more than announced", () => {
     const texty = fc.array(fc.constantFrom(1, 2, 3), { maxLength: 20_000 }).map((list) => Uint8Array.from(list));
     fc.assert(
       fc.property(fc.oneof(bytes(3_000), texty), (content) => {
@@ -159,7 +159,7 @@ describe("LZW", () => {
     );
   });
 
-  test("the table fills and is cleared", () => {
+  test("the table fills up and is cleared", () => {
     let state = 1;
     const noise = Uint8Array.from({ length: 60_000 }, () => (state = (state * 48_271) % 2_147_483_647) & 0xff);
     deepEqual(decompress(compress(noise), noise.length), noise);
@@ -189,7 +189,7 @@ describe("MessagePack", () => {
     ),
   })).any;
 
-  test("what is written is read", () => {
+  test("what is written is read back", () => {
     fc.assert(
       fc.property(packable, (value) => {
         const reader = new MsgpackReader(pack(value));
@@ -199,7 +199,7 @@ describe("MessagePack", () => {
     );
   });
 
-  test("the newer forms of texts, bytes and numbers are read, too", () => {
+  test("the newer forms of texts, bytes and numbers are read too", () => {
     const read = (...content: readonly number[]): Packed => new MsgpackReader(Uint8Array.from(content)).value();
     equal(textOf(read(0xd9, 2, 0x68, 0x69) as Uint8Array), "hi");
     deepEqual(read(0xc4, 1, 9), Uint8Array.of(9));
@@ -220,7 +220,7 @@ describe("MessagePack", () => {
   }
 });
 
-test("IPv6 addresses survive the way", () => {
+test("IPv6 addresses are encoded and decoded", () => {
   const ping: PacketMessage = {
     kind: "indirect-ping",
     seqNo: 4_294_967_295,

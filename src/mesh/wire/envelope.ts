@@ -1,7 +1,6 @@
 /**
- * What goes around messages. A packet, from the outside in: the label, the seal, a checksum, compression, and a
- * compound of several messages; each of them may be missing. A stream: the label, the seal with its length,
- * compression.
+ * The wrappers around messages. A packet, from the outside in: label, seal, checksum, compression, and a compound of
+ * several messages; each is optional. A stream: label, seal with its length, compression.
  */
 import { crc32 } from "node:zlib";
 import { Fault } from "#base/fault.ts";
@@ -19,7 +18,7 @@ export type EnvelopePorts = {
   readonly keyring: Keyring;
   readonly compresses: boolean;
   readonly sealVersion: SealVersion;
-  /** Unpredictable bytes for a seal: a nonce must never come twice. */
+  /** Unpredictable bytes for a seal: a nonce must never repeat. */
   readonly randomBytes: (count: number) => Uint8Array;
   readonly limits: MeshLimits;
 };
@@ -55,7 +54,7 @@ export class Envelope {
     return joined([this.#labelHeader, this.#sealed(options.withCrc ? withCrc(body) : body, this.#label)]);
   }
 
-  /** The messages of a packet, each still with its kind in front; Fault "invalid" for what is not for this mesh. */
+  /** The messages of a packet, each still with its kind in front; throws "invalid" if it is not for this mesh. */
   openPacket(packet: Uint8Array): readonly Uint8Array[] {
     const { keyring } = this.#ports;
     const inner = this.#withoutLabel(packet);
@@ -75,7 +74,7 @@ export class Envelope {
     return joined([this.#labelHeader, header, this.#sealed(body, joined([header, this.#label]))]);
   }
 
-  /** The label that a stream began with, judged as soon as it has been read. */
+  /** Checks the label at the beginning of a stream as soon as it was read. */
   checkLabel(label: Uint8Array): void {
     if (Buffer.compare(label, this.#label) !== 0) throw foreign();
   }
@@ -97,7 +96,7 @@ export class Envelope {
   #withoutLabel(packet: Uint8Array): Uint8Array {
     const size = packet[0] === messageCode.label ? packet[1] : undefined;
     if (packet[0] === messageCode.label && (size === undefined || size === 0 || packet.length < 2 + size))
-      throw new Fault("invalid", "read a packet", { why: "its label is cut off" });
+      throw new Fault("invalid", "read a packet", { why: "its label is truncated" });
     const headerBytes = size === undefined ? 0 : 2 + size;
     this.checkLabel(packet.subarray(Math.min(2, headerBytes), headerBytes));
     return packet.subarray(headerBytes);
@@ -124,11 +123,11 @@ function compound(messages: readonly Uint8Array[]): Uint8Array {
   return joined([Uint8Array.of(messageCode.compound, messages.length, ...lengths), ...messages]);
 }
 
-/** A part that is cut off is dropped together with those behind it, as memberlist does. */
+/** A truncated part is dropped together with those behind it, as memberlist does. */
 function partsOf(message: Uint8Array): readonly Uint8Array[] {
   const count = message[1] ?? 0;
   let at = 2 + count * 2;
-  if (message.length < at) throw new Fault("invalid", "read a packet", { why: "a compound is cut off" });
+  if (message.length < at) throw new Fault("invalid", "read a packet", { why: "a compound is truncated" });
   const parts: Uint8Array[] = [];
   for (let i = 0; i < count; i += 1) {
     const length = ((message[2 + 2 * i] ?? 0) << 8) | (message[3 + 2 * i] ?? 0);
@@ -141,11 +140,12 @@ function partsOf(message: Uint8Array): readonly Uint8Array[] {
 
 const compressed = (bytes: Uint8Array): Uint8Array => framed(messageCode.compress, { Algo: 0, Buf: compress(bytes) });
 
-/** The bytes inside a compress message, and where it ends; `Short` when it is not all there yet. */
+/** The bytes inside a compress message, and where it ends; `Short` if it is incomplete. */
 export function readCompressed(message: Uint8Array): { readonly packed: Uint8Array; readonly end: number } {
   const reader = new MsgpackReader(message, 1, 8);
   const fields = new Fields(reader.map());
-  if (fields.uint32("Algo") !== 0) throw new Fault("invalid", "decompress", { why: "the method is not known here" });
+  if (fields.uint32("Algo") !== 0)
+    throw new Fault("invalid", "decompress", { why: "the compression method is unknown" });
   return { packed: fields.bytes("Buf", message.length), end: reader.at };
 }
 
@@ -157,7 +157,7 @@ function withCrc(body: Uint8Array): Uint8Array {
 }
 
 function checked(packet: Uint8Array): Uint8Array {
-  if (packet.length < 5) throw new Fault("invalid", "read a packet", { why: "its checksum is cut off" });
+  if (packet.length < 5) throw new Fault("invalid", "read a packet", { why: "its checksum is truncated" });
   const body = packet.subarray(5);
   const said = new DataView(packet.buffer, packet.byteOffset).getUint32(1);
   if (crc32(body) !== said) throw new Fault("corrupt", "read a packet", { why: "its checksum is wrong" });

@@ -1,4 +1,4 @@
-/** The fields of one message, checked one by one; what is not there is Go's zero value. */
+/** The fields of one message, each checked when it is read; an absent field has Go's zero value. */
 import { Fault } from "#base/fault.ts";
 import { ipText, type Address } from "#mesh/address.ts";
 import { metaBytesMax, nameBytesMax } from "#mesh/machine/limits.ts";
@@ -25,7 +25,7 @@ export class Fields {
     return this.#whole(field, max);
   }
 
-  /** A logical time; one that is beyond all measure is told as undefined, and nobody's clock is moved by it. */
+  /** A logical time; undefined if it is absurdly large, so that it moves no clock. */
   lamport(field: string): number | undefined {
     const value = this.value(field) ?? 0;
     return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
@@ -45,16 +45,16 @@ export class Fields {
     return textOf(this.bytes(field, nameBytesMax));
   }
 
-  /** A member's name: there must be one. */
+  /** A member's name, which is required. */
   name(field: string): string {
     const text = this.text(field);
     if (text === "") throw wrong(field);
     return text;
   }
 
-  /** Kept for long, so that it must not hold on to the packet it came in. */
+  /** A copy, because it is kept for long and must not retain its packet. */
   meta(field: string): Uint8Array {
-    return Uint8Array.from(this.bytes(field, metaBytesMax)); // a Buffer's slice would be no copy
+    return Uint8Array.from(this.bytes(field, metaBytesMax)); // a Buffer's slice would not copy
   }
 
   address(field: string, portField: string): Address {

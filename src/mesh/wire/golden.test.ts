@@ -34,7 +34,7 @@ function streamIn(name: string, envelope = clear) {
   return message;
 }
 
-describe("what a serf agent sends is understood, and what we send is the same bytes", () => {
+describe("messages of a serf agent are understood, and ours are the same bytes", () => {
   test("a ping", () => {
     const [ping, ...rest] = messagesIn("ping");
     deepEqual(ping, { kind: "ping", seqNo: 1, node: "mill", source: { address: serf, node: "one" } });
@@ -43,17 +43,17 @@ describe("what a serf agent sends is understood, and what we send is the same by
     deepEqual(clear.packet([encodeMessage(ping)], { withCrc: false }), goldenPacket("ping"));
   });
 
-  test("an answer with serf's coordinates, which are left aside", () => {
+  test("an answer with serf's coordinates, which are ignored", () => {
     deepEqual(messagesIn("ack"), [{ kind: "ack", seqNo: 18_978_187 }]);
   });
 
-  test("the answer that a serf agent gives and a farewell with it", () => {
+  test("a serf agent's answer with a leave message", () => {
     const [ack, dead] = messagesIn("ack-and-dead");
     equal(ack?.kind, "ack");
     deepEqual(dead, { kind: "dead", incarnation: 1, node: "mill", from: "mill" });
   });
 
-  test("news of two members and an intent, in a compound with a checksum", () => {
+  test("messages about two members and an intent, in a compound with a checksum", () => {
     const [mill, one, intent, ...rest] = messagesIn("news");
     ok(mill?.kind === "alive" && one?.kind === "alive" && intent?.kind === "user");
     deepEqual(rest, []);
@@ -74,7 +74,7 @@ describe("what a serf agent sends is understood, and what we send is the same by
     deepEqual(clear.packet([intent], { withCrc: true }), goldenPacket("leave-intent"));
   });
 
-  test("a whole state", () => {
+  test("a full state", () => {
     const message = streamIn("push-pull-stream");
     equal(message.isJoin, true);
     deepEqual(
@@ -87,7 +87,7 @@ describe("what a serf agent sends is understood, and what we send is the same by
     deepEqual(clear.stream(encodePushPull(message)), goldenPacket("push-pull-stream"));
   });
 
-  test("what is compressed; we compress to the same bytes", () => {
+  test("compressed messages; we compress to the same bytes", () => {
     equal(messagesIn("compressed-ack")[0]?.kind, "ack");
     const inside = clear.openPacket(goldenPacket("compressed-ack"));
     deepEqual(envelopeWith([], true).packet(inside, { withCrc: false }), goldenPacket("compressed-ack"));
@@ -96,7 +96,7 @@ describe("what a serf agent sends is understood, and what we send is the same by
     deepEqual(envelopeWith([], true).stream(encodePushPull(message)), goldenPacket("compressed-push-pull-stream"));
   });
 
-  test("what is sealed; without the key, or with a bit turned, it is refused", () => {
+  test("sealed messages; without the key, or with a flipped bit, they are refused", () => {
     const packet = goldenPacket("sealed");
     ok(messagesIn("sealed", sealed).length > 0);
     throws(() => clear.openPacket(packet).map(decodeMessage), isFault);
@@ -108,13 +108,13 @@ describe("what a serf agent sends is understood, and what we send is the same by
     }
   });
 
-  test("a sealed stream; one in clear is refused where there are keys", () => {
+  test("a sealed stream; one in clear is refused if there are keys", () => {
     deepEqual(streamIn("sealed-push-pull-stream", sealed).members, streamIn("push-pull-stream").members);
     throws(() => streamIn("push-pull-stream", sealed), isFault);
     throws(() => streamIn("sealed-push-pull-stream"), isFault);
   });
 
-  test("a stream's message is known at its last byte, however it was cut", () => {
+  test("a stream's message is recognised at its last byte, however it was cut", () => {
     for (const name of ["push-pull-stream", "compressed-push-pull-stream", "sealed-push-pull-stream"]) {
       const bytes = goldenPacket(name);
       const reader = new StreamReader(name.startsWith("sealed") ? sealed : clear, limitsDefault);

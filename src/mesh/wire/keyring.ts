@@ -1,6 +1,6 @@
 /**
- * The keys of a mesh. The first one seals what is sent, each of them opens what comes: so a key is changed by giving
- * the new one to all, then making it everybody's first, then taking the old one away.
+ * The keys of a mesh. The first one seals what is sent, each of them opens what arrives. So a key is rotated by
+ * installing the new one everywhere, then using it everywhere, then removing the old one everywhere.
  */
 import { Fault } from "#base/fault.ts";
 
@@ -26,7 +26,7 @@ export class Keyring {
     return this.#keys[0];
   }
 
-  /** Opens what comes from now on; the first key that is installed seals, too. */
+  /** The key opens messages from now on; the first key installed also seals. */
   install(key: Uint8Array): void {
     if (![16, 24, 32].includes(key.length))
       throw new Fault("invalid", "install a mesh key", { bytes: key.length, why: "a key has 16, 24 or 32 bytes" });
@@ -35,7 +35,7 @@ export class Keyring {
     this.#keys = [...this.#keys, Uint8Array.from(key)];
   }
 
-  /** Seals what is sent from now on. */
+  /** The key seals messages from now on. */
   use(key: Uint8Array): void {
     if (!this.#has(key)) throw new Fault("not-found", "use a mesh key", { why: "it is not installed" });
     this.#keys = [Uint8Array.from(key), ...this.#keys.filter((other) => !same(other, key))];

@@ -1,6 +1,6 @@
 /**
- * LZW as GIF has it and as Go's compress/lzw speaks it with least significant bits first and literals of 8 bits: codes
- * of 9 to 12 bits, 256 clears the table, 257 ends the text.
+ * LZW as in GIF and in Go's compress/lzw, with least significant bits first and 8-bit literals: codes of 9 to 12 bits,
+ * 256 clears the table, 257 ends the data.
  */
 import { Fault } from "#base/fault.ts";
 
@@ -28,7 +28,7 @@ export function decompress(bytes: Uint8Array, sizeBytesMax: number): Uint8Array 
       last = -1;
       continue;
     }
-    if (code > high) throw corrupt("a code that is not there");
+    if (code > high) throw corrupt("an undefined code");
     const first = table.expand(code, code === high ? last : -1, out);
     if (last >= 0) table.define(high, last, first);
     last = code;
@@ -43,7 +43,7 @@ export function decompress(bytes: Uint8Array, sizeBytesMax: number): Uint8Array 
   }
 }
 
-/** Each code stands for a shorter code and one byte more. */
+/** Each code stands for a shorter code and one more byte. */
 class Table {
   readonly #prefix = new Uint16Array(codeMax + 1);
   readonly #suffix = new Uint8Array(codeMax + 1);
@@ -55,8 +55,8 @@ class Table {
   }
 
   /**
-   * Writes out the text of a code and returns its first byte. `previous` is given for the one code that may be used
-   * before it is defined: the previous text with its own first byte once more.
+   * Writes the text of a code and returns its first byte. `previous` is for the one code that may be used before it is
+   * defined: the previous text followed by its own first byte.
    */
   expand(code: number, previous: number, out: Growing): number {
     const turned = this.#turned;
@@ -111,7 +111,7 @@ class BitReader {
   read(width: number): number {
     while (this.#count < width) {
       const byte = this.#bytes[this.#at++];
-      if (byte === undefined) throw corrupt("it ends without saying so");
+      if (byte === undefined) throw corrupt("it ends without an end code");
       this.#held |= byte << this.#count;
       this.#count += 8;
     }
@@ -129,7 +129,7 @@ export function compress(bytes: Uint8Array): Uint8Array {
   let high = endCode;
   bits.write(clearCode, width);
   let code = -1;
-  /** Writes the code and makes room for a new one; false when the table had to be cleared. */
+  /** Writes the code and defines a new one; false if the table had to be cleared. */
   const put = (written: number): boolean => {
     bits.write(written, width);
     high += 1;
@@ -160,16 +160,16 @@ export function compress(bytes: Uint8Array): Uint8Array {
   return bits.bytes();
 }
 
-/** From a code and the byte behind it to the code of both: 20 bits of key and 12 of code in each place. */
+/** Maps a code and the next byte to the code of both: 20 bits of key and 12 bits of code in each slot. */
 class Codes {
-  static readonly places = 1 << 14; // four times as many as there are codes: mostly the first look finds it
+  static readonly places = 1 << 14; // four times the number of codes: usually the first probe finds it
   readonly #table = new Uint32Array(Codes.places);
 
   clear(): void {
     this.#table.fill(0);
   }
 
-  /** 0 for none. */
+  /** 0 if there is none. */
   find(key: number): number {
     for (let at = placeOf(key); ; at = (at + 1) & (Codes.places - 1)) {
       const entry = this.#table[at] ?? 0;
@@ -187,7 +187,7 @@ class Codes {
 
 const placeOf = (key: number): number => (Math.imul(key, 0x9e3779b1) >>> 18) & (Codes.places - 1);
 
-/** One for all: compressing never waits in the middle. */
+/** Shared: compression is synchronous. */
 const codes = new Codes();
 
 class BitWriter {
@@ -197,7 +197,7 @@ class BitWriter {
   #count = 0;
 
   constructor(bytesIn: number) {
-    this.#out = new Uint8Array(Math.ceil(bytesIn * 1.6) + 16); // 12 bits for 8 at worst, and now and then a clear
+    this.#out = new Uint8Array(Math.ceil(bytesIn * 1.6) + 16); // 12 bits for 8 at worst, and now and then a clear code
   }
 
   write(code: number, width: number): void {

@@ -1,7 +1,6 @@
 /**
- * What members say to each other: memberlist's messages as types, and their bytes. A message is one byte for its kind
- * and a MessagePack map with the field names of memberlist's Go structs. Names come in the order in which Go writes
- * them.
+ * Memberlist's messages as types, and their bytes. A message is one byte for its kind and a MessagePack map with the
+ * field names of memberlist's Go structs, in the order in which Go writes them.
  */
 import { Fault } from "#base/fault.ts";
 import { ipBytes, type Address } from "#mesh/address.ts";
@@ -31,7 +30,7 @@ export const messageCode = {
 /** Protocol and delegate versions: lowest and highest understood, and the one spoken. */
 export type Versions = readonly [pmin: number, pmax: number, pcur: number, dmin: number, dmax: number, dcur: number];
 
-/** Whom to answer, when it is not simply where the packet came from. */
+/** Where to send the answer, if not to the packet's origin. */
 export type Source = { readonly address?: Address | undefined; readonly node?: string | undefined };
 
 export type Ping = { readonly kind: "ping"; readonly seqNo: number; readonly node: string; readonly source: Source };
@@ -45,7 +44,7 @@ export type IndirectPing = {
 };
 export type Ack = { readonly kind: "ack"; readonly seqNo: number };
 export type Nack = { readonly kind: "nack"; readonly seqNo: number };
-/** One member's word on another's fate; about itself, "dead" means that it leaves. */
+/** A member's message about another's fate; about itself, "dead" means that it leaves. */
 export type Accusation = {
   readonly kind: "suspect" | "dead";
   readonly incarnation: number;
@@ -126,7 +125,7 @@ export function encodeMessage(message: Exclude<PacketMessage, User>): Uint8Array
 
 export const encodeUser = (bytes: Uint8Array): Uint8Array => joined([Uint8Array.of(messageCode.user), bytes]);
 
-/** A user message on a stream says its length, for nothing else would. */
+/** A user message on a stream carries its length, because nothing else does. */
 export const encodeUserStream = (bytes: Uint8Array): Uint8Array =>
   joined([framed(messageCode.user, { UserMsgLen: bytes.length }), bytes]);
 
@@ -158,7 +157,7 @@ const sourceFields = ({ address, node }: Source) => ({
   SourcePort: address?.port,
 });
 
-/** One message of a packet, its kind in the first byte. What wraps other messages was taken apart before. */
+/** One message of a packet, with its kind in the first byte. Wrappers were removed before. */
 export function decodeMessage(bytes: Uint8Array): PacketMessage {
   const code = bytes[0];
   if (code === messageCode.user) return { kind: "user", bytes: bytes.subarray(1) };
@@ -197,7 +196,7 @@ export function decodeMessage(bytes: Uint8Array): PacketMessage {
         versions: fields.versions("Vsn"),
       };
     default:
-      throw new Fault("invalid", "read a message", { code, why: "of no kind that is known here" });
+      throw new Fault("invalid", "read a message", { code, why: "its kind is unknown" });
   }
 }
 
@@ -208,7 +207,7 @@ export const readPing = (fields: Fields): Ping => ({
   source: readSource(fields),
 });
 
-/** A source that cannot be answered is as good as none: the packet's own origin is used then. */
+/** An unusable source is ignored: the packet's own origin is used then. */
 function readSource(fields: Fields): Source {
   const address = fields.optionalAddress("SourceAddr", "SourcePort");
   const node = fields.text("SourceNode");

@@ -1,14 +1,14 @@
 /**
  * MessagePack as HashiCorp's Go codec writes it: strings and byte strings share the old "raw" family, structs are maps
- * with Go's field names. The newer str8 and bin families are read as well. Whatever the bytes: a value, a Fault, or
- * `Short` when more of them are needed, within limits on depth and on the number of items.
+ * with Go's field names. The newer str8 and bin families are read as well. Any bytes give a value, a Fault, or `Short`
+ * if more are needed, within limits on depth and on the number of items.
  */
 import { Fault } from "#base/fault.ts";
 
 export type Packed = null | boolean | number | bigint | Uint8Array | readonly Packed[] | PackedMap;
 export type PackedMap = ReadonlyMap<string, Packed>;
 
-/** The bytes end before the value does; it needs at least so many in all. */
+/** The bytes end before the value does; it needs at least this many in total. */
 export class Short extends Error {
   readonly atLeastBytes: number;
   constructor(atLeastBytes: number) {
@@ -166,7 +166,7 @@ export class MsgpackReader {
   }
 }
 
-/** For bytes that must hold the whole of what is read from them. */
+/** For bytes that must contain the complete value. */
 export function whole<T>(read: () => T): T {
   try {
     return read();

@@ -10,7 +10,7 @@ export type Packable =
   | readonly Packable[]
   | { readonly [field: string]: Packable | undefined };
 
-/** A field that is undefined is left out, as Go's `omitempty` does. */
+/** An undefined field is left out, like Go's `omitempty`. */
 export function pack(value: Packable): Uint8Array {
   const writer = new Writer();
   writer.value(value);
@@ -28,7 +28,7 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array {
   return out;
 }
 
-/** Most messages fit in; it is used again for each, and given away never. */
+/** Large enough for most messages; reused for each, and never handed out. */
 let scratch = Buffer.allocUnsafe(16 * 1024);
 
 class Writer {
@@ -62,18 +62,18 @@ class Writer {
   #text(text: string): void {
     const length = Buffer.byteLength(text);
     this.#header(length, 0xa0, 31, 0xda);
-    this.#room(length);
+    this.#ensureSpace(length);
     this.#at += scratch.write(text, this.#at);
   }
 
   #raw(bytes: Uint8Array): void {
     this.#header(bytes.length, 0xa0, 31, 0xda);
-    this.#room(bytes.length);
+    this.#ensureSpace(bytes.length);
     scratch.set(bytes, this.#at);
     this.#at += bytes.length;
   }
 
-  /** A length: in the tag itself when it is small, else in 2 or 4 bytes behind a tag of its own. */
+  /** A length: in the tag itself if it is small, else in 2 or 4 bytes after a separate tag. */
   #header(length: number, small: number, smallMax: number, wide: number): void {
     if (length <= smallMax) this.#byte(small | length);
     else if (length < 0x1_0000) this.#unsigned(wide, length, 2);
@@ -81,7 +81,7 @@ class Writer {
   }
 
   #integer(value: number): void {
-    assert(Number.isSafeInteger(value) && value >= 0, "only whole numbers from zero up are sent");
+    assert(Number.isSafeInteger(value) && value >= 0, "only non-negative integers can be sent");
     if (value < 0x80) this.#byte(value);
     else if (value < 0x100) this.#unsigned(0xcc, value, 1);
     else if (value < 0x1_0000) this.#unsigned(0xcd, value, 2);
@@ -91,7 +91,7 @@ class Writer {
 
   #unsigned(tag: number, value: number, size: 1 | 2 | 4 | 8): void {
     this.#byte(tag);
-    this.#room(size);
+    this.#ensureSpace(size);
     let rest = value;
     for (let i = size - 1; i >= 0; i -= 1) {
       scratch[this.#at + i] = rest % 256;
@@ -101,11 +101,11 @@ class Writer {
   }
 
   #byte(byte: number): void {
-    this.#room(1);
+    this.#ensureSpace(1);
     scratch[this.#at++] = byte;
   }
 
-  #room(bytes: number): void {
+  #ensureSpace(bytes: number): void {
     if (this.#at + bytes <= scratch.length) return;
     const wider = Buffer.allocUnsafe(Math.max(scratch.length * 2, this.#at + bytes));
     wider.set(scratch.subarray(0, this.#at));

@@ -1,6 +1,6 @@
 /**
- * AES-GCM around a packet or a stream's message: a byte for the version, 12 bytes of nonce, the text, 16 bytes of tag.
- * Version 0 pads the text to whole blocks of 16, version 1 does not. The mesh's label is authenticated with it.
+ * AES-GCM around a packet or a stream's message: a version byte, 12 bytes of nonce, the text, 16 bytes of tag. Version
+ * 0 pads the text to whole blocks of 16, version 1 does not. The mesh's label is authenticated with it.
  */
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { Fault } from "#base/fault.ts";
@@ -22,7 +22,7 @@ export const sealedBytes = (version: SealVersion, plainBytes: number): number =>
 export type Seal = {
   readonly version: SealVersion;
   readonly key: Uint8Array;
-  /** Never twice the same with one key. */
+  /** Must never repeat with one key. */
   readonly nonce: Uint8Array;
   readonly authenticated: Uint8Array;
 };
@@ -41,10 +41,10 @@ export function seal(plain: Uint8Array, { version, key, nonce, authenticated }: 
   ]);
 }
 
-/** Tries each key; Fault "invalid" when none opens it. */
+/** Tries each key; throws "invalid" if none opens it. */
 export function unseal(sealed: Uint8Array, keys: readonly Uint8Array[], authenticated: Uint8Array): Uint8Array {
   const version = sealed[0];
-  if (version !== 0 && version !== 1) throw refused("its version is not known here");
+  if (version !== 0 && version !== 1) throw refused("its version is unknown");
   if (sealed.length < sealedBytes(version, 0)) throw refused("it is too short");
   for (const key of keys) {
     const plain = open(sealed, key, authenticated);
@@ -61,7 +61,7 @@ function open(sealed: Uint8Array, key: Uint8Array, authenticated: Uint8Array): U
   try {
     return joined([
       decipher.update(sealed.subarray(1 + nonceBytes, sealed.length - tagBytes)),
-      decipher.final(), // throws when the tag is not the key's
+      decipher.final(), // throws if the tag does not match the key
     ]);
   } catch {
     return undefined;

@@ -1,6 +1,6 @@
 /**
- * Takes the bytes of a stream as they come and tells the one message that is in them. Nothing but the message says how
- * long it is, and who sent it waits for an answer on the same stream: so it must be known at its last byte.
+ * Reads the one message of a stream as its bytes arrive. Only the message itself says how long it is, and the sender
+ * waits for an answer on the same stream, so the end must be recognised at the last byte.
  */
 import { Fault } from "#base/fault.ts";
 import { readCompressed, type Envelope } from "./envelope.ts";
@@ -26,12 +26,12 @@ export class StreamReader {
     this.#limits = limits;
   }
 
-  /** How much is held. */
+  /** How many bytes are held. */
   get heldBytes(): number {
     return this.#size;
   }
 
-  /** Undefined while it is not all there; Fault "invalid" or "exhausted" for what can never be a message here. */
+  /** Undefined while it is incomplete; Fault "invalid" or "exhausted" for bytes that can never be a message. */
   push(chunk: Uint8Array): StreamMessage | undefined {
     this.#append(chunk);
     if (this.#size < this.#needed) return undefined;
@@ -107,7 +107,7 @@ export class StreamReader {
   }
 }
 
-/** One message in clear. It goes on where it stopped when it is asked again with more of the same bytes. */
+/** One message in clear. Resumes where it stopped when called again with more bytes. */
 class MessageReader {
   readonly #limits: MeshLimits;
   readonly #members: PushedMember[] = [];
@@ -136,7 +136,7 @@ class MessageReader {
       case messageCode.pushPull:
         return this.#readPushPull(bytes, header);
       default:
-        throw new Fault("invalid", "read a stream", { code, why: "of no kind that is known here" });
+        throw new Fault("invalid", "read a stream", { code, why: "its kind is unknown" });
     }
   }
 
@@ -162,7 +162,7 @@ class MessageReader {
   }
 }
 
-/** `Short` counts from the beginning of what was read; here that began later. */
+/** `Short` counts from the beginning of what was read, which began later here. */
 function shifted<T>(start: number, read: () => T): T {
   try {
     return read();

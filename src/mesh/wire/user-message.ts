@@ -1,9 +1,8 @@
 /**
- * Our own messages between nodes, in clothes that a serf agent takes off and drops without a word: a join intent of
- * logical time 0 for the receiver's own name. Every agent knows itself, with a later time than 0, so that the intent is
- * old news: no clock moves, nothing is logged above debug, nothing is passed on. Fields that serf does not know are
- * skipped by its decoder, and ours ride in those. (A kind of message that serf does not know would be a warning in its
- * log each time.)
+ * Our own messages between nodes, disguised so that a serf agent ignores them silently: a join intent of logical time 0
+ * for the receiver's own name. Every agent knows itself with a later time, so the intent is old: no clock moves,
+ * nothing is logged above debug, nothing is passed on. Serf's decoder skips unknown fields, and ours are in those. (An
+ * unknown kind of message would cause a warning in its log each time.)
  */
 import { Fields } from "./fields.ts";
 import { framed } from "./messages.ts";

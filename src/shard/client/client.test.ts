@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import type { TaskTemplate } from "#kernel/model/model.ts";
+import { plainTemplate } from "#kernel/testing/template.ts";
 import type { JobRow } from "#base/history-rows.ts";
 import { memoryHistory } from "#journal/memory/memory-history.ts";
 import { createClient, shardOf, type Order } from "./client.ts";
@@ -10,20 +11,7 @@ import { testCluster } from "#shard/testing/client.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import { Random } from "#base/random.ts";
 
-const template: TaskTemplate = {
-  kind: "test",
-  requires: [],
-  leaseMs: 10_000,
-  attemptsMax: 3,
-  retryOn: "any",
-  backoffMs: 100,
-  backoffMsMax: 1_000,
-  queueMs: 3_600_000,
-  attemptMs: 60_000,
-  effects: "pure",
-  speculate: false,
-  graceMs: 1_000,
-};
+const template: TaskTemplate = { ...plainTemplate, kind: "test", leaseMs: 10_000, retryOn: "any", graceMs: 1_000 };
 
 const order = (name: string, more: Partial<Order> = {}): Order => ({
   shardKey: name,

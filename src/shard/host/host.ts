@@ -28,7 +28,7 @@ import { HostedShard, type Hosting, type LossReason } from "./shard.ts";
 import { serveWatch } from "./watch.ts";
 import { weighRequest } from "./weigh.ts";
 import { WholeTexts, type LostInput } from "#shard/texts/whole-texts.ts";
-import { KernelClock, type StoreClock } from "./kernel-clock.ts";
+import { KernelClock, type StoreClocks } from "./kernel-clock.ts";
 import type { LargeTexts } from "#shard/texts/large-texts.ts";
 import { isInternal, type ShardRequest, type ShardResponse, type ShardService } from "#shard/transport/protocol.ts";
 import type { WatchMessage, WatchRequest } from "#shard/transport/protocol.ts";
@@ -39,8 +39,8 @@ import type { DurableEvents } from "#shard/watch/watchers.ts";
 export type HostPorts = {
   readonly node: NodeId;
   readonly clock: Clock;
-  readonly storeClock: StoreClock;
-  readonly journal: Pick<Journal, "append" | "confirm" | "tail" | "findKeys">;
+  readonly storeClocks: StoreClocks;
+  readonly journal: Pick<Journal, "partition" | "append" | "confirm" | "tail" | "findKeys">;
   readonly pins: PinsOf;
   readonly settings?: Partial<HostSettings>;
   /** Keeps long texts in the store; left out, they stay in memory. */
@@ -62,7 +62,9 @@ export class ShardHost implements ShardService {
   readonly #ports: HostPorts;
   readonly #settings: HostSettings;
   readonly #shards = new Map<ShardId, HostedShard>();
-  readonly #committer: Committer;
+  /** By database: one that does not answer holds up nobody's commits but its own. */
+  readonly #committers = new Map<number, Committer>();
+  #isKilled = false;
   readonly #preparer: Preparer;
   readonly #desk: Desk;
   readonly #load: Load;
@@ -80,25 +82,14 @@ export class ShardHost implements ShardService {
     this.#observers = ports.observers ?? [];
     this.#load = new Load(settings);
     this.#watched = new WatchMemory(settings.nodeUnreadBytesMax);
-    const { clock, journal, pins, texts, storeClock, report } = ports;
+    const { clock, journal, pins, texts, report } = ports;
     this.#preparer = new Preparer({ clock, journal, pins, texts, pinMs: settings.pinMs });
     this.#whole = texts && new WholeTexts(texts, (shard, lost) => this.#inputLost(shard, lost));
-    this.#committer = new Committer({
-      clock,
-      journal,
-      storeClock,
-      report,
-      claims: () => this.#shards.values().reduce((sum, { state }) => sum + state.claims, 0),
-      sealed: (shard, stamp) => this.#observers.forEach((observer) => observer.sealed?.(shard, stamp)),
-      unsealable: (shard, error) => this.#unsealable(shard, error),
-      release: (shard, batch) => this.#release(shard, batch),
-      lose: (shard, why, doubtful) => this.#drop(shard, why, doubtful, undefined),
-    });
     this.#desk = new Desk({
       clock,
       tickMs: settings.tickMs,
       load: this.#load,
-      touch: (shard) => this.#committer.touch(shard),
+      touch: (shard) => this.#committerOf(shard.shard).touch(shard),
       broke: (shard, command, error, asker) => this.#broke(shard, command, error, asker),
       overloaded: () => this.#overloaded(),
       refused: (shard, rejection) => this.#observers.forEach((observer) => observer.refused?.(shard, rejection)),
@@ -125,7 +116,8 @@ export class ShardHost implements ShardService {
 
   /** Stops everything at once without answering anyone, as a crash would. */
   kill(): void {
-    this.#committer.stop();
+    this.#isKilled = true;
+    for (const committer of this.#committers.values()) committer.stop();
     this.#pulse.stop();
   }
 
@@ -146,7 +138,7 @@ export class ShardHost implements ShardService {
       signal,
       find: (shard) => this.#serving(shard),
       hintOf: this.#ports.hintOf,
-      touch: (shard) => this.#committer.touch(shard),
+      touch: (shard) => this.#committerOf(shard.shard).touch(shard),
     });
     return this.#whole ? this.#whole.messages(messages) : messages;
   }
@@ -166,7 +158,8 @@ export class ShardHost implements ShardService {
    * when the take-over is durable: nothing is served before.
    */
   adopt(hosting: Hosting, recent: readonly DurableEvents[] = []): Promise<void> {
-    const { clock, storeClock, node } = this.#ports;
+    const { clock, storeClocks, node } = this.#ports;
+    const storeClock = storeClocks.of(hosting.shard);
     const kernelClock = new KernelClock(clock, storeClock, hosting.state.nowMs);
     if (this.#ports.memory) hosting.state.shareMemory(this.#ports.memory);
     const shard = new HostedShard(hosting, kernelClock, clock, storeClock, this.#settings, this.#watched);
@@ -207,6 +200,27 @@ export class ShardHost implements ShardService {
   drop(shardId: ShardId, why: LossReason, hint?: string): void {
     const shard = this.#shards.get(shardId);
     if (shard) this.#drop(shard, why, true, hint);
+  }
+
+  #committerOf(shard: ShardId): Committer {
+    const database = this.#ports.journal.partition?.databaseOf(shard) ?? 0;
+    const known = this.#committers.get(database);
+    if (known) return known;
+    const { clock, journal, storeClocks, report } = this.#ports;
+    const made = new Committer({
+      clock,
+      journal,
+      storeClock: storeClocks.of(shard),
+      report,
+      claims: () => this.#shards.values().reduce((sum, { state }) => sum + state.claims, 0),
+      sealed: (shard, stamp) => this.#observers.forEach((observer) => observer.sealed?.(shard, stamp)),
+      unsealable: (shard, error) => this.#unsealable(shard, error),
+      release: (shard, batch) => this.#release(shard, batch),
+      lose: (shard, why, doubtful) => this.#drop(shard, why, doubtful, undefined),
+    });
+    if (this.#isKilled) made.stop();
+    this.#committers.set(database, made);
+    return made;
   }
 
   #serving(shardId: ShardId): HostedShard | undefined {
@@ -310,7 +324,7 @@ export class ShardHost implements ShardService {
     shard.phase = "gone";
     shard.state.shareMemory(new Memory(shard.state.limits.stateBytesMax));
     this.#shards.delete(shard.shard);
-    this.#committer.forget(shard);
+    this.#committerOf(shard.shard).forget(shard);
     this.#preparer.forget(shard);
     const notOwner: ShardResponse = { kind: "not-owner", shard: shard.shard, hint: where };
     // A shard that broke will come back on this node.

@@ -3,6 +3,8 @@
  * backwards, and follows a jump of the store's clock slowly, so that the jump does not expire the fleet (K11).
  */
 import type { Clock } from "#base/clock.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { Partition } from "#journal/journal.ts";
 
 /** A reading that took longer than this says little about the time now. */
 const roundTripMsMax = 1_000;
@@ -34,6 +36,26 @@ export class StoreClock {
 
   nowMs(): number {
     return this.#clock.monotonicMs() + this.#offsetMs;
+  }
+}
+
+/** The clocks of the journal's databases: each is judged by what it said itself, and they may differ. */
+export class StoreClocks {
+  readonly #clock: Clock;
+  readonly #partition: Partition | undefined;
+  readonly #clocks = new Map<number, StoreClock>();
+
+  constructor(clock: Clock, partition?: Partition) {
+    this.#clock = clock;
+    this.#partition = partition;
+  }
+
+  /** Of the database that holds the shard. */
+  of(shard: ShardId): StoreClock {
+    const database = this.#partition?.databaseOf(shard) ?? 0;
+    let found = this.#clocks.get(database);
+    if (!found) this.#clocks.set(database, (found = new StoreClock(this.#clock)));
+    return found;
   }
 }
 

@@ -23,7 +23,7 @@ export class Holding {
 
 export type HoldingsPorts = Pick<
   KeeperPorts,
-  "node" | "clock" | "storeClock" | "journal" | "settings" | "host" | "report"
+  "node" | "clock" | "storeClocks" | "journal" | "settings" | "host" | "report"
 > & {
   readonly isRunning: () => boolean;
   /** The shard may be free, and can be taken again. */
@@ -54,15 +54,18 @@ export class Holdings {
     return holding;
   }
 
-  async renew(): Promise<void> {
-    const { clock, node, journal, settings, storeClock, isRunning } = this.#ports;
-    const asked = [...this.#all.values()];
-    if (asked.length === 0) return;
+  /** The leases of the shards that lie in the database. */
+  async renew(database = 0): Promise<void> {
+    const { clock, node, journal, settings, storeClocks, isRunning } = this.#ports;
+    const isThere = ({ shard }: Holding): boolean => (journal.partition?.databaseOf(shard) ?? 0) === database;
+    const asked = [...this.#all.values()].filter(isThere);
+    const [first] = asked;
+    if (!first) return;
     const sentMono = clock.monotonicMs();
     const bounds = asked.map(({ shard, epoch }) => ({ shard, epoch }));
     const { held, storeNowMs } = await journal.renew(node, bounds, settings.leaseMs);
     if (!isRunning()) return;
-    storeClock.observe(storeNowMs, sentMono);
+    storeClocks.of(first.shard).observe(storeNowMs, sentMono);
     const renewed = new Set(held);
     for (const holding of asked) {
       if (!renewed.has(holding.shard)) this.#stepDown(holding, "fenced");

@@ -86,7 +86,9 @@ export class Keeper {
 
   start(): void {
     this.#running = true;
-    void this.#renewLoop();
+    // A database that does not answer must not cost the shards of the others their leases.
+    for (let i = 0; i < (this.#ports.journal.partition?.databases ?? 1); i += 1) void this.#renewLoop(i);
+    void this.#announceLoop();
     void this.#leaseLoop();
     void this.#balanceLoop();
   }
@@ -204,15 +206,23 @@ export class Keeper {
     return { kind: "reply", stamp: { epoch: this.#holdings.all.get(shard)?.epoch ?? 0, seq: 0 }, reply: { claims: 0 } };
   }
 
-  async #renewLoop(): Promise<void> {
+  async #renewLoop(database: number): Promise<void> {
+    await this.#again("renew leases", () => this.#holdings.renew(database));
+  }
+
+  async #announceLoop(): Promise<void> {
+    await this.#again("announce the node", () => this.#announce());
+  }
+
+  /** As often as leases are renewed, and sooner after a failure. */
+  async #again(doing: string, act: () => Promise<void>): Promise<void> {
     const { settings, report } = this.#ports;
     while (this.#running) {
       let waitMs = settings.renewMs;
       try {
-        await this.#holdings.renew();
-        await this.#announce();
+        await act();
       } catch (error) {
-        report("renew leases", error);
+        report(doing, error);
         waitMs = settings.renewRetryMs;
       }
       await this.#pause(waitMs);

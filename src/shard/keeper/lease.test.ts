@@ -7,7 +7,7 @@ import { memoryStore } from "#journal/memory/memory.ts";
 import { Rig, type TestNode } from "#shard/testing/host.ts";
 import { Holdings } from "./holdings.ts";
 import { keeperSettings } from "./settings.ts";
-import { StoreClock } from "#shard/host/kernel-clock.ts";
+import { StoreClocks } from "#shard/host/kernel-clock.ts";
 
 const leaseMs = 6_000;
 /** Less than the keeper waits for an answer, and more than the share of a lease that it does not rely on. */
@@ -66,7 +66,7 @@ describe("OW2 a lease counts from the request", () => {
     const holdings = new Holdings({
       node: "a",
       clock,
-      storeClock: new StoreClock(clock),
+      storeClocks: new StoreClocks(clock),
       settings: keeperSettings({ leaseMs }),
       journal: {
         ...memoryStore(() => clock.wallMs()).connect(),

@@ -8,13 +8,13 @@ import type { KeeperJournal } from "./timeouts.ts";
 import type { Replay } from "./replay.ts";
 import type { KeeperSettings } from "./settings.ts";
 import type { Turns } from "./turns.ts";
-import type { StoreClock } from "#shard/host/kernel-clock.ts";
+import type { StoreClocks } from "#shard/host/kernel-clock.ts";
 import type { ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
 
 export type KeeperPorts = {
   readonly node: NodeId;
   readonly clock: Clock;
-  readonly storeClock: StoreClock;
+  readonly storeClocks: StoreClocks;
   readonly journal: KeeperJournal;
   readonly settings: KeeperSettings;
   readonly random: Random;

@@ -28,7 +28,7 @@ const overdueLooks = 3;
  */
 export function toTake(standing: Standing): readonly ShardId[] {
   const { node, held, ownerships } = standing;
-  const notHeld = ownerships.filter(({ shard }) => !held.has(shard));
+  const notHeld = ownerships.filter(({ shard, unseen }) => !held.has(shard) && !unseen);
   const own = notHeld.filter(({ owner }) => owner === node).map(({ shard }) => shard);
   const free = notHeld.filter(({ owner, remainingMs }) => owner !== node && (owner === undefined || remainingMs <= 0));
   const room = Math.max(0, shareOf(standing) - held.size - own.length);
@@ -72,7 +72,12 @@ function placed(
 export function toTakeSoon(standing: Standing, remainingMs: number): readonly ShardId[] {
   const { node, held } = standing;
   const fading = standing.ownerships.filter(
-    (row) => row.owner !== undefined && row.owner !== node && row.remainingMs > 0 && row.remainingMs < remainingMs,
+    (row) =>
+      !row.unseen &&
+      row.owner !== undefined &&
+      row.owner !== node &&
+      row.remainingMs > 0 &&
+      row.remainingMs < remainingMs,
   );
   if (fading.length === 0) return [];
   const owners = new Set(fading.map(({ owner }) => owner));
@@ -134,8 +139,8 @@ function countsOf(standing: Standing): ReadonlyMap<NodeId, number> {
  */
 function liveNodes({ nodes, ownerships }: Standing): readonly NodeId[] {
   const lapsedAgoMs = new Map<NodeId, number>();
-  for (const { owner, remainingMs } of ownerships)
-    if (owner !== undefined && remainingMs <= 0)
+  for (const { owner, remainingMs, unseen } of ownerships)
+    if (!unseen && owner !== undefined && remainingMs <= 0)
       lapsedAgoMs.set(owner, Math.max(lapsedAgoMs.get(owner) ?? 0, -remainingMs));
   return nodes
     .filter(({ alive, state, node, seenAgoMs }) => {

@@ -55,7 +55,7 @@ export class TakeOvers {
   }
 
   async #takeOver(shard: ShardId): Promise<boolean> {
-    const { clock, node, journal, settings, storeClock, row } = this.#ports;
+    const { clock, node, journal, settings, storeClocks, row } = this.#ports;
     const { holdings, ahead, troubles, isRunning, mayTake, report } = this.#ports;
     if (!mayTake()) return false;
     if (holdings.all.has(shard)) return holdings.all.get(shard)?.phase === "serving";
@@ -64,7 +64,7 @@ export class TakeOvers {
     const sentMono = clock.monotonicMs();
     const wanted = { leaseMs: settings.leaseMs, features: row().features };
     const acquired = await journal.acquire(shard, node, wanted);
-    storeClock.observe(acquired.storeNowMs, sentMono);
+    storeClocks.of(shard).observe(acquired.storeNowMs, sentMono);
     if (acquired.kind === "refused") troubles.add(shard, new Fault("stale", "acquire shard", { why: acquired.why }));
     if (acquired.kind !== "acquired") ahead.forget(shard);
     if (acquired.kind !== "acquired" || !isRunning()) return false;

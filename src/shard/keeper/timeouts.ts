@@ -5,7 +5,7 @@ import type { Journal } from "#journal/journal.ts";
 /** The part of a journal that the keeper needs. */
 export type KeeperJournal = Pick<
   Journal,
-  "acquire" | "renew" | "release" | "tail" | "ownerships" | "announce" | "nodes" | "raiseFeatureLevel"
+  "partition" | "acquire" | "renew" | "release" | "tail" | "ownerships" | "announce" | "nodes" | "raiseFeatureLevel"
 >;
 
 /** Adds a timeout: a call that never returns must not block the others. After `ms` its outcome is unknown. */
@@ -20,6 +20,7 @@ export function withTimeouts(journal: KeeperJournal, clock: Clock, ms: number): 
     }
   };
   return {
+    ...(journal.partition && { partition: journal.partition }),
     acquire: (shard, node, wanted) => within("acquire shard", journal.acquire(shard, node, wanted)),
     renew: (node, held, leaseMs) => within("renew leases", journal.renew(node, held, leaseMs)),
     release: (shard, epoch, successor) => within("release shard", journal.release(shard, epoch, successor)),

@@ -40,8 +40,10 @@ export class ClusterView {
     this.#nodes = await this.#journal.nodes();
     this.#owners = new Map((await this.#journal.ownerships()).map((row) => [row.shard, row]));
     for (const { shard, owner } of this.#owners.values()) if (owner !== undefined) this.#sent.delete(shard);
-    for (const { shard, owner, remainingMs } of this.#owners.values())
-      if (owner === undefined || remainingMs <= 0) this.#freeLooks.set(shard, (this.#freeLooks.get(shard) ?? 0) + 1);
+    for (const { shard, owner, remainingMs, unseen } of this.#owners.values())
+      if (unseen) this.#freeLooks.delete(shard);
+      else if (owner === undefined || remainingMs <= 0)
+        this.#freeLooks.set(shard, (this.#freeLooks.get(shard) ?? 0) + 1);
       else this.#freeLooks.delete(shard);
     this.#lookedMono = this.#clock.monotonicMs();
   }
@@ -83,14 +85,15 @@ export class ClusterView {
   /** How long until the first lease of another node expires, unless it is renewed. */
   get soonestEndMs(): number {
     let soonest = Number.POSITIVE_INFINITY;
-    for (const { owner, remainingMs } of this.#owners.values())
-      if (owner !== undefined && owner !== this.#node && remainingMs > 0) soonest = Math.min(soonest, remainingMs);
+    for (const { owner, remainingMs, unseen } of this.#owners.values())
+      if (!unseen && owner !== undefined && owner !== this.#node && remainingMs > 0)
+        soonest = Math.min(soonest, remainingMs);
     return soonest;
   }
 
   isAnothers(shard: ShardId): boolean {
-    const { owner, remainingMs } = this.#owners.get(shard) ?? {};
-    return owner !== undefined && owner !== this.#node && (remainingMs ?? 0) > 0;
+    const { owner, remainingMs, unseen } = this.#owners.get(shard) ?? {};
+    return !unseen && owner !== undefined && owner !== this.#node && (remainingMs ?? 0) > 0;
   }
 
   addressOf(node: NodeId | undefined): string | undefined {

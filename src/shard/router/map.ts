@@ -71,7 +71,8 @@ export class OwnerMap {
     try {
       const ownerships = await this.#source();
       this.#shards = ownerships.reduce((most, { shard }) => Math.max(most, shard + 1), this.#shards);
-      for (const { shard, address, remainingMs } of ownerships) {
+      for (const { shard, address, remainingMs, unseen } of ownerships) {
+        if (unseen) continue;
         if (address !== undefined && remainingMs > 0) this.#addresses.set(shard, address);
         else this.#addresses.delete(shard);
       }

@@ -7,14 +7,16 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { realClock as clock } from "#testing/real-clock.ts";
 import { until } from "#testing/until.ts";
-import { encodeFrame } from "./frames.ts";
 import { parseAddress } from "./tcp-address.ts";
 import { createTcpTransport, type TcpTransport } from "./tcp.ts";
 import { ask, service, stats } from "#shard/testing/exercise-transport.ts";
 
 const secret = "a secret that all nodes of the test know";
 const limits = { connectionsMax: 8, greetingMax: 8, connectMs: 30_000 };
-const hello = encodeFrame("hello", 0, { protocol: 1 });
+const hello = Buffer.concat([
+  Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+  Buffer.from("000000040000000000", "hex"), // SETTINGS, with none in it
+]);
 
 async function listening(address: string, known?: string): Promise<{ node: TcpTransport; address: string }> {
   const node = createTcpTransport({ clock, listenOn: [address], limits, secret: known });
@@ -48,7 +50,7 @@ async function asks(address: string, known?: string): Promise<void> {
 describe("silent connections lock no caller out of a node", () => {
   const cases = [
     { name: "over TCP", secret: undefined, says: undefined },
-    { name: "over TCP, each after its hello", secret: undefined, says: hello },
+    { name: "over TCP, each after its greeting", secret: undefined, says: hello },
     { name: "over TCP with a secret, which they do not know", secret, says: undefined },
     { name: "over a Unix socket", secret: undefined, says: undefined },
   ];

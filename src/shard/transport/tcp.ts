@@ -1,28 +1,47 @@
 /**
- * The transport over TCP and Unix sockets. Besides the owner's protocol (`request`, `watch`) a node may serve the same
- * messages through its router (`ask`, `follow`), for callers that know only one node, and calls of its own.
+ * How nodes and tools reach a node: the work protocol over gRPC, on TCP and Unix sockets of the node's own (ADR 0047).
+ * Who gets through has the cluster's secret or may open the socket file, and is asked for nothing more; the published
+ * port (`edge`) speaks the same protocol to callers who are not trusted.
+ *
+ * Beside the owner's protocol a node may serve the same through its router (`via: "router"`), for callers that know one
+ * node only, and calls by name.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import { frameBytesMaxDefault } from "./frames.ts";
-import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./protocol.ts";
+import { GrpcClient } from "#grpc/client.ts";
+import type { Metadata } from "#grpc/metadata.ts";
+import { GrpcServer } from "#grpc/server.ts";
+import type { H2Limits } from "#h2/connection/limits.ts";
+import { askShard, watchShard, type Asked } from "./grpc-calls.ts";
+import { directField, serveWork } from "./grpc-serve.ts";
+import { callByName, serveCalls, type NamedCalls } from "./named-calls.ts";
+import type { ShardService } from "./protocol.ts";
 import { parseAddress } from "./tcp-address.ts";
-import { TcpLink, type ClientLimits } from "./tcp-client.ts";
-import { listenOn, type Handlers, type ServerLimits } from "./tcp-server.ts";
+import { dial } from "./tcp-dial.ts";
+import { listenOn } from "./tcp-listen.ts";
 import type { Address, Listening, Transport } from "./transport.ts";
 
-export type TcpLimits = ClientLimits & ServerLimits;
+export type TcpLimits = {
+  readonly messageBytesMax: number;
+  /** A peer that says nothing for so long is asked whether it is there, and has as long to answer. */
+  readonly pingMs: number;
+  /** From the start of a connection to the peer's greeting. */
+  readonly connectMs: number;
+  /** Connections that have asked something. Beyond them, one without a call is closed for a new one. */
+  readonly connectionsMax: number;
+  /** Connections before that: beyond them, the one that has waited longest is closed. */
+  readonly greetingMax: number;
+  /** Calls and watches at once, each connection; those of a client beyond it wait. */
+  readonly servedMax: number;
+};
 
 export const tcpLimitsDefault: TcpLimits = {
-  frameBytesMax: frameBytesMaxDefault,
-  bufferedBytesMax: 64 * 1024 * 1024,
+  messageBytesMax: 16 * 1024 * 1024,
   pingMs: 10_000,
   connectMs: 5_000,
   connectionsMax: 1_000,
   greetingMax: 256,
-  inFlightMax: 10_000,
   servedMax: 10_000,
-  streamCredit: 64,
 };
 
 export type TcpOptions = {
@@ -38,10 +57,7 @@ export type TcpOptions = {
 };
 
 /** What a node serves besides its own shards. */
-export type Extras = {
-  readonly routed?: ShardService;
-  readonly calls?: Handlers["call"];
-};
+export type Extras = { readonly routed?: ShardService; readonly calls?: NamedCalls };
 
 export type TcpTransport = Transport & {
   listen(service: ShardService, extras?: Extras): Promise<Listening>;
@@ -49,39 +65,43 @@ export type TcpTransport = Transport & {
   call(to: Address, method: string, body: unknown, signal: AbortSignal): Promise<unknown>;
 };
 
-export function createTcpTransport({
-  clock,
-  listenOn: addresses = [],
-  via = "owner",
-  limits,
-  secret,
-  advertise,
-}: TcpOptions): TcpTransport {
-  const allLimits = { ...tcpLimitsDefault, ...limits };
-  const links = new Map<Address, TcpLink>();
+export function createTcpTransport(options: TcpOptions): TcpTransport {
+  const { clock, listenOn: addresses = [], via = "owner", secret, advertise } = options;
+  const limits = { ...tcpLimitsDefault, ...options.limits };
+  const h2Limits = h2LimitsOf(limits);
+  const metadata: Metadata = via === "owner" ? [[directField, "1"]] : [];
+  const clients = new Map<Address, GrpcClient>();
   const listening = new Set<Listening>();
-  const methods = via === "owner" ? { request: "request", watch: "watch" } : { request: "ask", watch: "follow" };
   let closed = false;
 
-  function linkTo(address: Address): TcpLink {
+  function asked(to: Address, signal: AbortSignal): Asked {
     if (closed) throw new Fault("unavailable", "use transport", { why: "it is closed" });
-    const link = links.get(address) ?? new TcpLink(address, clock, allLimits, secret);
-    links.set(address, link);
-    return link;
+    signal.throwIfAborted();
+    let client = clients.get(to);
+    if (!client) {
+      parseAddress(to);
+      const { messageBytesMax } = limits;
+      const connect = () => dial(to, { clock, limits: h2Limits, secret });
+      client = new GrpcClient({ clock, authority: "node", connect, metadata, messageBytesMax });
+      clients.set(to, client);
+    }
+    return { client, to, signal };
   }
 
   return {
-    request: async (to, request, signal) => (await linkTo(to).call(methods.request, request, signal)) as ShardResponse,
-    watch: (to, request, signal) => linkTo(to).stream(methods.watch, request, signal) as AsyncIterable<WatchMessage>,
-    call: async (to, method, body, signal) => await linkTo(to).call(`call:${method}`, body, signal),
+    request: async (to, request, signal) => await askShard(asked(to, signal), request),
+    async *watch(to, request, signal) {
+      yield* watchShard(asked(to, signal), request);
+    },
+    call: async (to, method, body, signal) => await callByName(asked(to, signal), method, body),
     async listen(service: ShardService, extras: Extras = {}) {
-      const handlers = handlersFor(service, extras);
+      const grpc = grpcServer(service, extras, { clock, limits });
       const [first, ...others] = addresses;
       if (first === undefined) throw new Fault("invalid", "listen", { why: "no address was given" });
       const opened: Listening[] = [];
       try {
         for (const address of [first, ...others])
-          opened.push(await listenOn(parseAddress(address), handlers, { clock, limits: allLimits, secret }));
+          opened.push(await listenOn(parseAddress(address), grpc, { clock, limits, h2Limits, secret }));
       } catch (error) {
         for (const each of opened) await each.close();
         throw error;
@@ -98,22 +118,41 @@ export function createTcpTransport({
     },
     async close() {
       closed = true;
-      for (const link of links.values()) link.close(new Fault("unavailable", "use transport", { why: "closed" }));
+      for (const client of clients.values()) client.close();
       await Promise.all([...listening].map((each) => each.close()));
     },
   };
 }
 
-function handlersFor(service: ShardService, { routed, calls = {} }: Extras): Handlers {
-  return {
-    call: {
-      request: (body, signal) => service.request(body as ShardRequest, signal),
-      ...(routed && { ask: (body, signal) => routed.request(body as ShardRequest, signal) }),
-      ...Object.fromEntries(Object.entries(calls).map(([name, call]) => [`call:${name}`, call])),
-    },
-    stream: {
-      watch: (body, signal) => service.watch(body as WatchRequest, signal),
-      ...(routed && { follow: (body, signal) => routed.watch(body as WatchRequest, signal) }),
-    },
-  };
+/** Those who get here are trusted: nothing is asked of them but to speak the protocol. */
+function grpcServer(
+  service: ShardService,
+  { routed = notRouted, calls = {} }: Extras,
+  { clock, limits }: { readonly clock: Clock; readonly limits: TcpLimits },
+): GrpcServer<undefined> {
+  const { messageBytesMax } = limits;
+  const grpc = new GrpcServer<undefined>({ clock, messageBytesMax, admit: () => undefined });
+  serveWork(grpc, { service, routed, map: () => Promise.reject(noRouter()) });
+  serveCalls(grpc, calls);
+  return grpc;
 }
+
+const noRouter = (): Fault => new Fault("not-found", "serve call", { why: "this node routes nothing" });
+
+const notRouted: ShardService = {
+  request: () => Promise.reject(noRouter()),
+  watch: () => {
+    throw noRouter();
+  },
+};
+
+/** Nodes hold many questions open at each other and take them back often: a worker whose slots fill, above all. */
+const h2LimitsOf = ({ pingMs, connectMs, servedMax }: TcpLimits): Partial<H2Limits> => ({
+  streamsMax: servedMax,
+  streamsWaitingMax: servedMax,
+  peerResets: { burst: 100_000, perSecond: 20_000 },
+  windowUpdates: { burst: 100_000, perSecond: 20_000 },
+  keepaliveMs: pingMs,
+  keepaliveAckMs: pingMs,
+  prefaceMs: connectMs,
+});

@@ -1,6 +1,7 @@
 import { deepEqual } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock } from "#base/testing/manual-clock.ts";
+import { plainTemplate } from "#kernel/testing/template.ts";
 import { ReadyDesk, type ReadyShard, type FreeSlots } from "./ready-desk.ts";
 import { testCluster } from "#shard/testing/client.ts";
 import type { Order } from "#shard/client/client.ts";
@@ -23,20 +24,7 @@ const order = (requires: readonly string[]): Order => ({
       mayFail: false,
       parallelMax: 0,
       tasks: {
-        template: {
-          kind: "grind",
-          requires,
-          leaseMs: 3_000,
-          attemptsMax: 3,
-          retryOn: "any",
-          backoffMs: 100,
-          backoffMsMax: 1_000,
-          queueMs: 3_600_000,
-          attemptMs: 60_000,
-          effects: "pure",
-          speculate: false,
-          graceMs: 0,
-        },
+        template: { ...plainTemplate, kind: "grind", requires, leaseMs: 3_000, retryOn: "any", backoffMs: 100 },
         tasks: [{ key: "0", spec: "" }],
       },
     },

@@ -11,6 +11,7 @@ import type { Grant } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import type { Router, Settled } from "#shard/router/router.ts";
 import { marginMsOf } from "#worker/holding.ts";
+import type { WorkSources } from "#worker/sources.ts";
 import { makeOutputs } from "./outputs.ts";
 import { planFor } from "./planner.ts";
 import type { Life } from "#sim/world/machine.ts";
@@ -23,6 +24,8 @@ export type ExecutorPorts = {
   readonly router: Router;
   /** Another router, with its own beliefs about who owns what. */
   readonly otherRouter: Router;
+  /** The nodes as a real worker asks them for work. */
+  readonly sources: WorkSources;
   readonly blobs: BlobStore;
   readonly random: Random;
   readonly runs: Runs;
@@ -37,7 +40,8 @@ export type ExecutorHabits = {
   readonly slots: number;
   readonly shards: number;
   readonly waitMs: number;
-  /** The probability per grant of each kind of misbehaviour. Faults change it; healing empties it. */
+  readonly heldShardsMax: number;
+  /** Chance per grant of each way of misbehaving. Faults change it; healing empties it. */
   readonly misbehaviour: ReadonlyMap<Misbehaviour, number>;
 };
 

@@ -12,7 +12,7 @@ import { answerFor } from "./planner.ts";
 import { publishOf, readTask } from "./script.ts";
 
 export function startWorker(ports: ExecutorPorts, habits: ExecutorHabits): void {
-  const { life, router, blobs, random } = ports;
+  const { life, router, sources, blobs, random } = ports;
   const { command, query } = askers(router);
   const worker = createWorker({
     client: executorClient(command, query, random, gathering(router, 1)),
@@ -22,9 +22,10 @@ export function startWorker(ports: ExecutorPorts, habits: ExecutorHabits): void 
     executor: habits.name,
     offers: habits.offers,
     shards: habits.shards,
+    sources,
     runners: { sim: runner(ports) },
     planners: { sim: planner(ports) },
-    options: { slots: habits.slots, pollMs: Math.max(habits.waitMs, 500) },
+    options: { slots: habits.slots, heldShardsMax: habits.heldShardsMax, pollMs: Math.max(habits.waitMs, 500) },
     log: (line) => life.machine.world.say(`${life.name} logs: ${line}`),
   });
   // It never stops by itself: only its machine crashes.

@@ -18,7 +18,7 @@ export const unreachable: readonly Excuse[] = [
     why: "what follows is decided from what apply has made: only a mistake of our own throws (mistakes.test.ts)",
   },
   {
-    file: "apply-job.ts",
+    file: "apply/job.ts",
     code: "map.clear();",
     why: "needs a thousand different stages in one shard (mistakes.test.ts)",
   },
@@ -28,7 +28,7 @@ export const unreachable: readonly Excuse[] = [
 const asserts = /^(default: return |: |return )(unreachable|missing)\(/;
 
 /** The files of `decide` itself: they read a command or the state and say what it leads to. */
-const decides = /^(decide[^/]*|step|settle[^/]*|validate)\.ts$/;
+const decides = /^(decide\/|step\.ts$|apply\/settle)/;
 
 export type Verdict = {
   /** Branches of `decide` without an excuse. */

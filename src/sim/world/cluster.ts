@@ -20,6 +20,7 @@ import { Pins } from "./pins.ts";
 import type { Profile } from "#sim/profile.ts";
 import { Runs } from "#sim/actors/runs.ts";
 import { startWorker } from "#sim/actors/worker.ts";
+import { workSources } from "#sim/actors/work-sources.ts";
 import type { World } from "./world.ts";
 
 export type SimNode = {
@@ -181,6 +182,7 @@ export class Cluster {
         life,
         router: this.#router(life),
         otherRouter: this.#router(life),
+        sources: workSources({ life, journal: this.database.connect(life), network: this.network }),
         blobs: this.pins.connect(life, () => this.blobLatencyMs()),
         random,
         runs: this.#runs,
@@ -193,6 +195,7 @@ export class Cluster {
         slots: this.profile.slots,
         shards: this.profile.shards,
         waitMs: this.profile.reserveWaitMs,
+        heldShardsMax: this.profile.heldShardsMax,
         misbehaviour: this.#misbehaviour,
       };
       if (isRogue) new Executor(ports, habits).start();

@@ -15,8 +15,10 @@ import type {
   WatchMessage,
   WatchRequest,
 } from "#shard/transport/protocol.ts";
-import { readFault, writeFault } from "#shard/transport/tcp-fault.ts";
+import { readFault, writeFault } from "#shard/transport/wire-fault.ts";
 import type { Address, Listening, Transport } from "#shard/transport/transport.ts";
+import type { ReadyDesk, ReadyShard, FreeSlots } from "#shard/watch/ready-desk.ts";
+import type { WorkSource } from "#worker/sources.ts";
 import { reasonOf, type Life } from "./machine.ts";
 import { type PoisonState, isPoisoned, plantPoison } from "#sim/faults/poison.ts";
 import { Stream } from "./stream.ts";
@@ -49,6 +51,9 @@ export type NetworkObserver = {
 /** One object for all: creating an error with its stack is expensive. */
 const callerGone = new Error("the caller has gone");
 
+type WorkDesk = Pick<ReadyDesk, "wait">;
+type WorkQuestion = { readonly room: FreeSlots; readonly waitMs: number };
+
 type Served = { readonly life: Life; readonly service: ShardService };
 
 export class Network {
@@ -57,6 +62,7 @@ export class Network {
   readonly #random: Random;
   readonly #observer: NetworkObserver;
   readonly #served = new Map<Address, Served>();
+  readonly #desks = new Map<Address, { readonly life: Life; readonly desk: WorkDesk }>();
   /** Directions that are cut: `from>to`. */
   readonly #cut = new Set<string>();
 
@@ -94,11 +100,30 @@ export class Network {
     };
   }
 
+  /** From now on the node's desk answers workers that ask it for work, at the address where it listens. */
+  offerWork(life: Life, desk: WorkDesk): void {
+    this.#desks.set(addressOf(life.machine.name), { life, desk });
+  }
+
+  /** The node at the address, as a worker on another machine asks it for work. */
+  sourceAt(from: Life, to: Address): WorkSource {
+    return { ready: (room, waitMs, signal) => this.#askForWork(from, to, { room, waitMs }, signal) };
+  }
+
   #request(from: Life, to: Address, request: ShardRequest, signal: AbortSignal): Promise<ShardResponse> {
-    const world = this.#world;
     const text = JSON.stringify(request);
+    return this.#exchange<ShardResponse>({ from, to, text, signal }, (link) => this.#deliver(link));
+  }
+
+  #askForWork(from: Life, to: Address, question: WorkQuestion, signal: AbortSignal): Promise<readonly ReadyShard[]> {
+    const text = JSON.stringify(question);
+    return this.#exchange<readonly ReadyShard[]>({ from, to, text, signal }, (link) => this.#deliverQuestion(link));
+  }
+
+  #exchange<T>({ from, to, text, signal }: Sending, deliver: (link: Link<T>) => void): Promise<T> {
+    const world = this.#world;
     world.say(`${from.name} > ${to} ${text}`);
-    return new Promise<ShardResponse>((resolve, reject) => {
+    return new Promise<T>((resolve, reject) => {
       const gone = new AbortController();
       const ended: (() => void)[] = [];
       let over = false;
@@ -125,27 +150,19 @@ export class Network {
         from.after(this.#delay(), () => fail("unavailable", "no connection"));
         return;
       }
-      this.#deliver(link);
+      deliver(link);
       const { duplicateChance } = this.conditions;
       if (duplicateChance > 0 && this.#random.chance(duplicateChance)) {
         this.#observer.injected("message-doubled");
-        this.#deliver(link);
+        deliver(link);
       }
     });
   }
 
-  #deliver(link: Link): void {
-    const { from, to, text, gone, fail, settle, resolve, reject } = link;
+  #deliver(link: Link<ShardResponse>): void {
+    const { from, to, text, gone, settle, resolve, reject } = link;
     const name = machineOf(to);
-    if (this.#lost(from.machine.name, name)) return;
-    this.#world.after(this.#delay(), undefined, () => {
-      const found = this.#served.get(to);
-      if (found === undefined || found.life.state === "dead") {
-        from.after(this.#delay(), () => fail("unavailable", "connection refused"));
-        return;
-      }
-      const { life, service } = found;
-      const broken = life.onEnd(() => from.after(this.#delay(), () => fail("unknown-outcome", "connection reset")));
+    this.#arrive(link, this.#served, ({ life, service }, broken) => {
       const request = JSON.parse(text) as ShardRequest;
       this.#observer.reached(life, from, request);
       const serve = () => {
@@ -170,6 +187,40 @@ export class Network {
       };
       if (life.state === "stopped") life.after(0, serve);
       else serve();
+    });
+  }
+
+  #deliverQuestion(link: Link<readonly ReadyShard[]>): void {
+    const { from, to, text, gone, settle, resolve } = link;
+    this.#arrive(link, this.#desks, ({ life, desk }, broken) => {
+      const answer = async (): Promise<void> => {
+        const { room, waitMs } = JSON.parse(text) as WorkQuestion;
+        const ready = JSON.stringify(await desk.wait(room, waitMs, gone));
+        broken();
+        if (life.state === "dead") return;
+        this.#world.say(`${life.name} < ${from.name} ready ${ready}`);
+        if (this.#lost(machineOf(to), from.machine.name)) return;
+        from.after(this.#delay(), () => settle(() => resolve(JSON.parse(ready) as readonly ReadyShard[])));
+      };
+      life.after(0, () => void answer());
+    });
+  }
+
+  /** When the message has travelled, and unless it is lost, it is handed to what is served at the address. */
+  #arrive<T, S extends { readonly life: Life }>(
+    { from, to, fail }: Link<T>,
+    served: ReadonlyMap<Address, S>,
+    hand: (found: S, broken: () => void) => void,
+  ): void {
+    if (this.#lost(from.machine.name, machineOf(to))) return;
+    this.#world.after(this.#delay(), undefined, () => {
+      const found = served.get(to);
+      if (found === undefined || found.life.state === "dead") {
+        from.after(this.#delay(), () => fail("unavailable", "connection refused"));
+        return;
+      }
+      const reset = (): void => void from.after(this.#delay(), () => fail("unknown-outcome", "connection reset"));
+      hand(found, found.life.onEnd(reset));
     });
   }
 
@@ -247,14 +298,21 @@ export class Network {
   }
 }
 
-type Link = {
+type Sending = {
+  readonly from: Life;
+  readonly to: Address;
+  readonly text: string;
+  readonly signal: AbortSignal;
+};
+
+type Link<T> = {
   readonly from: Life;
   readonly to: Address;
   readonly text: string;
   readonly gone: AbortSignal;
   readonly fail: (code: "unavailable" | "unknown-outcome", why: string) => void;
   readonly settle: (run: () => void) => void;
-  readonly resolve: (response: ShardResponse) => void;
+  readonly resolve: (response: T) => void;
   readonly reject: (error: Error) => void;
 };
 

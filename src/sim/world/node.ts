@@ -38,6 +38,7 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
   for (;;)
     try {
       await node.start();
+      network.offerWork(life, node.ready);
       break;
     } catch (error) {
       world.say(`${life.name} could not start: ${String(error)}`);

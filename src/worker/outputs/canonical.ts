@@ -1,6 +1,6 @@
 /**
- * Directories and trees as bytes that everybody who has the same files would write: entries sorted by the bytes of
- * their names, defaults left out, every directory once (REAPI-71, REAPI-80). Values in, bytes out.
+ * Encodes directories and trees to canonical bytes: entries sorted by the bytes of their names, defaults left out,
+ * every directory once (REAPI-71, REAPI-80). Pure.
  */
 import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { createHasher } from "#blobs/hashing.ts";
@@ -15,7 +15,7 @@ import {
 
 export type Encoded = { readonly digest: Digest; readonly bytes: Buffer };
 
-/** REAPI-71: not the order of JavaScript, which differs above U+FFFF. */
+/** REAPI-71: JavaScript's order differs above U+FFFF. */
 export const byBytes = (a: { readonly name: string }, b: { readonly name: string }): number =>
   Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
 
@@ -35,8 +35,7 @@ export const encodeDirectory = (directory: Directory, fn: DigestFunction): Encod
   named(encode(Directory, directory), fn);
 
 /**
- * `below` has children before their parents, each once; a Tree has it the other way round, so that it can be read as
- * it comes.
+ * `below` has children before their parents, each once; a Tree lists parents first, so that it can be read as a stream.
  */
 export function encodeTree(root: Directory, below: readonly Directory[], fn: DigestFunction): Encoded {
   return named(encode(Tree, { root, children: below.toReversed() }), fn);

@@ -21,9 +21,9 @@ import type { MemoryBlobs } from "#blobs/memory/memory.ts";
 import { decode, encode } from "#wire/message.ts";
 import { Directory, Tree } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { memoryBlobs, put, wireDigest } from "#worker/stage/testing/rig.ts";
-import { collectOutputs, OutputRefused, type CollectOptions, type Outputs, type OutputWords } from "./collect.ts";
+import { collectOutputs, OutputRefused, type CollectOptions, type Outputs, type DeclaredOutputs } from "./collect.ts";
 
-const noWords: OutputWords = {
+const noWords: DeclaredOutputs = {
   workingDirectory: "",
   outputPaths: [],
   outputFiles: [],
@@ -47,7 +47,7 @@ class Rig implements Disposable {
     symlinkSync(target, join(this.root, path));
   }
 
-  collect(words: Partial<OutputWords>, more: Partial<CollectOptions> = {}): Promise<Outputs> {
+  collect(words: Partial<DeclaredOutputs>, more: Partial<CollectOptions> = {}): Promise<Outputs> {
     const options = { root: this.root, seenAs: "/tmp/build", digestFunction: "sha256", ...more } as const;
     return collectOutputs({ ...noWords, ...words }, this.blobs, { symlinks: { absoluteLinks: "allowed" }, ...options });
   }
@@ -88,7 +88,7 @@ describe("outputs", () => {
     deepEqual(await rig.blobs.missing(digests), []);
   });
 
-  test("REAPI-77: output_paths win over what older clients say, which is held to its kind", async () => {
+  test("REAPI-77: output_paths win over the fields of older clients, which fix the kind", async () => {
     using rig = new Rig();
     rig.write("f");
     rig.write("d/x");
@@ -104,7 +104,7 @@ describe("outputs", () => {
     await rejects(rig.collect({ outputDirectories: ["f"] }), refused);
   });
 
-  test("REAPI-77: the empty path is the working directory; paths are told as they were asked for", async () => {
+  test("REAPI-77: the empty path is the working directory; paths are returned as they were requested", async () => {
     using rig = new Rig();
     rig.write("w/a");
     rig.write("b");
@@ -115,7 +115,7 @@ describe("outputs", () => {
     );
   });
 
-  test("REAPI-78: what is missing is left out; what is no file, folder or link is refused at once", async () => {
+  test("REAPI-78: a missing output is left out; one that is no file, folder or link is refused at once", async () => {
     using rig = new Rig();
     rig.write("there");
     const { outputFiles } = await rig.collect({ outputPaths: ["there", "not", "not/deep", "there/below"] });
@@ -130,7 +130,7 @@ describe("outputs", () => {
     await rejects(rig.collect({ outputPaths: ["d"] }), refused);
   });
 
-  test("REAPI-79: links are told, not followed, also as older clients know them", async () => {
+  test("REAPI-79: links are reported, not followed, also in the fields of older clients", async () => {
     using rig = new Rig();
     rig.write("d/f");
     rig.link("to-file", "d/f");
@@ -164,7 +164,7 @@ describe("outputs", () => {
     await rejects(rig.collect({ outputPaths: ["d"] }, { symlinks: { absoluteLinks: "refused" } }), refused);
   });
 
-  test("a link above an output leads nowhere outside", async () => {
+  test("a link above an output cannot lead outside", async () => {
     using rig = new Rig();
     rig.write("real/f", "inside");
     rig.link("out", "/etc");
@@ -188,14 +188,14 @@ describe("outputs", () => {
     equal(outputDirectories[0]?.isTopologicallySorted, true);
   });
 
-  test("REAPI-80: equal folders are told once", async () => {
+  test("REAPI-80: equal folders are stored once", async () => {
     using rig = new Rig();
     for (const name of ["a", "b", "c/d"]) rig.write(`t/${name}/same`, "x");
     const { children } = await rig.tree("t");
     equal(children.length, 2, "the three that are equal, and c");
   });
 
-  test("REAPI-71: names are sorted by their bytes, not as JavaScript does", async () => {
+  test("REAPI-71: names are sorted by their bytes, not by UTF-16 units", async () => {
     using rig = new Rig();
     const names = ["\u{10000}", "\uffee", "a", "Z", "é"];
     for (const name of names) rig.write(`t/${name}`);
@@ -206,14 +206,14 @@ describe("outputs", () => {
     );
   });
 
-  test("REAPI-70: a name that is not UTF-8 is refused, and said", async () => {
+  test("REAPI-70: a name that is not UTF-8 is refused with its reason", async () => {
     using rig = new Rig();
     mkdirSync(join(rig.root, "d"));
     writeFileSync(Buffer.concat([Buffer.from(join(rig.root, "d/")), Buffer.from([0x61, 0xff])]), "");
     await rejects(rig.collect({ outputPaths: ["d"] }), (error) => refused(error) && /UTF-8.*aÿ/.test(String(error)));
   });
 
-  test("REAPI-81: every directory as a blob, too, where that is asked for", async () => {
+  test("REAPI-81: every directory is uploaded as a blob if requested", async () => {
     using rig = new Rig();
     rig.write("t/a/b/f");
     for (const outputDirectoryFormat of [1, 2]) {
@@ -229,7 +229,7 @@ describe("outputs", () => {
     equal((await rig.collect({ outputPaths: ["t"] })).outputDirectories[0]?.rootDirectoryDigest, undefined);
   });
 
-  test("REAPI-82: node properties only where they are asked for, and only those that are known", async () => {
+  test("REAPI-82: node properties only if requested, and only known ones", async () => {
     using rig = new Rig();
     rig.write("t/f", "x", 0o751);
     utimesSync(join(rig.root, "t/f"), 1_000.5, 1_000.5);
@@ -242,7 +242,7 @@ describe("outputs", () => {
     await rejects(rig.collect({ outputNodeProperties: ["colour"] }), (error) => isFault(error, "invalid"));
   });
 
-  test("REAPI-87: large, sparse and linked files", async () => {
+  test("REAPI-87: large, sparse and hard-linked files", async () => {
     using rig = new Rig();
     rig.write("big", Buffer.alloc(3_000_000, 7));
     rig.write("sparse", "");
@@ -258,7 +258,7 @@ describe("outputs", () => {
     deepEqual(await rig.blobs.missing(digests), []);
   });
 
-  test("too many, too deep, too much is refused", async () => {
+  test("too many, too deep and too large outputs are refused", async () => {
     using rig = new Rig();
     for (let i = 0; i < 20; i += 1) rig.write(`t/${i}`);
     rig.write("t/a/b/c/d");
@@ -270,7 +270,7 @@ describe("outputs", () => {
   });
 });
 
-/** Read without the generated code: the bytes of a Tree's root and children as they lie there. */
+/** Parses without the generated code: the bytes of a Tree's root and children as they are. */
 function rawTree(bytes: Buffer): {
   readonly root: Buffer;
   readonly children: readonly Buffer[];
@@ -293,7 +293,7 @@ function rawTree(bytes: Buffer): {
   return { root, children, tags };
 }
 
-test("REAPI-80: any tree is told in canonical bytes, and every digest in it is right", async () => {
+test("REAPI-80: every tree has canonical bytes, and every digest in it is right", async () => {
   const name = fc
     .string({ unit: "grapheme", minLength: 1, maxLength: 6 })
     .filter((text) => !/[/\0\ud800-\udfff]/.test(text) && !/^\.{1,2}$/.test(text));
@@ -331,7 +331,7 @@ test("REAPI-80: any tree is told in canonical bytes, and every digest in it is r
   );
 });
 
-/** What cannot be made, because something else is in the way, is not made. */
+/** A path that something else blocks is not created. */
 function make(rig: Rig, path: string, kind: string): void {
   try {
     if (kind === "folder") mkdirSync(join(rig.root, path), { recursive: true });

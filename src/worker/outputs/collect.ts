@@ -1,6 +1,6 @@
 /**
- * What an action made, as the Remote Execution API tells it (77-82). Only after its whole tree of processes is dead:
- * then what is looked at is what is hashed and what is sent.
+ * Collects an action's outputs as the Remote Execution API wants them (REAPI-77 to REAPI-82). Runs only after all of
+ * the action's processes are dead, so that nothing changes between hashing and uploading.
  */
 import { isUtf8 } from "node:buffer";
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
@@ -27,7 +27,7 @@ import { canonicalDirectory, encodeDirectory, encodeTree } from "./canonical.ts"
 import { lookInside, type Inside } from "./inside.ts";
 import { Uploads, type FoundFile, type UploadLimits } from "./upload.ts";
 
-export type OutputWords = Pick<
+export type DeclaredOutputs = Pick<
   Command,
   | "workingDirectory"
   | "outputPaths"
@@ -39,7 +39,7 @@ export type OutputWords = Pick<
 
 export type CollectOptions = {
   readonly root: string;
-  /** What the root was called for what ran: "/tmp/build" in the sandbox, the root itself outside. */
+  /** The root's path as the action saw it: "/tmp/build" in the sandbox, the root itself outside. */
   readonly seenAs: string;
   readonly digestFunction: DigestFunction;
   readonly symlinks: SymlinkRule;
@@ -54,11 +54,11 @@ export type Outputs = {
   readonly outputSymlinks: readonly OutputSymlink[];
   readonly outputFileSymlinks: readonly OutputSymlink[];
   readonly outputDirectorySymlinks: readonly OutputSymlink[];
-  /** Everything that the result names, and that is in the store. */
+  /** Everything that the result names; all of it is in the store. */
   readonly digests: readonly Digest[];
 };
 
-/** The action made something that cannot be told: FAILED_PRECONDITION. */
+/** An output that cannot be represented: FAILED_PRECONDITION. */
 export class OutputRefused extends Fault {
   constructor(path: string, why: string) {
     super("invalid", "collect output", { path, why });
@@ -66,17 +66,21 @@ export class OutputRefused extends Fault {
   }
 }
 
-type Wanted = { readonly path: string; readonly as: "file" | "directory" | "any" };
+type OutputRequest = { readonly path: string; readonly as: "file" | "directory" | "any" };
 
-/** REAPI-82: whether they can be told at all is known before anything is run. */
+/** REAPI-82: checked before anything runs. */
 export function checkNodeProperties(names: readonly string[]): void {
   const unknown = names.find((name) => name !== "mtime" && name !== "unix_mode");
   if (unknown !== undefined)
-    throw new Fault("invalid", "read command", { nodeProperty: unknown, why: "not known here" });
+    throw new Fault("invalid", "read command", { nodeProperty: unknown, why: "this server does not know it" });
 }
 
-/** REAPI-77: the paths that a command wants to have back, whichever way it says so. */
-export function wantedOutputs({ outputPaths, outputFiles, outputDirectories }: OutputWords): readonly Wanted[] {
+/** REAPI-77: the paths that a command wants back, from either field. */
+export function requestedOutputs({
+  outputPaths,
+  outputFiles,
+  outputDirectories,
+}: DeclaredOutputs): readonly OutputRequest[] {
   if (outputPaths.length > 0) return [...new Set(outputPaths)].map((path) => ({ path, as: "any" }));
   return [
     ...[...new Set(outputFiles)].map((path) => ({ path, as: "file" }) as const),
@@ -84,15 +88,19 @@ export function wantedOutputs({ outputPaths, outputFiles, outputDirectories }: O
   ];
 }
 
-export async function collectOutputs(words: OutputWords, blobs: BlobStore, options: CollectOptions): Promise<Outputs> {
-  checkNodeProperties(words.outputNodeProperties);
-  const collector = new Collector(words, options);
-  for (const wanted of wantedOutputs(words)) await collector.take(wanted);
+export async function collectOutputs(
+  declared: DeclaredOutputs,
+  blobs: BlobStore,
+  options: CollectOptions,
+): Promise<Outputs> {
+  checkNodeProperties(declared.outputNodeProperties);
+  const collector = new Collector(declared, options);
+  for (const wanted of requestedOutputs(declared)) await collector.take(wanted);
   return await collector.finish(blobs);
 }
 
 class Collector {
-  readonly #words: OutputWords;
+  readonly #declared: DeclaredOutputs;
   readonly #options: CollectOptions;
   readonly #uploads: Uploads;
   readonly #files: OutputFile[] = [];
@@ -103,8 +111,8 @@ class Collector {
   #entries = 0;
   readonly #pace = new Pace();
 
-  constructor(words: OutputWords, options: CollectOptions) {
-    this.#words = words;
+  constructor(declared: DeclaredOutputs, options: CollectOptions) {
+    this.#declared = declared;
     this.#options = options;
     this.#uploads = new Uploads(options.digestFunction, options.uploads);
   }
@@ -121,17 +129,17 @@ class Collector {
     };
   }
 
-  async take({ path, as }: Wanted): Promise<void> {
+  async take({ path, as }: OutputRequest): Promise<void> {
     const { root, seenAs } = this.#options;
-    const found = lookInside(root, resolveOutput(this.#words.workingDirectory, path), seenAs);
-    if (!found) return; // 78
+    const found = lookInside(root, resolveOutput(this.#declared.workingDirectory, path), seenAs);
+    if (!found) return; // REAPI-78
     const { stats } = found;
     if (stats.isSymbolicLink()) return this.#takeLink(path, as, found);
     if (stats.isDirectory()) {
-      if (as === "file") throw new OutputRefused(path, "it is to be a file and is a directory");
+      if (as === "file") throw new OutputRefused(path, "the command declares a file, but it is a directory");
       this.#directories.push(await this.#directory(path, Buffer.from(found.path)));
     } else if (stats.isFile()) {
-      if (as === "directory") throw new OutputRefused(path, "it is to be a directory and is a file");
+      if (as === "directory") throw new OutputRefused(path, "the command declares a directory, but it is a file");
       const { digest, mode, ...rest } = await this.#file(path, Buffer.from(found.path));
       const properties = this.#properties({ mode, ...rest });
       this.#files.push({
@@ -144,13 +152,13 @@ class Collector {
     } else throw special(path);
   }
 
-  /** REAPI-79: told as what it is, and as clients before 2.1 know it. */
-  #takeLink(path: string, as: Wanted["as"], { path: at, stats }: Inside): void {
+  /** REAPI-79: as a symlink, and in the fields of clients before 2.1. */
+  #takeLink(path: string, as: OutputRequest["as"], { path: at, stats }: Inside): void {
     const { root, seenAs } = this.#options;
     const target = this.#target(path, Buffer.from(at));
     const properties = this.#properties({ mode: stats.mode, mtimeNs: nsOf(stats) });
     const link = { path, target, ...(properties ? { nodeProperties: properties } : {}) };
-    const end = lookInside(root, resolveOutput(this.#words.workingDirectory, path), seenAs, true);
+    const end = lookInside(root, resolveOutput(this.#declared.workingDirectory, path), seenAs, true);
     const isDirectory = as === "any" ? end?.stats.isDirectory() === true : as === "directory";
     this.#symlinks.push(link);
     (isDirectory ? this.#directorySymlinks : this.#fileSymlinks).push(link);
@@ -158,14 +166,14 @@ class Collector {
 
   async #directory(path: string, at: Buffer): Promise<OutputDirectory> {
     const { digestFunction } = this.#options;
-    const format = this.#words.outputDirectoryFormat;
+    const format = this.#declared.outputDirectoryFormat;
     const below = new Map<Digest, Directory>();
     const root = await this.#walk(at, path, below, 0);
     const tree = encodeTree(root, [...below.values()], digestFunction);
     this.#uploads.add(tree.digest, tree.bytes);
     const withDirectories = format === Format.DIRECTORY_ONLY || format === Format.TREE_AND_DIRECTORY;
     if (!withDirectories) return { path, treeDigest: wire(tree.digest), isTopologicallySorted: true };
-    // 81
+    // REAPI-81
     for (const directory of [root, ...below.values()]) {
       const { digest, bytes } = encodeDirectory(directory, digestFunction);
       this.#uploads.add(digest, bytes);
@@ -174,10 +182,10 @@ class Collector {
     return { path, treeDigest: wire(tree.digest), isTopologicallySorted: true, rootDirectoryDigest };
   }
 
-  /** Children are in `below` before the directory that has them; the directory itself is the caller's to add. */
+  /** Adds children to `below` before their parents; the caller adds the directory itself. */
   async #walk(at: Buffer, shown: string, below: Map<Digest, Directory>, depth: number): Promise<Directory> {
     const { digestFunction, depthMax = 256 } = this.#options;
-    if (depth > depthMax) throw new OutputRefused(shown, "more folders inside each other than can be told");
+    if (depth > depthMax) throw new OutputRefused(shown, "too many nested folders");
     const files: FileNode[] = [];
     const directories: DirectoryNode[] = [];
     const symlinks: SymlinkNode[] = [];
@@ -199,7 +207,7 @@ class Collector {
   }
 
   #symlink(name: string, said: string, path: Buffer): SymlinkNode {
-    const stats = this.#words.outputNodeProperties.length > 0 ? lstatSync(path) : undefined;
+    const stats = this.#declared.outputNodeProperties.length > 0 ? lstatSync(path) : undefined;
     const properties = stats && this.#properties({ mode: stats.mode, mtimeNs: nsOf(stats) });
     return { name, target: this.#target(said, path), ...(properties ? { nodeProperties: properties } : {}) };
   }
@@ -217,7 +225,7 @@ class Collector {
       if (found) return found;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      if (code === "EACCES" || code === "EPERM") throw new OutputRefused(said, "it may not be read");
+      if (code === "EACCES" || code === "EPERM") throw new OutputRefused(said, "it is not readable");
       // A socket, or a device without a driver.
       if (code !== "ENXIO" && code !== "ENODEV") throw error;
     }
@@ -229,12 +237,12 @@ class Collector {
     if (!isUtf8(target)) throw new OutputRefused(said, "its target is not UTF-8");
     const text = target.toString();
     if (text.startsWith("/") && this.#options.symlinks.absoluteLinks === "refused")
-      throw new OutputRefused(said, "an absolute link");
+      throw new OutputRefused(said, "the link is absolute");
     return text;
   }
 
   #properties({ mode, mtimeNs }: { mode: number; mtimeNs: bigint }): NodeProperties | undefined {
-    const names = this.#words.outputNodeProperties;
+    const names = this.#declared.outputNodeProperties;
     if (names.length === 0) return undefined;
     const second = 1_000_000_000n;
     return {
@@ -254,7 +262,8 @@ class Collector {
   }
 }
 
-const special = (path: string): OutputRefused => new OutputRefused(path, "neither a file, a directory nor a link");
+const special = (path: string): OutputRefused =>
+  new OutputRefused(path, "it is neither a file, a directory nor a link");
 const isExecutable = (mode: number): boolean => (mode & 0o111) !== 0;
 const nsOf = ({ mtimeMs }: Stats): bigint => BigInt(Math.round(mtimeMs * 1e6));
 

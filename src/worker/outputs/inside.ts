@@ -1,4 +1,6 @@
-/** Where a path leads, below a root that someone else has filled: links are followed by hand, and never out of it. */
+/**
+ * Resolves a path below a root that an untrusted process filled: links are followed by hand, and never out of the root.
+ */
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { join } from "node:path";
 
@@ -7,8 +9,8 @@ const linksMax = 40;
 export type Inside = { readonly path: string; readonly stats: Stats };
 
 /**
- * The last part is not followed when it is a link. Undefined when it does not exist, or leads outside. `seenAs` is what
- * the root was called for whoever made the links.
+ * The last component is not followed if it is a link. Undefined if the path does not exist or leads outside. `seenAs`
+ * is the root's path as the process that made the links saw it.
  */
 export function lookInside(root: string, path: string, seenAs: string, followLast = false): Inside | undefined {
   const todo = path.split("/").filter((part) => part !== "" && part !== ".");

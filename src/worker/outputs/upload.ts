@@ -1,4 +1,4 @@
-/** Blobs on their way into the store: known by digest, kept in memory while there is room, read again otherwise. */
+/** Blobs to be uploaded: known by digest, kept in memory while there is space, read again otherwise. */
 import { closeSync, constants, fstatSync, openSync, read, readSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -13,7 +13,7 @@ type Source = { readonly bytes: Buffer } | { readonly path: Buffer };
 
 const smallBytes = 128 * 1024;
 const chunkBytes = 256 * 1024;
-/** A pipe that nobody writes to would be waited for without it; a link would be followed. */
+/** Opening a pipe without a writer would block without these flags, and a link would be followed. */
 const openFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 export type UploadLimits = { readonly memoryBytesMax: number; readonly writesMax: number; readonly bytesMax: number };
@@ -36,7 +36,7 @@ export class Uploads {
     this.#count(bytes.length);
   }
 
-  /** Hashes it from one descriptor (REAPI-87). Undefined for what is no plain file. */
+  /** REAPI-87: hashes the file through one descriptor. Undefined if it is not a regular file. */
   async file(path: Buffer): Promise<FoundFile | undefined> {
     const fd = openSync(path, openFlags);
     try {
@@ -50,7 +50,7 @@ export class Uploads {
     }
   }
 
-  /** Writes what the store does not have; all of it is there then. */
+  /** Writes the blobs that the store does not have; afterwards all are there. */
   async send(blobs: BlobStore): Promise<readonly Digest[]> {
     const missing = await blobs.missing([...this.#sources.keys()]);
     const queue = missing.values();
@@ -109,7 +109,7 @@ function readWhole(fd: number, sizeBytes: number): Buffer {
   return bytes.subarray(0, at);
 }
 
-/** Of a file that nothing writes to any more. */
+/** Of a file that no process writes to any more. */
 async function* chunks(path: Buffer): AsyncGenerator<Uint8Array> {
   await using file = await open(path, openFlags);
   yield* chunksOf(file.fd);
@@ -117,7 +117,7 @@ async function* chunks(path: Buffer): AsyncGenerator<Uint8Array> {
 
 const readAt = promisify(read);
 
-/** A part is the reader's until it asks for the next one. */
+/** A part is valid until the reader asks for the next one. */
 async function* chunksOf(fd: number): AsyncGenerator<Uint8Array> {
   const buffer = Buffer.allocUnsafe(chunkBytes);
   for (let at = 0; ;) {

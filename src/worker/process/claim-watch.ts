@@ -1,9 +1,9 @@
 import type { Run } from "./launcher/run.ts";
 
-/** How often claims are looked at: so long may a run go on when the machine wakes after the claim's end. */
+/** How often claims are checked: a run may continue for so long when the machine wakes after its claim ended. */
 const lookMs = 10;
 
-/** Ends runs with their claims. Looks only while there are any. */
+/** Ends runs with their claims. Runs its timer only while there are any. */
 export class ClaimWatch {
   readonly #runs = new Set<Run>();
   #ticker: NodeJS.Timeout | undefined;

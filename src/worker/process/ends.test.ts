@@ -10,7 +10,7 @@ const ended = (id: string): Ended => {
   return { ev: "ended", id, end: { ...how, stdout: none, stderr: none, ...times } };
 };
 
-/** What was written, each time, by the names of the runs. */
+/** The reports that were sent, each as the names of its runs. */
 function told(play: (ends: Ends, passMs: (ms: number) => void) => void): string[] {
   mock.timers.enable({ apis: ["setTimeout"] });
   try {
@@ -32,7 +32,7 @@ describe("ends of runs", () => {
     ["beside which nothing runs", { isMakingNext: true, others: 0 }],
     ["beside which one runs", { isMakingNext: true, others: 1 }],
   ] as const)
-    test(`are told at once: one ${name}`, () =>
+    test(`are reported at once: one ${name}`, () =>
       deepEqual(
         told((ends) => ends.tell(ended("a"), lane)),
         ["a"],
@@ -51,7 +51,7 @@ describe("ends of runs", () => {
       ["a b", "c"],
     ));
 
-  test("go with one that does not wait, in their order, and once", () =>
+  test("are sent with one that does not wait, in order, and once", () =>
     deepEqual(
       told((ends, passMs) => {
         ends.tell(ended("a"), busy);

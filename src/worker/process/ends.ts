@@ -1,18 +1,18 @@
 /**
- * Ends of runs, told together. One makes the node look for outputs, wait for its disk and write to its journal, and
- * several at once cost it hardly more. So an end waits for others, for a moment, where nobody is kept by that: while
- * others run, and its lane has the sandbox of its next run to make.
+ * Batches the reports of ended runs. A report makes the node collect outputs, wait for its disk and write to its
+ * journal, and several at once cost it hardly more than one. So a report waits a moment for others if that delays
+ * nothing: while other runs are active, and while its lane prepares the sandbox of its next run.
  */
 import { frameOf } from "./frame.ts";
-import type { Told } from "./protocol.ts";
+import type { LauncherMessage } from "./protocol.ts";
 
-/** Less than it takes to make a sandbox where many are made. */
+/** Less than it takes to make a sandbox on a busy machine. */
 const waitMs = 8;
 const enough = 16;
-/** With fewer beside it, none may end for long. */
+/** With fewer other runs, none may end soon. */
 const othersMin = 2;
 
-export type Ended = Extract<Told, { ev: "ended" }>;
+export type Ended = Extract<LauncherMessage, { ev: "ended" }>;
 
 export class Ends {
   readonly #write: (frames: Buffer) => void;

@@ -13,7 +13,7 @@ const bytes = Buffer.concat(messages.map(frameOf));
 
 function readIn(piecesOf: number): readonly unknown[] {
   const reader = new FrameReader();
-  // Of whoever reads, and read into again.
+  // The reader reuses its buffer.
   const shared = Buffer.alloc(piecesOf);
   const starts = Array.from({ length: Math.ceil(bytes.length / piecesOf) }, (_, index) => index * piecesOf);
   return starts.flatMap((at) => {
@@ -24,11 +24,11 @@ function readIn(piecesOf: number): readonly unknown[] {
 
 describe("messages on a byte stream", () => {
   for (const piecesOf of [1, 7, 64, bytes.length])
-    test(`are read as they were written, in pieces of ${piecesOf}`, () => {
+    test(`are decoded as they were sent, in pieces of ${piecesOf}`, () => {
       deepEqual(readIn(piecesOf), [messages[0], messages[1], { op: "c" }, messages[3]]);
     });
 
-  test("carry a note as it is", () => {
+  test("carry a note unchanged", () => {
     const note = '{"a":"\\"b\\""}';
     const message = { op: "x", note };
     equal(frameOf(message).subarray(4).toString(), `{"op":"x"}\n${note}`);
@@ -45,7 +45,7 @@ describe("messages on a byte stream", () => {
       );
     });
 
-  test("of a length that cannot be are refused before they have come", () => {
+  test("of an impossible length are refused before they have arrived", () => {
     const frame = Buffer.alloc(4);
     frame.writeUInt32BE(messageBytesMax + 1);
     throws(

@@ -1,7 +1,6 @@
 /**
- * Messages on a byte stream: four bytes of length, big-endian, and JSON on one line. The `note` of a message is on the
- * lines behind it, as it is: it is JSON itself, and quotes within quotes would be most of the message. Bytes in,
- * messages out.
+ * Messages on a byte stream: four bytes of length, big-endian, and JSON on one line. The `note` of a message follows on
+ * further lines, unchanged: it is JSON itself, and escaping it would double the message. Pure.
  */
 import { Fault } from "#base/fault.ts";
 
@@ -24,8 +23,8 @@ export class FrameReader {
   #held: Buffer = Buffer.alloc(0);
 
   /**
-   * The messages that are whole now; the chunk is nobody's afterwards. A length that cannot be is a Fault: nobody knows
-   * where the next one begins.
+   * Yields the messages that are complete now; the chunk may be reused afterwards. An impossible length is a Fault,
+   * because the start of the next message is unknown.
    */
   *push(chunk: Buffer): Generator<unknown> {
     const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);

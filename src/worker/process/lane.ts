@@ -1,7 +1,7 @@
 /**
- * One lane: a shell that waits for orders, forks, and says how the fork ended. It is the leader of its process group,
- * lives in the lane's control group, and runs as the lane's user. A watchman beside it holds a pipe of the launcher's:
- * when that closes, the launcher is gone, and the watchman ends the whole group (N4).
+ * One lane: a shell that waits for orders, forks, and reports how the fork ended. It leads its own process group, is in
+ * the lane's control group, and runs as the lane's user. A watchdog beside it reads a pipe of the launcher: when that
+ * closes, the launcher is gone, and the watchdog kills the whole group (N4).
  */
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,18 +11,18 @@ import { killQuietly, type Group } from "./groups/group.ts";
 import type { MarkRange } from "./launcher/marks.ts";
 import { LaneNetwork } from "./sockets/network.ts";
 import { OrderFile } from "./launcher/order-file.ts";
-import { toldIn, type BoxOrders } from "./order.ts";
+import { boxOrderFile, type BoxOrders } from "./order.ts";
 import { isAlive, isOver, strays, writtenBytesOf, type ChildrenUse } from "./launcher/proc.ts";
 import type { Network } from "./protocol.ts";
 import { Shell, signalGroup } from "./shell.ts";
 
 export type LaneSettings = {
-  /** Where lanes have their folders. */
+  /** The folder of all lanes. */
   readonly folder: string;
   readonly uidBase: number | undefined;
-  /** The shell keeps our own user; what it runs does not. */
+  /** The shell keeps our own user; its commands do not. */
   readonly drops: boolean;
-  /** Lanes with users of their own can have networks of their own. */
+  /** Whether lanes with separate users can have separate networks. */
   readonly networks: boolean;
   readonly marks: MarkRange | undefined;
 };
@@ -30,12 +30,12 @@ export type LaneSettings = {
 export class Lane {
   readonly index: number;
   readonly group: Group | undefined;
-  /** The user of what runs here. */
+  /** The user of the commands. */
   readonly uid: number | undefined;
   readonly drops: boolean;
   readonly #folder: string;
   readonly #order: OrderFile;
-  readonly #told: OrderFile;
+  readonly #boxOrder: OrderFile;
   readonly #hasNetwork: boolean;
   readonly #marks: MarkRange | undefined;
   #network: LaneNetwork | undefined;
@@ -60,14 +60,14 @@ export class Lane {
     this.#marks = marks;
     this.#usual = this.#hasNetwork ? "own" : "host";
     this.#order = new OrderFile(join(this.#folder, "order"), this.uid);
-    this.#told = new OrderFile(join(this.#folder, toldIn), this.uid);
+    this.#boxOrder = new OrderFile(join(this.#folder, boxOrderFile), this.uid);
   }
 
   get shellPid(): number | undefined {
     return this.#shell?.pid;
   }
 
-  /** What this shell's children used before the next one. */
+  /** What this shell's children had used before the next run. */
   get usedBefore(): ChildrenUse {
     return this.#used;
   }
@@ -77,7 +77,7 @@ export class Lane {
     return this.#used;
   }
 
-  /** What was written to disks since the last run: by those that are here still, and those they waited for. */
+  /** Bytes written to disks since the last run: by live processes, and by those they waited for. */
   writtenBytes(folder: string, marks: MarkRange | undefined): number {
     const members = this.group?.members() ?? strays({ uid: this.uid, marks, folders: [folder] });
     const others = members.filter((pid) => pid !== this.#shell?.pid);
@@ -89,12 +89,12 @@ export class Lane {
     return this.#starting === undefined && this.#shell?.isUp === true && this.#shell.network === network;
   }
 
-  /** Nothing runs or waits in it, nor is on its way out. */
+  /** Whether nothing runs, waits or is exiting in it. */
   get isIdle(): boolean {
     return this.#shell?.isIdle === true;
   }
 
-  /** When there is a shell that can take an order. */
+  /** Resolves when a shell is ready for an order. */
   async ready(network: Network = this.#usual): Promise<void> {
     await this.#starting?.catch(() => {});
     if (this.#shell?.isUp && this.#shell.network === network) return;
@@ -106,14 +106,14 @@ export class Lane {
     await this.#starting;
   }
 
-  /** Lets the shell do it; its exit code, or undefined when the shell itself was lost. */
+  /** Runs the order; resolves with its exit code, or undefined if the shell itself was lost. */
   obey(order: string): Promise<number | undefined> {
     if (!this.#shell) throw new Fault("internal", "order", { lane: this.index, why: "no shell" });
     this.#order.write(order);
     return this.#shell.obey();
   }
 
-  /** Has a sandbox made that waits. Only where there is a control group, by which it can be taken away again. */
+  /** Makes a sandbox that waits. Only with a control group, which is needed to remove it again. */
   makeBox(boxes: BoxOrders, folder: string): void {
     if (!this.#shell?.isUp || this.#box) throw new Fault("internal", "make box", { lane: this.index });
     this.#boxNo += 1;
@@ -129,28 +129,28 @@ export class Lane {
     return this.#box?.folder === folder;
   }
 
-  /** Tells the sandbox that waits what to run; its exit code. */
+  /** Sends the order to the waiting sandbox; resolves with its exit code. */
   obeyInBox(order: string): Promise<number | undefined> {
     const box = this.#box;
     if (!box) throw new Fault("internal", "order", { lane: this.index, why: "no sandbox" });
     this.#box = undefined;
-    this.#told.write(order);
+    this.#boxOrder.write(order);
     this.#shell?.tell(box.no);
     return box.end;
   }
 
-  /** Takes away the sandbox that waits, if it has for so long. */
+  /** Removes the waiting sandbox if it has waited for so long. */
   async dropBox(forMs = 0): Promise<void> {
     const box = this.#box;
     if (box && performance.now() - box.sinceMono >= forMs) {
       this.#box = undefined;
       this.#dropped = box.end;
-      // One that is not there yet cannot be killed, and leaves when it is.
-      this.#told.write("exit 0\n");
+      // A sandbox that is still being made cannot be killed; it exits when it reads this.
+      this.#boxOrder.write("exit 0\n");
       this.#shell?.tell(box.no);
       this.killAll();
     }
-    // Until then the shell takes no order.
+    // The shell takes no order before that.
     await this.#dropped;
   }
 
@@ -159,7 +159,7 @@ export class Lane {
     if (pid !== undefined) signalGroup(pid, name);
   }
 
-  /** Everything but the shell where there is a control group; otherwise the shell with everything. */
+  /** Kills everything but the shell if there is a control group; otherwise the shell too. */
   killAll(): void {
     const pid = this.#shell?.pid;
     if (pid === undefined) return;
@@ -167,23 +167,23 @@ export class Lane {
     else signalGroup(pid, "SIGKILL");
   }
 
-  /** The shell is not used again: what ran could reach it. */
+  /** The shell is not reused: the run could reach it. */
   discard(): void {
     this.#box = undefined;
     this.#shell?.end();
     this.#shell = undefined;
   }
 
-  /** Whether nothing but the shell is alive any more, after as much killing and waiting as it takes, within reason. */
+  /** Whether only the shell is alive, after as much killing and waiting as needed, within limits. */
   async isQuiet({ folder, marks, first, isDying }: Traces): Promise<boolean> {
     for (let waitMs = 0; waitMs <= quietMsMax; waitMs = waitMs * 2 || 1) {
       if (waitMs > 0) await pause(waitMs);
       if (this.group) {
-        // Until its end is noticed here, the shell is one of them, alive or unburied. Of a sandbox, somebody always is.
+        // Until its exit is noticed here, the shell counts, alive or as a zombie. A sandbox always has a process.
         if (!isDying && this.#shell?.isUp && this.group.has(1)) return true;
         const others = this.group.members().filter((pid) => pid !== this.#shell?.pid && !isOver(pid));
         if (others.length === 0) return true;
-        // To freeze and to thaw them would cost more than their whole run.
+        // Freezing and thawing would cost more than their whole run.
         if (isDying && waitMs === 0) continue;
         this.group.kill(new Set(this.#shell ? [this.#shell.pid] : []));
       } else if (first !== undefined) {
@@ -204,7 +204,7 @@ export class Lane {
     this.discard();
     this.group?.remove();
     this.#order[Symbol.dispose]();
-    this.#told[Symbol.dispose]();
+    this.#boxOrder[Symbol.dispose]();
     this.#network?.[Symbol.dispose]();
     this.#network = undefined;
   }
@@ -212,7 +212,7 @@ export class Lane {
   async #start(): Promise<Shell> {
     const network = this.#usual;
     if (network === "own" && !this.#hasNetwork)
-      throw new Fault("internal", "start lane", { lane: this.index, why: "it can have no network of its own" });
+      throw new Fault("internal", "start lane", { lane: this.index, why: "it cannot have its own network" });
     if (network === "own") this.#network ??= await LaneNetwork.make();
     const path = network === "own" ? this.#network?.path : undefined;
     const uid = this.drops ? undefined : this.uid;
@@ -222,7 +222,12 @@ export class Lane {
       this.group?.add(shell.pid);
     } catch (cause) {
       shell.end();
-      throw new Fault("unavailable", "start lane", { lane: this.index, why: "the control group refuses it" }, cause);
+      throw new Fault(
+        "unavailable",
+        "start lane",
+        { lane: this.index, why: "the process cannot be added to the control group" },
+        cause,
+      );
     }
     this.#shell = shell;
     this.#used = shell.uses.now;
@@ -232,7 +237,7 @@ export class Lane {
 
 type WaitingBox = {
   readonly folder: string;
-  /** What it waits for: not the number of one that was here before, and never heard it. */
+  /** The number that it waits for: a sandbox that was here before never saw it. */
   readonly no: number;
   readonly sinceMono: number;
   readonly end: Promise<number | undefined>;
@@ -241,20 +246,20 @@ type WaitingBox = {
 const nothingUsed: ChildrenUse = { cpuMs: 0, readBytes: 0, writtenBytes: 0 };
 
 /**
- * How what ran can be known, where no control group tells: by the first process of its namespace, by its mark, or by a
- * folder that is the run's alone. Never by its working directory, which may be anybody's.
+ * How leftover processes are found without a control group: by the init process of their namespace, by their mark, or
+ * by a folder that belongs to this run alone. Never by the working directory, which may be shared.
  */
 type Traces = {
   readonly folder: string;
   readonly marks: MarkRange | undefined;
   readonly first: number | undefined;
-  /** What is left can only be on its way out: its sandbox has ended, with which the kernel kills what is in there. */
+  /** All leftovers are exiting: their sandbox has ended, and the kernel kills everything in it. */
   readonly isDying: boolean;
 };
 
 const quietMsMax = 4_096;
 
-/** Its user may pass through, and read what is meant for it; others may not even pass. */
+/** The lane's user may traverse it and read what is meant for it; others may not even traverse it. */
 function makeFolder(path: string, gid: number | undefined): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   if (gid === undefined) return;

@@ -1,9 +1,9 @@
-/** Which lanes are free. A lane is lent for one attempt: its number is its user, and nobody else has it meanwhile. */
+/** Tracks free lanes. A lane is lent to one attempt at a time; its number determines its user. */
 import { Fault } from "#base/fault.ts";
 
 export type LaneLoan = Disposable & {
   readonly index: number;
-  /** The user and group that run in it, where users are kept apart. */
+  /** The user and group of its processes, if lanes have separate users. */
   readonly uid: number | undefined;
 };
 
@@ -26,7 +26,7 @@ export class Lanes {
     return this.#free.length;
   }
 
-  /** The next free one; in turn. */
+  /** The next free lane, in rotation. */
   async lend(signal?: AbortSignal): Promise<LaneLoan> {
     signal?.throwIfAborted();
     const index = this.#free.pop();
@@ -47,7 +47,7 @@ export class Lanes {
     }
   }
 
-  /** One that something of an earlier life runs in. */
+  /** Takes a lane in which a process of an earlier node process still runs. */
   take(index: number): LaneLoan | undefined {
     const at = this.#free.indexOf(index);
     if (at < 0) return undefined;

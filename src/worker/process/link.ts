@@ -1,4 +1,4 @@
-/** A connection to the launcher, and the launcher itself when there is none. */
+/** A connection to the launcher; starts the launcher if there is none. */
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -8,43 +8,43 @@ import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { FrameReader, frameOf } from "./frame.ts";
 import type { LauncherArguments } from "./launcher/launcher.ts";
-import { launcherVersion, type Request, type Told } from "./protocol.ts";
+import { launcherVersion, type Request, type LauncherMessage } from "./protocol.ts";
 
-export type Welcome = Extract<Told, { ev: "welcome" }>;
+export type Welcome = Extract<LauncherMessage, { ev: "welcome" }>;
 
 export type Link = {
   readonly welcome: Welcome;
-  /** From here on; what was told before is told now. */
-  listen(hear: (told: Told) => void): void;
-  /** All at once, in this order. False when nobody hears it. */
+  /** From now on; earlier messages are delivered now. */
+  listen(hear: (told: LauncherMessage) => void): void;
+  /** Sends all at once, in this order. False if there is no connection. */
   send(...requests: readonly Request[]): boolean;
   leave(): Promise<void>;
   readonly closed: Promise<void>;
 };
 
 export type LinkOptions = {
-  /** Lanes have their folders below it; other users must be able to pass through to it where lanes have their own. */
+  /** Lanes have their folders below it; if lanes have separate users, those must be able to traverse to it. */
   readonly home: string;
-  /** Where the launcher listens. */
+  /** The launcher's socket. */
   readonly socket: string;
   readonly lanes: number;
-  /** So many of these are for what stays; where it cannot be frozen they are not lent. */
+  /** How many of the lanes are for tools that stay; not lent if runs cannot be frozen. */
   readonly toolLanes?: number | undefined;
-  /** So many more, numbered on, whose user is always ours. */
+  /** Additional lanes, numbered after the others, that always run as our own user. */
   readonly ownLanes?: number | undefined;
-  /** What runs in lane n is this user plus n. Needs root. */
+  /** Lane n runs as this user plus n. Needs root. */
   readonly uidBase?: number | undefined;
-  /** Lanes stay root, and orders give that up: for runs that are not sealed. */
+  /** Lanes run as root, and each order drops to its user: for runs that are not sealed. */
   readonly drops?: boolean | undefined;
-  /** With less free than this, the run that wrote most is ended. */
+  /** With less free space than this, the run that wrote most is ended. */
   readonly freeBytesMin?: number | undefined;
-  /** Of all runs together. */
+  /** For all runs together. */
   readonly memoryBytesMax?: number | undefined;
   readonly clock: Clock;
 };
 
 const startMsMax = 20_000;
-/** A Unix socket's name has room for so much. */
+/** The limit of a Unix socket's path. */
 const socketBytesMax = 107;
 
 export async function connectLauncher(options: LinkOptions): Promise<Link> {
@@ -89,7 +89,7 @@ function startLauncher({ home, socket }: LinkOptions): { exited?: string } {
   }
 }
 
-/** Undefined when nobody listens there. One of another version is sent away. */
+/** Undefined if no launcher listens there. One of another version is asked to quit. */
 async function greet(options: LinkOptions): Promise<Link | undefined> {
   const link = new SocketLink(options.socket);
   if (!(await link.connected)) return undefined;
@@ -107,16 +107,16 @@ async function greet(options: LinkOptions): Promise<Link | undefined> {
   return link;
 }
 
-/** Most of what is told fits in, and several at once. */
+/** Fits most messages, several at once. */
 const chunkBytes = 16 * 1024;
 
 class SocketLink implements Link {
   readonly #socket: Socket;
-  /** False when nobody listens there. */
+  /** False if no launcher listens there. */
   readonly connected: Promise<boolean>;
   readonly closed: Promise<void>;
-  readonly #told: Told[] = [];
-  #hear: ((told: Told) => void) | undefined;
+  readonly #unheard: LauncherMessage[] = [];
+  #hear: ((told: LauncherMessage) => void) | undefined;
   #welcome: Welcome | undefined;
   readonly #first = Promise.withResolvers<Welcome | undefined>();
 
@@ -126,7 +126,7 @@ class SocketLink implements Link {
       this.#read(reader, Buffer.from(chunk.buffer, chunk.byteOffset, bytes));
       return true;
     };
-    // Into one buffer, past the stream: what is told is short, and a stream makes as much ado about it as about a file.
+    // Reads into one buffer and bypasses the stream: messages are short, and a stream's overhead is that of a file.
     const socket = connect({ path, onread: { buffer: Buffer.allocUnsafe(chunkBytes), callback: read } });
     this.#socket = socket;
     this.connected = new Promise((resolve) => {
@@ -139,7 +139,7 @@ class SocketLink implements Link {
   }
 
   get welcome(): Welcome {
-    if (!this.#welcome) throw new Fault("internal", "talk to launcher", { why: "it has not said welcome" });
+    if (!this.#welcome) throw new Fault("internal", "talk to the launcher", { why: "it has not sent its welcome" });
     return this.#welcome;
   }
 
@@ -147,9 +147,9 @@ class SocketLink implements Link {
     return this.#first.promise;
   }
 
-  listen(hear: (told: Told) => void): void {
+  listen(hear: (told: LauncherMessage) => void): void {
     this.#hear = hear;
-    for (const told of this.#told.splice(0)) hear(told);
+    for (const told of this.#unheard.splice(0)) hear(told);
   }
 
   send(...requests: readonly Request[]): boolean {
@@ -167,18 +167,18 @@ class SocketLink implements Link {
 
   #read(reader: FrameReader, chunk: Buffer): void {
     try {
-      for (const message of reader.push(chunk)) this.#take(message as Told);
+      for (const message of reader.push(chunk)) this.#take(message as LauncherMessage);
     } catch (error) {
       if (!isFault(error)) throw error;
       this.#socket.destroy();
     }
   }
 
-  #take(told: Told): void {
+  #take(told: LauncherMessage): void {
     if (told.ev === "welcome") {
       this.#welcome ??= told;
       this.#first.resolve(told);
     } else if (this.#hear) this.#hear(told);
-    else this.#told.push(told);
+    else this.#unheard.push(told);
   }
 }

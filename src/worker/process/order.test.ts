@@ -1,7 +1,7 @@
-/** What a lane's shell is told for which process. */
+/** What a lane's shell is sent for which process. */
 import { deepEqual, equal, match } from "node:assert/strict";
 import { test } from "node:test";
-import { boxOrders, orderText, toldText } from "./order.ts";
+import { boxOrders, orderText, boxOrderText } from "./order.ts";
 import type { StartRequest } from "./protocol.ts";
 
 const start: StartRequest = {
@@ -35,7 +35,7 @@ const cases: readonly (readonly [...Case, lastLines: string])[] = [
   ],
   ["as another user", {}, { dropTo: 7 }, `exec ${setpriv} '/bin/echo' 'it'\\''s'`],
   [
-    "as another user, with variables that mean nothing on the way",
+    "as another user, with variables that are harmless before the switch",
     { env: { PATH: "/bin", TEST_TMPDIR: "/t" } },
     { dropTo: 7 },
     `export PATH='/bin' TEST_TMPDIR='/t'\nexec ${setpriv} '/bin/echo' 'it'\\''s'`,
@@ -43,21 +43,21 @@ const cases: readonly (readonly [...Case, lastLines: string])[] = [
   ...["LD_PRELOAD", "GLIBC_TUNABLES", "LANG", "LC_ALL", "PATH_X", "xTEST_A", "TESTING"].map(
     (key) =>
       [
-        `as another user, with ${key}, which is set only then`,
+        `as another user, with ${key}, which is set only after the switch`,
         { env: { PATH: "/bin", [key]: "1" } },
         { dropTo: 7 },
         `exec ${setpriv} /usr/bin/env -i 'PATH=/bin' '${key}=1' '/bin/echo' 'it'\\''s'`,
       ] as const,
   ),
   [
-    "in a shell that hands on what it likes",
+    "in a shell that exports variables of its own",
     { env: { PATH: "/bin" } },
     { cleanShell: false },
     "exec /usr/bin/env -i 'PATH=/bin' '/bin/echo' 'it'\\''s'",
   ],
 ];
 
-test("what somebody talks with has pipes in place of nothing and a file", () => {
+test("a run with a talker has pipes instead of nothing and a file", () => {
   const talk = { stdin: "/in", stdout: "/an'swers" };
   match(orderText({ ...start, talk }, options), /^exec 6<&- <'\/in' >'\/an'\\''swers' 2>>'\/err'\n/);
 });
@@ -69,7 +69,7 @@ for (const [what, more, how, last] of cases)
     equal(text.slice(text.indexOf(after) + after.length), `${last}\n`);
   });
 
-test("a sandbox that waits: its words around its root, then a shell that listens for its number only", () => {
+test("a waiting sandbox: its arguments around its root, then a shell that waits for its own number", () => {
   const boxes = { before: ["box", "--root"], after: ["--"], env: { PATH: "/bin" }, network: "own" } as const;
   const lines = boxOrders(boxes).text("/it's", 7).split("\n");
   const at = "'/it'\\''s/'";
@@ -79,8 +79,10 @@ test("a sandbox that waits: its words around its root, then a shell that listens
   equal(lines.at(-2), `exec 'box' '--root' ${at}root '--' '/bin/sh' '-c' ${wait}`);
 });
 
-test("what it is told: nothing of ours stays open, and then as any other order", () => {
-  const lines = toldText({ ...start, limits: { memoryBytes: 1_024 } }, { ...options, grouped: ["memory"] }).split("\n");
+test("its order: none of our descriptors stay open, and then as any other order", () => {
+  const lines = boxOrderText({ ...start, limits: { memoryBytes: 1_024 } }, { ...options, grouped: ["memory"] }).split(
+    "\n",
+  );
   deepEqual(lines.slice(0, 3), ["exec 6<&- 8<&-", "ulimit -c 0", "cd '/work' || exit 126"]);
   equal(lines.at(-2), "exec '/bin/echo' 'it'\\''s'");
 });

@@ -1,41 +1,41 @@
 /**
- * An order for a lane's shell: a few lines that turn a fork of it into the process that is wanted. Text in, text out.
- * A shell forks in a fraction of the time that this program takes, and knows redirection and limits besides.
+ * An order for a lane's shell: a few lines that turn a fork of it into the wanted process. Pure. A shell forks much
+ * faster than this program, and handles redirection and limits.
  */
 import { markLine } from "./launcher/marks.ts";
 import { folderNames, type Boxes, type Limits, type Network, type StartRequest } from "./protocol.ts";
 
 export type OrderOptions = {
-  /** The shell can hand on exactly the variables it is told to; otherwise env(1) has to. */
+  /** Whether the shell exports exactly the given variables; otherwise env(1) is used. */
   readonly cleanShell: boolean;
-  /** Groups look after these, so that the limits of processes and users need not. */
+  /** Controllers that enforce limits, so that rlimits need not. */
   readonly grouped: readonly string[];
-  /** Processes that the lane's user has besides, or may come to have: the limit counts all of a user's. */
+  /** Other processes that the lane's user has or may get: the rlimit counts all of a user's. */
   readonly othersMax: number;
-  /** The user that the command becomes, when the shell is not already. */
+  /** The user that the command drops to, if the shell has another one. */
   readonly dropTo?: number | undefined;
-  /** By which its processes are found again. */
+  /** The mark by which its processes are found again. */
   readonly mark?: number | undefined;
 };
 
 const name = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** Shells keep these for themselves: some cannot be set, some mean something. */
+/** Shells treat these specially: some cannot be set, some have a meaning. */
 const special = new Set(["PWD", "OLDPWD", "SHLVL", "_", "IFS", "OPTIND", "PPID", "PS4", "UID", "EUID", "LINENO"]);
-/** What means nothing to the program that gives rights up, nor to its libraries; of others nobody can be sure. */
+/** Variables without meaning for setpriv and its libraries; others might have one. */
 const harmless = /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|TMP|TEMP|(BAZEL|TEST|RUNFILES|MILLRACE)_[A-Z0-9_]*)$/;
 
 export function orderText(start: StartRequest, options: OrderOptions): string {
   const { stdout, stderr, statusPath, talk } = start;
-  // Not emptied first: what it says was wiped out, and some file systems would write it to the disk at once.
+  // Not truncated first: its content was erased already, and some file systems would flush it at once.
   const status = statusPath === undefined ? "" : ` 9<>${quoted(statusPath)}`;
-  const out = talk ? talkWords(talk) : `>>${quoted(stdout.path)}`;
-  // Into one file, both keep their order.
+  const out = talk ? talkRedirections(talk) : `>>${quoted(stdout.path)}`;
+  // One open file, so that both keep their order.
   const err = stderr.path === stdout.path ? "2>&1" : `2>>${quoted(stderr.path)}`;
   return [`exec 6<&- ${out} ${err}${status}`, "umask 022", ...restLines(start, options)].join("\n");
 }
 
-/** To open either waits for the other side, which has been there from the beginning, unless it died. */
-const talkWords = ({ stdin, stdout }: NonNullable<StartRequest["talk"]>): string =>
+/** Opening either waits for the other side, which is already there, unless it died. */
+const talkRedirections = ({ stdin, stdout }: NonNullable<StartRequest["talk"]>): string =>
   `<${quoted(stdin)} >${quoted(stdout)}`;
 
 export type BoxOrders = {
@@ -45,8 +45,8 @@ export type BoxOrders = {
 };
 
 /**
- * Makes a sandbox, in which a shell waits until it is told the number (on descriptor 6), does what is in the file that
- * was opened for it then (descriptor 8), and nothing else. Its many words are put into the shell's form only once.
+ * Makes a sandbox in which a shell waits until it reads the number (on descriptor 6), then runs the file that was
+ * opened for it (descriptor 8), and nothing else. Its long argument list is quoted only once.
  */
 export function boxOrders({ before, after, env, network }: Boxes): BoxOrders {
   const blank = "\0";
@@ -57,7 +57,7 @@ export function boxOrders({ before, after, env, network }: Boxes): BoxOrders {
   const text = (folder: string, no: number): string => {
     const at = quoted(`${folder}/`);
     const wait = `while read -r no <&6; do if [ "$no" = ${no} ]; then . /proc/self/fd/8; exit 126; fi; done; exit 125`;
-    return `exec >>${at}${stdout} 2>>${at}${stderr} 9<>${at}${status} 8<./${toldIn} || exit 126
+    return `exec >>${at}${stdout} 2>>${at}${stderr} 9<>${at}${status} 8<./${boxOrderFile} || exit 126
 umask 022
 cd / || exit 126
 unset PWD OLDPWD
@@ -67,17 +67,17 @@ ${first}${at}${root}${second}'${wait}'${last}
   return { network, text };
 }
 
-/** The file in a lane's folder that a sandbox which waits there is told by what to run. */
-export const toldIn = "told";
+/** The file in a lane's folder that holds the order for its waiting sandbox. */
+export const boxOrderFile = "told";
 
-/** What it is told: everything around it is as it should be. */
-export const toldText = (start: StartRequest, options: OrderOptions): string =>
+/** The order: everything around it is set up already. */
+export const boxOrderText = (start: StartRequest, options: OrderOptions): string =>
   ["exec 6<&- 8<&-", ...restLines(start, options)].join("\n");
 
 const restLines = (start: StartRequest, options: OrderOptions): readonly string[] => [
   ...limitLines(start.limits, options),
   `cd ${quoted(start.cwd)} || exit 126`,
-  // What a shell sets by itself would be seen by the command.
+  // Variables that a shell sets by itself would be visible to the command.
   "unset PWD OLDPWD",
   ...commandLines(start, options),
   "",
@@ -90,20 +90,20 @@ function commandLines(
   const names = Object.keys(env);
   const command = argv.map(quoted).join(" ");
   const isPlain = !argv[0]?.startsWith("-") && names.every((key) => name.test(key) && !special.has(key));
-  const drop = dropTo === undefined ? "" : `${dropWords(dropTo).join(" ")} `;
-  // Variables such as LD_PRELOAD are a program in themselves: they are set when the user's rights are gone, not before.
+  const drop = dropTo === undefined ? "" : `${dropArguments(dropTo).join(" ")} `;
+  // Variables such as LD_PRELOAD can run code: they are set only after the privileges are dropped.
   if (cleanShell && isPlain && (dropTo === undefined || names.every((key) => harmless.test(key)))) {
     const exported = names.map((key) => `${key}=${quoted(env[key] ?? "")}`).join(" ");
     return [...(exported === "" ? [] : [`export ${exported}`]), `exec ${drop}${command}`];
   }
   const variables = names.map((key) => quoted(`${key}=${env[key]}`)).join(" ");
-  // env(1) would take such a program for a variable.
+  // env(1) would take such a program name for a variable.
   const hidden = argv[0]?.includes("=") ? `/bin/sh -c 'exec "$0" "$@"' ` : "";
   return [`exec ${drop}/usr/bin/env -i ${variables} ${hidden}${command}`];
 }
 
-/** The words before a command that make it another user's, for good. */
-export const dropWords = (uid: number): readonly string[] => [
+/** The command prefix that switches to another user for good. */
+export const dropArguments = (uid: number): readonly string[] => [
   "/usr/bin/setpriv",
   `--reuid=${uid}`,
   `--regid=${uid}`,
@@ -113,7 +113,10 @@ export const dropWords = (uid: number): readonly string[] => [
   "--bounding-set=-all",
 ];
 
-/** Of CPU a process can be given no share: where no group does that, what is missing is said when the node starts. */
+/**
+ * A share of CPU cannot be limited per process: without a group, the node reports at its start that this limit is
+ * missing.
+ */
 function limitLines(limits: Limits, { grouped, othersMax, mark }: OrderOptions): readonly string[] {
   const { memoryBytes = 0, pids = 0, fileBytes = 0, openFiles = 0 } = limits;
   return [
@@ -128,5 +131,5 @@ function limitLines(limits: Limits, { grouped, othersMax, mark }: OrderOptions):
   ];
 }
 
-/** As one word of a shell, whatever is in it. */
+/** Quotes a text as one word of a shell. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

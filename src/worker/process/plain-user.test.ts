@@ -1,4 +1,4 @@
-/** Runs of a node that is a plain user without control groups, which has to find by other means what a run has left. */
+/** A node that is a plain user without control groups, and must find leftover processes by other means. */
 import { deepEqual, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { chownSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ class PlainUser implements Disposable {
     return Number(text(this.#pidFile));
   }
 
-  /** Runs the program, in which `rig` is known, as that user; what it says. */
+  /** Runs the program, in which `rig` is defined, as that user; returns what it reports. */
   async node<T>(program: string): Promise<T> {
     const file = join(this.#out, "node.ts");
     const rigAt = JSON.stringify(new URL("./testing/rig.ts", import.meta.url).href);
@@ -45,7 +45,7 @@ class PlainUser implements Disposable {
     return JSON.parse(await textOf(node.stdout)) as T;
   }
 
-  /** A command that starts a daemon: it forks twice, closes what it has open, leaves for the folder, and stays. */
+  /** A command that starts a daemon: it forks twice, closes its files, changes to the folder, and stays. */
   daemon(start: string, folder: string): string {
     const file = join(this.#out, "daemon.sh");
     const stay = `sh -c 'echo $$ > ${this.#pidFile}; exec sleep 1000' &`;
@@ -62,7 +62,7 @@ class PlainUser implements Disposable {
 type Said = { readonly kind: string; readonly said?: unknown };
 const grouped = "needs a user without control groups: this one has some";
 
-/** How the daemon is started, and where it goes. */
+/** How the daemon is started, and its folder. */
 const daemons: Readonly<Record<string, readonly [start: string, folder: string]>> = {
   "in a session of its own": ["setsid", "cd /"],
   "without its variables": ["env -i /usr/bin/setsid", "cd /"],
@@ -71,7 +71,7 @@ const daemons: Readonly<Record<string, readonly [start: string, folder: string]>
 
 describe("a plain user's run", { skip: linux, timeout: 60_000 }, () => {
   for (const [how, [start, folder]] of Object.entries(daemons))
-    test(`N2: has ended when the daemon that it left is dead, ${how}`, async (t) => {
+    test(`N2: is reported as ended only when its daemon is dead, ${how}`, async (t) => {
       using user = new PlainUser();
       const { kind, said } = await user.node<Said>(
         `const { end } = await rig.sh(${JSON.stringify(user.daemon(start, folder))});
@@ -83,7 +83,7 @@ describe("a plain user's run", { skip: linux, timeout: 60_000 }, () => {
       deepEqual([user.daemonPid > 1, isAlive(user.daemonPid)], [true, false]);
     });
 
-  test("N2: so it is where its time is up", async (t) => {
+  test("N2: also if its time is up", async (t) => {
     using user = new PlainUser();
     const { kind, said } = await user.node<Said>(
       `const script = ${JSON.stringify(`${user.daemon("setsid", "cd /")}; sleep 1000`)};
@@ -112,7 +112,7 @@ describe("a plain user's run", { skip: linux, timeout: 60_000 }, () => {
     await until("the daemon is gone", () => !isAlive(user.daemonPid));
   });
 
-  test("what runs beside it goes on", async (t) => {
+  test("a run does not affect those beside it", async (t) => {
     using user = new PlainUser();
     const { kind, said } = await user.node<Said>(
       `const long = rig.sh("sleep 1; echo long");

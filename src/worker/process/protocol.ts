@@ -1,24 +1,23 @@
 /**
- * What a node and its launcher say to each other. The launcher starts processes for the node, because starting one
- * from a process with much memory stops it for milliseconds. It outlives the node, but what it runs does not outlive
- * its lease.
+ * The messages between a node and its launcher. The launcher starts processes for the node, because forking a process
+ * with much memory blocks it for milliseconds. It outlives the node, but its runs do not outlive their leases.
  *
- * N1 A run ends exactly once, and is told until the node says that it may be forgotten.
- * N2 A run is told as ended only when nothing of its tree can do anything any more, or when the end says that something
- *    may.
- * N3 A run that nobody renews is ended by the launcher's own clock. One with a claim that is told ends with the claim,
- *    whoever renews it, also when the machine slept through the claim's end.
- * N4 Whatever the launcher started dies when the launcher does.
+ * N1 A run ends exactly once, and its end is reported until the node says that it may be forgotten.
+ * N2 A run is reported as ended only when no process of its tree can do anything any more, or the report says that some
+ * may.
+ * N3 A run whose lease is not renewed is ended by the launcher's own clock. A run with a known claim ends with the
+ * claim, even if it is renewed, and even if the machine slept through the claim's end.
+ * N4 Everything that the launcher started dies when the launcher does.
  */
 export const launcherVersion = 8;
 
-/** Zero or absent is without limit. */
+/** Zero or absent means no limit. */
 export type Limits = {
   readonly memoryBytes?: number;
-  /** Of one processor; 1.5 is one and a half. */
+  /** In processors; 1.5 is one and a half. */
   readonly cpus?: number;
   readonly pids?: number;
-  /** Of one file. */
+  /** Per file. */
   readonly fileBytes?: number;
   readonly openFiles?: number;
 };
@@ -30,48 +29,50 @@ export type StartRequest = {
   readonly id: string;
   /** For people, in logs. */
   readonly tag: string;
-  /** Whatever a later life of the node has to know to go on with it. */
+  /** What a later process of the node needs to continue the run. */
   readonly note?: string;
-  /** One run at a time in each; with user ids apart, each lane has its own. */
+  /** One run at a time in each; with separate users, each lane has its own. */
   readonly lane: number;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly stdout: CappedFile;
-  /** The same as `stdout` puts both into one file, in order; its end is then told of the first. */
+  /** If equal to `stdout`, both share one file, in order; its tail is reported under stdout. */
   readonly stderr: CappedFile;
   readonly limits: Limits;
-  /** Zero is without end. */
+  /** Zero means no limit. */
   readonly timeoutMs: number;
   readonly leaseMs: number;
   /**
-   * When its claim ends, on the machine's own time (machine-time.ts). For runs that change the world outside: others
-   * may do the same from then on.
+   * When its claim ends, in machine time (machine-time.ts). For runs with outside effects: other workers may run the
+   * task from then on.
    */
   readonly claimUntilMs?: number;
-  /** From the moment that the node is known to be gone; as long as is left of the lease, unless said. */
+  /** Counts from when the node is known to be gone; if left out, the rest of the lease. */
   readonly orphanMs?: number;
-  /** It runs in a process namespace of its own: nothing in there can reach the lane, and it dies as one. */
+  /** It runs in a pid namespace of its own: its processes cannot reach the lane, and die together. */
   readonly sealed: boolean;
-  /** "own" is the lane's, with nobody else in it: where the launcher has networks. The machine's, unless said. */
+  /**
+   * "own" is the lane's network, with no other processes in it, if the launcher has networks. Default: the machine's.
+   */
   readonly network?: Network;
-  /** Pipes in the file system that it reads from and prints to: somebody has both open, and talks with it. */
+  /** Named pipes for its stdin and stdout: another process has both open, and talks with it. */
   readonly talk?: { readonly stdin: string; readonly stdout: string };
-  /** Where the sandbox says (file descriptor 9) which process is the first of its namespace. */
+  /** Where the sandbox reports (file descriptor 9) its namespace's init process. */
   readonly statusPath?: string;
-  /** In a sandbox such as `boxes` says: then the command, its variables and its folder are those in there. */
+  /** Runs in a sandbox as set by `boxes`: then the command, its variables and its folder are those inside. */
   readonly box?: {
-    /** With everything in it that `folderNames` says, its streams and its status among them. */
+    /** Contains everything in `folderNames`, including its streams and status. */
     readonly folder: string;
-    /** Of whatever runs in this lane next: its sandbox is made as soon as this has ended, and waits there. */
+    /** The folder of the next run in this lane: its sandbox is made as soon as this run has ended, and waits there. */
     readonly next?: string;
   };
 };
 
-/** What a folder has for whoever runs in it: a root to write to, and files to print to. */
+/** What a run's folder contains: a root to write to, and files for output. */
 export const folderNames = { root: "root", stdout: "stdout", stderr: "stderr", status: "status" } as const;
 
-/** What sandboxes are made of: the words of the program that makes one, with its root between them. */
+/** How sandboxes are made: the arguments of the program, before and after the root. */
 export type Boxes = {
   readonly before: readonly string[];
   readonly after: readonly string[];
@@ -88,41 +89,41 @@ export type Request =
   | {
       readonly op: "hello";
       readonly version: number;
-      /** What runs in lane n is user and group `uidBase + n`; without it, those of the launcher. */
+      /** Lane n runs as user and group `uidBase + n`; without it, as the launcher's. */
       readonly uidBase?: number;
       /**
-       * Lanes stay the launcher's user, and every order gives that up by setpriv(1). Then what runs cannot reach its
-       * lane, and the lane can be used again, although the run is not sealed.
+       * Lanes keep the launcher's user, and every order drops to its own by setpriv(1). Then a run cannot reach its
+       * lane, and the lane can be reused, although the run is not sealed.
        */
       readonly drops?: boolean;
-      /** With less than this free where runs have their folders, the one that wrote most is ended. Zero: never. */
+      /** With less free space than this in the runs' folders, the run that wrote most is ended. Zero: never. */
       readonly freeBytesMin?: number;
-      /** Of everything that runs here together, where control groups count it. Zero: as much as there is. */
+      /** For all runs together, if control groups count it. Zero: no limit. */
       readonly memoryBytesMax?: number;
-      /** Lanes that are made ready before anybody asks. */
+      /** Lanes that are prepared in advance. */
       readonly lanes: number;
-      /** How many of these, the last, are for what stays: of no use where runs cannot be frozen. */
+      /** How many of these, the last ones, are for tools that stay: unused if runs cannot be frozen. */
       readonly toolLanes?: number;
-      /** Lanes behind these, always of the launcher's user, that are made when they are asked for. */
+      /** Further lanes that always have the launcher's user, created on demand. */
       readonly ownLanes?: number;
     }
-  /** From here on. */
+  /** From now on. */
   | { readonly op: "boxes"; readonly boxes: Boxes }
   | { readonly op: "lease"; readonly ids: readonly string[]; readonly leaseMs: number }
-  /** Until when the claims of runs are good, by id. */
+  /** When the claims of runs end, by run id. */
   | { readonly op: "claims"; readonly untilMs: Readonly<Record<string, number>> }
   | { readonly op: "signal"; readonly id: string; readonly signal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP" }
   | { readonly op: "kill"; readonly id: string; readonly why: KillReason }
   | { readonly op: "forget"; readonly ids: readonly string[] }
-  /** Where control groups can: nothing of the run does anything from the answer on, until it may again. */
+  /** If control groups allow it: no process of the run does anything from the answer on, until it is thawed. */
   | { readonly op: "freeze"; readonly id: string }
   | { readonly op: "thaw"; readonly id: string }
-  /** Ends everything that runs, and then the launcher. */
+  /** Ends all runs, and then the launcher. */
   | { readonly op: "quit" };
 
 export type Usage = {
   readonly cpuMs: number;
-  /** Of all processes together, with their files in memory. */
+  /** Of all processes together, including files in memory. */
   readonly memoryPeakBytes?: number;
   /** From and to devices. */
   readonly readBytes?: number;
@@ -133,9 +134,9 @@ export type EndReason =
   | "exited"
   | "timed-out"
   | "lease-ran-out"
-  /** The disk was nearly full, and nobody had written more. */
+  /** The disk was nearly full, and this run had written the most. */
   | "disk-full"
-  /** The lane itself was killed from outside, or by what ran in it. */
+  /** The lane itself was killed, from outside or by its run. */
   | "lane-lost"
   | "not-started"
   | KillReason;
@@ -144,7 +145,7 @@ export type StreamEnd = { readonly bytes: number; readonly leftOutBytes: number 
 
 export type End = {
   readonly why: EndReason;
-  /** 128 + n for one that signal n ended, as in a shell. */
+  /** 128 + n if signal n ended it, as in a shell. */
   readonly exitCode: number;
   readonly outOfMemory: boolean;
   readonly usage: Usage;
@@ -152,12 +153,14 @@ export type End = {
   readonly stderr: StreamEnd;
   readonly startedAtMs: number;
   readonly ranMs: number;
-  /** Between the order and the start: getting a lane ready. */
+  /** Between the order and the start: preparing a lane. */
   readonly readyMs: number;
   readonly note?: string;
 };
 
-/** How limits are enforced and trees are found: control groups of either kind, or limits of single processes. */
+/**
+ * How limits are enforced and process trees are found: control groups of either version, or limits of single processes.
+ */
 export type GroupKind = "cgroup-v1" | "cgroup-v2" | "none";
 
 export type RunView = {
@@ -165,27 +168,27 @@ export type RunView = {
   readonly tag: string;
   readonly note?: string;
   readonly lane: number;
-  /** Where its streams are. */
+  /** The folder of its streams. */
   readonly folder: string;
   readonly end?: End;
 };
 
-export type Told =
+export type LauncherMessage =
   | {
       readonly ev: "welcome";
       readonly version: number;
       readonly pid: number;
       readonly groups: GroupKind;
       readonly controllers: readonly string[];
-      /** What runs do without for want of control groups, and why. */
+      /** What runs lack without control groups, and why. */
       readonly missing: readonly string[];
-      /** Whether lanes with users of their own have networks of their own. */
+      /** Whether lanes with separate users have separate networks. */
       readonly networks: boolean;
       /** Whether runs can be frozen. */
       readonly freezes: boolean;
       readonly runs: readonly RunView[];
     }
   | { readonly ev: "ended"; readonly id: string; readonly end: End }
-  /** With what it has used so far. `isStill`: it can do nothing. */
+  /** With its usage so far. `isStill`: no process can do anything. */
   | { readonly ev: "frozen"; readonly id: string; readonly isStill: boolean; readonly usage: Usage }
   | { readonly ev: "trouble"; readonly line: string };

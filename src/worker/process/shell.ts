@@ -1,19 +1,19 @@
-/** The shell of a lane: takes one order at a time, forks, and says how the fork ended. */
+/** The shell of a lane: takes one order at a time, forks, and reports how the fork ended. */
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { Fault } from "#base/fault.ts";
 import { endMarkedScript, type MarkRange } from "./launcher/marks.ts";
-import { enterWords } from "./sockets/network.ts";
+import { enterArguments } from "./sockets/network.ts";
 import { ChildrenUses } from "./launcher/proc.ts";
 import type { Network } from "./protocol.ts";
 
-/** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */
+/** If the machine runs out of memory, the kernel kills these processes before the node; children inherit the value. */
 const firstToGo = 800;
 
 /**
- * It hears and answers on its own input and output: a redirection for each word would cost more calls than the word.
- * What it forks has neither: its input is what errors go to (nothing), and the first that an order does is to open its
- * own output.
+ * The shell uses its own stdin and stdout for orders and answers: a redirection for each line would cost more calls
+ * than the line. A forked command gets neither: its stdin is /dev/null (the shell's stderr), and the first thing an
+ * order does is to open its own output.
  */
 const shellScript = `
 { echo ${firstToGo} > /proc/self/oom_score_adj; } 2>/dev/null
@@ -34,9 +34,9 @@ type Entering = {
   readonly uid: number | undefined;
   readonly network: Network;
   readonly path: string | undefined;
-  /** Nobody else counts the processor time of what it runs. */
+  /** Whether the shell must count CPU time, because no control group does. */
   readonly countsCpu: boolean;
-  /** Of what may be left when the launcher has died, and is not in the shell's process group. */
+  /** Marks of processes that may be left after the launcher died, outside the shell's process group. */
   readonly marks: MarkRange | undefined;
 };
 
@@ -60,7 +60,7 @@ export class Shell {
 
   static async start(cwd: string, entering: Entering): Promise<Shell> {
     const { uid, path, marks: { from, count } = { from: 0, count: 0 } } = entering;
-    const words = path === undefined || uid === undefined ? [] : enterWords(path, uid);
+    const words = path === undefined || uid === undefined ? [] : enterArguments(path, uid);
     const [program, ...args] = [...words, "/bin/sh", "-c", shellScript, "sh", `${from}`, `${from + count}`];
     const child = spawn(program, args, {
       cwd,
@@ -98,7 +98,7 @@ export class Shell {
     return this.#answer === undefined;
   }
 
-  /** What is in the file `order` of its folder. */
+  /** Runs the file `order` in its folder. */
   obey(): Promise<number | undefined> {
     return new Promise((resolve) => {
       if (!this.#isUp) return resolve(undefined);
@@ -107,7 +107,7 @@ export class Shell {
     });
   }
 
-  /** To whatever waits in a sandbox for the number. */
+  /** Sends the number to a sandbox that waits for it. */
   tell(no: number): void {
     (this.#child.stdio as readonly unknown[] as readonly Duplex[])[6]?.write(`${no}\n`);
   }
@@ -135,6 +135,6 @@ export function signalGroup(leader: number, name: NodeJS.Signals): void {
   try {
     process.kill(-leader, name);
   } catch {
-    // All of it is gone.
+    // All its processes are gone.
   }
 }

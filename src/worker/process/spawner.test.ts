@@ -21,7 +21,7 @@ async function pidIn(path: string): Promise<number> {
 }
 
 describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, () => {
-  test("gives its exit code, its streams, and exactly the environment it is given", async () => {
+  test("returns its exit code and streams, and has exactly the given environment", async () => {
     await using rig = await SpawnerRig.open();
     const { end, out, err } = await rig.sh("echo out; echo err >&2; exit 3");
     deepEqual([end.why, end.exitCode, out, err], ["exited", 3, "out\n", "err\n"]);
@@ -30,7 +30,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await rig.run(["/usr/bin/env"], { env: {} })).out, "");
   });
 
-  test("REAPI-83: is found by its path or by PATH; one that cannot be started ends with 127 or 126", async () => {
+  test("REAPI-83: is found by absolute path, below its folder or by PATH; else ends with 127 or 126", async () => {
     await using rig = await SpawnerRig.open();
     const write = "printf '#!/bin/sh\\necho here\\n' > tool; chmod 755 tool; touch plain;";
     equal((await rig.sh(`${write} exec ./tool`)).out, "here\n");
@@ -41,7 +41,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     for (const argv of [[], [""], ["a\0b"]]) await rejects(rig.run(argv), (error) => isFault(error, "invalid"));
   });
 
-  test("has nothing as stdin, and never a socket", async () => {
+  test("has an empty stdin, and never a socket", async () => {
     await using rig = await SpawnerRig.open();
     const { out } = await rig.sh("readlink /proc/self/fd/0; cat; ls /proc/self/fd");
     match(out, /^\/dev\/null\n/);
@@ -55,7 +55,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     );
   });
 
-  test("stops where it is when that is asked, goes on when it may, and can be ended in between", async (t) => {
+  test("can be frozen, thawed, and ended while frozen", async (t) => {
     await using rig = await SpawnerRig.open();
     if (!rig.spawner.canFreeze) return t.skip("needs control groups that can be frozen: none here");
     const running = await rig.start(["/bin/sh", "-c", "while :; do echo; done"]);
@@ -76,7 +76,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await rig.sh("echo next")).out, "next\n");
   });
 
-  test("REAPI-84: that a signal ends is 128 and the signal's number", async () => {
+  test("REAPI-84: killed by a signal ends with 128 plus its number", async () => {
     await using rig = await SpawnerRig.open();
     equal((await rig.sh("kill -TERM $$")).end.exitCode, 143);
     equal((await rig.sh("kill -SEGV $$")).end.exitCode, 139);
@@ -88,7 +88,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal(text(join(started.attempt, "stdout")), "bye\n");
   });
 
-  test("REAPI-86: takes with it what it left in the background, in sessions of its own as well", async () => {
+  test("REAPI-86: takes its background processes with it, also in other sessions", async () => {
     await using rig = await SpawnerRig.open();
     const script =
       "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; (setsid sh -c 'echo $$ > c; sleep 1000' &)";
@@ -97,7 +97,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     for (const name of ["a", "b", "c"]) ok(isOver(await pidIn(join(started.attempt, "work", name))), name);
   });
 
-  test("that works in a folder of everybody's takes nobody else with it", async () => {
+  test("in a shared working directory takes no other processes with it", async () => {
     await using rig = await SpawnerRig.open();
     const neighbour = spawn("/bin/sleep", ["100"], { cwd: "/", stdio: "ignore" });
     try {
@@ -108,7 +108,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     }
   });
 
-  test("is ended with everything below it when its time is over, or when it is told to", async () => {
+  test("is ended with all its children when its time is over or when it is asked to", async () => {
     await using rig = await SpawnerRig.open();
     const late = await rig.sh("trap '' TERM; sleep 1000 & echo $!; sleep 1000", { timeoutMs: 100 });
     deepEqual([late.end.why, late.end.exitCode], ["timed-out", 137]);
@@ -120,7 +120,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     ok(isOver(pid));
   });
 
-  test("REAPI-85: that prints without end keeps the beginning and the end, also on disk", async () => {
+  test("REAPI-85: that prints without end keeps its beginning and its end, also on disk while it runs", async () => {
     await using rig = await SpawnerRig.open();
     const { end, out } = await rig.sh("echo first; yes | head -c 300000000; echo last", {
       timeoutMs: 60_000,
@@ -132,7 +132,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     ok(end.stdout.leftOutBytes > 100_000_000 && end.stdout.bytes < 101_000, JSON.stringify(end.stdout));
   });
 
-  test("that takes its own output away is ended by itself", async () => {
+  test("that removes its own output is ended", async () => {
     await using rig = await SpawnerRig.open();
     const other = await rig.start(["/bin/sleep", "1"]);
     const { end } = await rig.sh("rm ../stdout; exec sleep 1000");
@@ -140,7 +140,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await other.end).exitCode, 0);
   });
 
-  test("that forks without end stays within its number of processes, and leaves none", async (t) => {
+  test("that forks without end stays within its process limit, and leaves no processes", async (t) => {
     await using rig = await SpawnerRig.open();
     if (rig.spawner.groups.kind === "none") return t.skip("needs cgroups: they cannot be written here");
     const { end, err } = await rig.run(["/bin/bash", "-c", "f() { f | f & }; f; sleep 1000"], {
@@ -152,7 +152,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await rig.sh("echo alive")).out, "alive\n");
   });
 
-  test("that wants more memory than it may have is ended, and said to have run out of it", async (t) => {
+  test("that exceeds its memory limit is ended and reported as out of memory", async (t) => {
     await using rig = await SpawnerRig.open();
     if (!rig.spawner.groups.controllers.includes("memory")) return t.skip("needs cgroups: no memory controller here");
     const hog = ["/bin/sh", "-c", "head -c 200000000 /dev/zero | tail -c 150000000 | wc -c"];
@@ -164,14 +164,14 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     ok((after.usage.memoryPeakBytes ?? 0) > 100_000_000, JSON.stringify(after.usage));
   });
 
-  test("has its processor time counted, its children's with it", async () => {
+  test("has its CPU time counted, including its children's", async () => {
     await using rig = await SpawnerRig.open();
     const { end } = await rig.sh("sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'");
     ok(end.usage.cpuMs >= 20, JSON.stringify(end.usage));
     equal((await rig.sh(":")).end.usage.cpuMs < end.usage.cpuMs, true);
   });
 
-  test("has no more processor than it is given", async (t) => {
+  test("gets no more CPU than its limit", async (t) => {
     await using rig = await SpawnerRig.open();
     if (!rig.spawner.groups.controllers.includes("cpu")) return t.skip("needs cgroups: no cpu controller here");
     const { end } = await rig.sh("while :; do :; done", { limits: { cpus: 0.2 }, timeoutMs: 1_000 });
@@ -181,7 +181,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
 
 describe("a lane with a user of its own", { skip: root, timeout: 60_000 }, () => {
   for (const drops of [false, true])
-    test(`runs as that user, who can reach neither files nor processes of ours (${drops ? "drops" : "is"})`, async () => {
+    test(`runs as that user, who cannot reach our files and processes (${drops ? "drops" : "is"})`, async () => {
       await using rig = await SpawnerRig.open({ uidBase: rigUidBase, drops });
       const { out, end } = await rig.sh("id -u; id -G; grep CapEff /proc/self/status; kill -9 $PPID; echo $?");
       const [uid, groups, caps] = out.split("\n");
@@ -194,19 +194,19 @@ describe("a lane with a user of its own", { skip: root, timeout: 60_000 }, () =>
     });
 });
 
-describe("lanes of our own beside those of others", { skip: root, timeout: 60_000 }, () => {
+describe("lanes of our own user beside those of others", { skip: root, timeout: 60_000 }, () => {
   const users = { uidBase: rigUidBase, log: () => {} };
 
   const uidIn = async (rig: SpawnerRig, loan: LaneLoan | undefined): Promise<number> =>
     Number((await rig.run(["/usr/bin/id", "-u"], {}, loan)).out);
 
-  test("each runs as whom it is for", async () => {
+  test("each runs as its own user", async () => {
     await using rig = await SpawnerRig.open({ ...users, lanes: 2, ownLanes: 1 });
     equal(await uidIn(rig, await rig.spawner.ownLanes.lend()), 0);
     ok((await uidIn(rig, await rig.spawner.lanes.lend())) >= rigUidBase);
   });
 
-  test("one that was ours and is another's after a restart is not used for both", async () => {
+  test("a lane of ours that belongs to another user after a restart is not used for both", async () => {
     const home = rigHome();
     const before = await SpawnerRig.open({ ...users, lanes: 1, ownLanes: 1 }, home);
     const line = "echo $$ > pid; while ! test -e go; do sleep 0.01; done";
@@ -221,7 +221,7 @@ describe("lanes of our own beside those of others", { skip: root, timeout: 60_00
 });
 
 test(
-  "as long as the node lives, a lease is renewed, however short it is",
+  "a lease is renewed as long as the node lives, however short it is",
   { skip: linux, timeout: 30_000 },
   async () => {
     await using rig = await SpawnerRig.open();
@@ -231,7 +231,7 @@ test(
   },
 );
 
-test("N3: a run ends with its claim, though it is renewed", { skip: linux, timeout: 30_000 }, async () => {
+test("N3: a run ends with its claim, although it is renewed", { skip: linux, timeout: 30_000 }, async () => {
   await using rig = await SpawnerRig.open({ lanes: 3 });
   const claimUntilMono = performance.now() + 900;
   const over = await rig.start(["/bin/sleep", "10"], {
@@ -246,7 +246,7 @@ test("N3: a run ends with its claim, though it is renewed", { skip: linux, timeo
 });
 
 describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
-  /** A node of its own that starts two runs and then lives until it is killed. */
+  /** A node process that starts two runs and then lives until it is killed. */
   async function nodeThatRuns(home: string, leaseMs: number, orphanMs = leaseMs): Promise<void> {
     const here = new URL("./testing/rig.ts", import.meta.url).href;
     const program = join(home, "node.ts");
@@ -265,7 +265,7 @@ describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
     await new Promise((resolve) => node.once("exit", resolve));
   }
 
-  test("what it ran goes on within its lease; its next life finds it, and what ended meanwhile", async () => {
+  test("its runs continue within their lease; its next process finds running and ended ones", async () => {
     const home = rigHome();
     await nodeThatRuns(home, 30_000);
     await using rig = await SpawnerRig.open({}, home);
@@ -276,7 +276,7 @@ describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
     for (const running of rig.spawner.found) running.forget();
     await rig.spawner.close({ quit: false });
     const third = await Spawner.open(SpawnerRig.options(home));
-    deepEqual(third.found, [], "what was forgotten is not told again");
+    deepEqual(third.found, [], "a forgotten run is not reported again");
     equal(third.launcherPid, rig.spawner.launcherPid);
     await third.close({ quit: true });
   });
@@ -285,7 +285,7 @@ describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
     [500, 500],
     [30_000, 0],
   ] as const)
-    test(`and stays dead, what it ran dies with its lease of ${leaseMs} ms, or ${orphanMs} ms after its node`, async () => {
+    test(`and stays dead, its run ends with its lease of ${leaseMs} ms, or ${orphanMs} ms after its node`, async () => {
       const home = rigHome();
       await nodeThatRuns(home, leaseMs, orphanMs);
       const pid = await pidIn(join(home, "attempts/1/work/pid"));
@@ -297,7 +297,7 @@ describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
 });
 
 describe("when a launcher dies", { skip: linux, timeout: 60_000 }, () => {
-  test("what it ran is dead before anybody hears of it, and the next one goes on", async () => {
+  test("its runs are dead before their loss is reported, and the next launcher works", async () => {
     await using rig = await SpawnerRig.open();
     const script = "setsid sleep 1000 & echo $! > stray; echo $$ > pid; sleep 1000";
     const started = await rig.start(["/bin/sh", "-c", script]);
@@ -313,7 +313,7 @@ describe("when a launcher dies", { skip: linux, timeout: 60_000 }, () => {
     equal((await rig.sh("echo again")).out, "again\n");
   });
 
-  test("and no node is there, its process groups die all the same", async () => {
+  test("and no node is there, its process groups still die", async () => {
     const home = rigHome();
     const rig = await SpawnerRig.open({}, home);
     const started = await rig.start(["/bin/sh", "-c", "echo $$ > pid; sleep 1000"]);
@@ -321,11 +321,11 @@ describe("when a launcher dies", { skip: linux, timeout: 60_000 }, () => {
     await rig.spawner.close({ quit: false });
     process.kill(rig.spawner.launcherPid, "SIGKILL");
     await until("the orphan is gone", () => !isAlive(pid));
-    // The next one takes away what is left of its groups.
+    // The next launcher removes what is left of its control groups.
     await (await SpawnerRig.open({}, home))[Symbol.asyncDispose]();
   });
 
-  test("a lane whose shell is killed by what runs in it is lost for that run only", async (t) => {
+  test("a lane whose shell is killed by its run is lost for that run only", async (t) => {
     await using rig = await SpawnerRig.open();
     if (isRoot && rig.spawner.groups.kind === "none") return t.skip("needs cgroups: they cannot be written here");
     const { end } = await rig.sh("kill -9 $PPID; sleep 1000");
@@ -334,7 +334,7 @@ describe("when a launcher dies", { skip: linux, timeout: 60_000 }, () => {
   });
 });
 
-test("a spawner that is closed leaves no process, no socket and no group", { skip: linux }, async () => {
+test("a closed spawner leaves no process, no socket and no group", { skip: linux }, async () => {
   const home = rigHome();
   const rig = await SpawnerRig.open({}, home);
   await rig.sh(":");

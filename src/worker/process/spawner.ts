@@ -1,18 +1,28 @@
 /**
- * The node's side of a launcher: starts one, or finds the one that an earlier life of this node left, and asks it to
- * run things. Starting a process costs this process a message.
+ * The node's side of a launcher: starts one, or connects to the one that an earlier node process left, and asks it to
+ * run commands. Starting a process costs this process only a message.
  */
 import { randomBytes } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import { connectLauncher, type Link, type LinkOptions } from "./link.ts";
 import { Lanes } from "./lanes.ts";
 import { machineMs } from "./launcher/machine-time.ts";
-import type { Boxes, End, GroupKind, KillReason, Request, RunView, StartRequest, Told, Usage } from "./protocol.ts";
+import type {
+  Boxes,
+  End,
+  GroupKind,
+  KillReason,
+  Request,
+  RunView,
+  StartRequest,
+  LauncherMessage,
+  Usage,
+} from "./protocol.ts";
 
 export type SpawnerOptions = LinkOptions & { readonly log: (line: string) => void };
 
 export type ProcessSpec = Omit<StartRequest, "op" | "id" | "claimUntilMs"> & {
-  /** How long its claim is good, asked now and then: when it is over, so is the run. Undefined: it has none. */
+  /** How long its claim is still valid, asked now and then: the run ends with it. Undefined: it has no claim. */
   readonly leftMs?: (() => number) | undefined;
 };
 
@@ -20,23 +30,23 @@ export type Running = {
   readonly id: string;
   readonly tag: string;
   readonly lane: number;
-  /** Rejects with a Fault "unavailable" when the launcher died, and what it ran is dead, too. */
+  /** Rejects with a Fault "unavailable" if the launcher died; its processes are dead then, too. */
   readonly end: Promise<End>;
   signal(name: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP"): void;
   kill(why: KillReason): void;
-  /** Undefined when it cannot be stopped where it is, or has ended; otherwise what it has used so far. */
+  /** Undefined if it cannot be frozen or has ended; otherwise what it has used so far. */
   freeze(): Promise<Usage | undefined>;
   thaw(): void;
-  /** Its end has been dealt with: no later life of this node needs to hear of it. */
+  /** Its end was handled: no later process of this node needs to know about it. */
   forget(): void;
 };
 
-/** Since before this node started. */
+/** Started before this node process. */
 export type Found = Running & {
   readonly note: string | undefined;
-  /** Where its streams are. */
+  /** The folder of its streams. */
   readonly folder: string;
-  /** Its lane may be somebody else's by now. */
+  /** Its lane may be in use again. */
   readonly hasEnded: boolean;
 };
 
@@ -46,9 +56,9 @@ const forgottenMax = 100;
 
 export class Spawner implements AsyncDisposable {
   readonly lanes: Lanes;
-  /** Those of our own user, beside lanes that have others. */
+  /** Lanes of our own user, beside lanes with separate users. */
   readonly ownLanes: Lanes;
-  /** What runs, or has ended, since before this node started. To be adopted, or killed and forgotten. */
+  /** Runs that started before this node process, running or ended. To be adopted, or killed and forgotten. */
   readonly found: readonly Found[];
   readonly #options: SpawnerOptions;
   readonly #runs = new Map<string, Followed>();
@@ -57,7 +67,7 @@ export class Spawner implements AsyncDisposable {
   readonly #life = randomBytes(6).toString("hex");
   #isClosed = false;
   #cancelRenewal: () => void = () => {};
-  /** Not said yet. */
+  /** Not sent yet. */
   #forgotten: string[] = [];
   #cancelForgetting: (() => void) | undefined;
   #renewEveryMs = 0;
@@ -88,12 +98,12 @@ export class Spawner implements AsyncDisposable {
     return { kind, controllers, missing };
   }
 
-  /** Whether what runs can be given the network of its lane. */
+  /** Whether a run can get its lane's own network. */
   get hasNetworks(): boolean {
     return this.#link.welcome.networks;
   }
 
-  /** Whether what runs can be stopped where it is. */
+  /** Whether runs can be frozen. */
   get canFreeze(): boolean {
     return this.#link.welcome.freezes;
   }
@@ -102,7 +112,7 @@ export class Spawner implements AsyncDisposable {
     return this.#link.welcome.pid;
   }
 
-  /** What sandboxes are made of, for whatever is started with a `box`. */
+  /** Sets how sandboxes are made, for runs that are started with a `box`. */
   useBoxes(boxes: Boxes): void {
     this.#boxes = boxes;
     this.#send({ op: "boxes", boxes });
@@ -116,7 +126,7 @@ export class Spawner implements AsyncDisposable {
     const { leftMs, ...request } = spec;
     const followed = this.#follow({ id, tag: spec.tag, lane: spec.lane }, spec.leaseMs, leftMs);
     const claim = leftMs ? { claimUntilMs: claimEnd(leftMs) } : {};
-    // While a launcher is being replaced nothing can be started; the next one does not know of it either.
+    // While a launcher is replaced nothing can be started, and the next one would not know the run.
     if (!this.#send({ op: "start", id, ...request, ...claim })) this.#lose(followed, "the launcher is being replaced");
     if (spec.leaseMs / 3 < this.#renewEveryMs) {
       this.#cancelRenewal();
@@ -125,7 +135,7 @@ export class Spawner implements AsyncDisposable {
     return followed;
   }
 
-  /** Without `quit`, what runs goes on until its lease ends, and the next life of this node finds it. */
+  /** Without `quit`, runs continue until their lease ends, and the next process of this node finds them. */
   async close({ quit }: { readonly quit: boolean }): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -184,7 +194,7 @@ export class Spawner implements AsyncDisposable {
     });
   }
 
-  #hear(told: Told): void {
+  #hear(told: LauncherMessage): void {
     if (told.ev === "ended") {
       const followed = this.#runs.get(told.id);
       this.#runs.delete(told.id);
@@ -195,7 +205,7 @@ export class Spawner implements AsyncDisposable {
     } else if (told.ev === "trouble") this.#options.log(`launcher: ${told.line}`);
   }
 
-  /** The new launcher clears up after the old one before it says welcome; then what ran is known to be dead. */
+  /** A new launcher cleans up after the old one before it sends its welcome, so the old runs are dead by then. */
   async #repair(): Promise<void> {
     const { log, clock } = this.#options;
     const lost = [...this.#runs.values()];
@@ -222,14 +232,14 @@ export class Spawner implements AsyncDisposable {
     followed.settle.reject(new Fault("unavailable", "run process", { tag: followed.tag, why }));
   }
 
-  /** Goes with whatever is said next: a message wakes the launcher, and this one is in no hurry. */
+  /** Sent with the next message: a message wakes the launcher, and this one is not urgent. */
   #forgetSoon(id: string): void {
     this.#forgotten.push(id);
     if (this.#forgotten.length >= forgottenMax) this.#send();
     else this.#cancelForgetting ??= this.#options.clock.after(forgetMs, () => void this.#send());
   }
 
-  /** What is forgotten goes first: the folder of a run may be the next one's. */
+  /** "forget" goes first, because the next run may use the same folder. */
   #send(...requests: readonly Request[]): boolean {
     this.#cancelForgetting?.();
     this.#cancelForgetting = undefined;
@@ -258,7 +268,7 @@ export class Spawner implements AsyncDisposable {
 }
 
 const claimEnd = (leftMs: () => number): number => {
-  // Read first: should the machine sleep now, the end is rather too early.
+  // Read the clock first: if the machine sleeps now, the run ends too early rather than too late.
   const nowMs = machineMs();
   return nowMs + leftMs();
 };
@@ -267,7 +277,7 @@ type Followed = Running & {
   readonly leaseMs: number;
   readonly leftMs: (() => number) | undefined;
   readonly settle: PromiseWithResolvers<End>;
-  /** The launcher has said whether it is. */
+  /** Resolves a freeze request with the launcher's answer. */
   frozen(usage: Usage | undefined): void;
 };
 

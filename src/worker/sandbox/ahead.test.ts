@@ -14,7 +14,7 @@ import { Sandbox } from "./sandbox.ts";
 
 type Ended = { readonly out: string; readonly folder: AttemptFolder; readonly exitCode: number };
 
-/** One lane, so that one command comes after the other in the same. */
+/** One lane, so that all commands run in the same one. */
 class Rig implements AsyncDisposable {
   readonly sandbox: Sandbox;
   readonly home: string;
@@ -40,7 +40,7 @@ class Rig implements AsyncDisposable {
     return this.run(["/bin/sh", "-c", script], more);
   }
 
-  /** The shell that waits in a sandbox, once it does. */
+  /** The pid of the shell that waits in a sandbox, once it does. */
   async waiting(): Promise<number> {
     let found: number | undefined;
     await until("a sandbox waits", () => (found = this.#waiting()) !== undefined);
@@ -75,17 +75,17 @@ const skip = !canMakeNetworks() && "needs root, bubblewrap and networks";
 const where = "readlink /proc/self/ns/mnt";
 
 describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
-  test("is the next command's, and nobody else's", async () => {
+  test("is used by the next command, and by no other", async () => {
     await using rig = await Rig.open();
     await rig.sh("touch /tmp/mine");
     const waits = linkOr(`/proc/${await rig.waiting()}/ns/mnt`);
-    // Numbers of namespaces that are gone are given again: what is in them tells them apart.
+    // Namespace numbers are reused, so content tells them apart.
     equal((await rig.sh(`${where}; ls /tmp; touch /tmp/mine`)).out, `${waits}\nbuild\n`);
     await rig.waiting();
     equal((await rig.sh("ls /tmp")).out, "build\n");
   });
 
-  test("hands on no descriptor and no variable of ours, and knows the folder it is to work in", async () => {
+  test("passes on no descriptor and no variable of ours, and has the right working directory", async () => {
     await using rig = await Rig.open();
     await rig.sh(":");
     await rig.waiting();
@@ -94,7 +94,7 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     equal((await rig.run(["/bin/pwd"])).out, "/tmp/build\n");
   });
 
-  test("REAPI-83: says when there is no such program, and takes its time and its limits from the command", async () => {
+  test("REAPI-83: reports a missing program, and takes its time and limits from the command", async () => {
     await using rig = await Rig.open();
     await rig.sh(":", { limits: { pids: 30 } });
     await rig.waiting();
@@ -107,7 +107,7 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     match(out, /fork/i);
   });
 
-  test("that cannot be made within the limits of what ran before is made within those of what runs next", async () => {
+  test("that cannot be made within the previous run's limits is made within the next run's", async () => {
     await using rig = await Rig.open();
     await rig.sh(":", { limits: { pids: 3 } });
     equal((await rig.sh("/bin/echo here | cat", { limits: { pids: 20 } })).out, "here\n");
@@ -119,17 +119,17 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     const waiting = await rig.waiting();
     const shell = parentOf(parentOf(parentOf(waiting)));
     process.kill(waiting, "SIGKILL");
-    // It takes the next order only when it has said how the last one ended.
+    // It takes the next order only when it has reported how the last one ended.
     await until("its shell waits again", () => text(`/proc/${shell}/wchan`).includes("stream_read"));
     equal((await rig.sh("echo here")).out, "here\n");
   });
 
-  test("is left, with its folder, when that is not as it was", async () => {
+  test("is dropped with its folder if that was changed", async () => {
     await using rig = await Rig.open();
     await rig.sh(":");
     const waiting = await rig.waiting();
     const printed = linkOr(`/proc/${waiting}/fd/1`);
-    appendFileSync(printed, "a word of somebody else's");
+    appendFileSync(printed, "someone else's text");
     const { out, folder } = await rig.sh("echo here");
     equal(out, "here\n");
     notEqual(folder.stdout, printed);
@@ -138,7 +138,7 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     ok(!existsSync(printed));
   });
 
-  test("is taken away for a command that wants another, and when the sandbox is closed", async () => {
+  test("is removed for a command that wants another, and when the sandbox is closed", async () => {
     await using rig = await Rig.open();
     await rig.sh(":");
     const first = await rig.waiting();
@@ -151,7 +151,7 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     equal(readdirSync(attemptsIn(rig.home)).length, 0);
   });
 
-  test("is taken away even before it is there", async () => {
+  test("is removed even while it is being made", async () => {
     await using rig = await Rig.open();
     for (let round = 0; round < 10; round += 1) {
       await rig.sh(":");
@@ -159,7 +159,7 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     }
   });
 
-  test("is taken away by the node's next life, which knows nothing of its folder", async () => {
+  test("is removed by the node's next process, which does not know its folder", async () => {
     await using rig = await Rig.open();
     await rig.sh(":");
     const waiting = await rig.waiting();

@@ -1,4 +1,4 @@
-/** One attempt in a sandbox: its folder, its lane, and what runs there. */
+/** One attempt in a sandbox: its folder, its lane, and its command. */
 import type { LaneLoan } from "#worker/process/lanes.ts";
 import type { Running } from "#worker/process/spawner.ts";
 import type { LaidInputs, LeftInputs } from "#worker/stage/left-inputs.ts";
@@ -6,7 +6,7 @@ import type { AttemptFolder } from "./folders/attempt-folder.ts";
 import type { AttemptFolders } from "./folders/attempt-folders.ts";
 import type { Command, Ran } from "./command.ts";
 
-/** Of the sandbox. */
+/** What an attempt needs from its sandbox. */
 export type AttemptPorts = {
   readonly folders: AttemptFolders;
   start(attempt: Attempt, command: Command): Running;
@@ -16,13 +16,13 @@ export type AttemptPorts = {
 export class Attempt implements AsyncDisposable {
   readonly lane: LaneLoan;
   readonly folder: AttemptFolder;
-  /** What lies in its root, for it to use or to take away. */
+  /** Inputs in its root, to use or to remove. */
   readonly left: LeftInputs | undefined;
   readonly #ports: AttemptPorts;
   #running: Running | undefined;
   #inputs: LaidInputs | undefined;
   #isStaged = false;
-  /** It ended, and nothing of it is alive. */
+  /** It ended, and none of its processes is alive. */
   #isQuiet = false;
   #hasPrinted = true;
   #isForgotten = false;
@@ -34,14 +34,14 @@ export class Attempt implements AsyncDisposable {
     this.left = ports.folders.takeLeft(folder);
   }
 
-  /** Its inputs are there; those that it leaves as they are can be used again in the end. */
+  /** Its inputs are there; unchanged ones can be reused in the end. */
   staged(inputs: LaidInputs): void {
     this.#inputs = inputs;
     this.#isStaged = true;
     if (!inputs.areAsFound) this.#ports.folders.seal(this.folder);
   }
 
-  /** Starts it. To be waited for by `sandbox.ended`. */
+  /** Starts it. To be awaited with `sandbox.ended`. */
   start(command: Command): Running {
     return this.#ports.start(this, command);
   }
@@ -51,7 +51,7 @@ export class Attempt implements AsyncDisposable {
     return await this.follow(this.start(command), signal);
   }
 
-  /** Until it ends, or until the signal ends it. It is remembered, for a later life, until `forget`. */
+  /** Resolves when it ends, by itself or by the signal. It is remembered, for a later process, until `forget`. */
   async follow(running: Running, signal?: AbortSignal): Promise<Ran> {
     this.#running = running;
     const stop = (): void => running.kill("cancelled");
@@ -69,15 +69,15 @@ export class Attempt implements AsyncDisposable {
   }
 
   /**
-   * Nobody looks at its inputs any more. While its lane is lent: another attempt of the same user could change what has
-   * just been found unchanged. Where something may be alive still, it could, too.
+   * To be called when no reader uses its inputs any more, while its lane is still lent: another attempt of the same
+   * user could change what has just been found unchanged. The same holds for a process that may be alive.
    */
   leaveInputs(): void {
     if (this.#inputs && this.#isQuiet) this.#ports.folders.leaveInputs(this.folder, this.#inputs);
     this.#inputs = undefined;
   }
 
-  /** What it made has been dealt with. The folder goes, or is used again, in its own time. */
+  /** Its outputs were handled. The folder is deleted or reused later. */
   forget(): void {
     if (this.#isForgotten) return;
     this.#isForgotten = true;

@@ -1,30 +1,33 @@
 /**
- * A command inside bubblewrap, in words: a read-only root, private /tmp and /proc, namespaces of its own, no rights, no
- * network unless asked for. Values in, words out.
+ * The arguments for bubblewrap: a read-only root, private /tmp and /proc, namespaces of its own, no privileges, no
+ * network unless requested. Pure.
  */
 import { isInside } from "./folders/folders.ts";
 
-/** Where an attempt's files are for what runs in the sandbox: always the same place, so that outputs can be equal. */
+/** The attempt's folder as the command in the sandbox sees it: always the same path, so that outputs can be equal. */
 export const boxRoot = "/tmp/build";
 
 export type Box = {
   readonly bwrap: string;
-  /** The folder that the command works in, and may write. */
+  /** The folder that the command works in and may write to. */
   readonly root: string;
   /** Below the folder. */
   readonly workingDirectory: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly network: boolean;
-  /** Folders that are seen empty, and stay so: what is ours, or another tenant's. */
+  /** Folders that appear empty: our own data, and other tenants'. */
   readonly hidden: readonly string[];
-  /** Files that cannot be read: our secrets. They have to be there. */
+  /** Files that cannot be read: our secrets. They must exist. */
   readonly unreadable: readonly string[];
   /** Folders that are private, empty and writable, besides /tmp and /dev/shm. */
   readonly scratch: readonly string[];
-  /** Of /tmp; each of its like has a quarter of that. It is memory, and nobody's process when memory is short. */
+  /**
+   * Size of /tmp; each of the other folders has a quarter of it. It is memory that belongs to no process when memory is
+   * short.
+   */
   readonly tmpBytes: number;
-  /** Parts of the folder that cannot be changed, from elsewhere: [where it is, where it is seen]. */
+  /** Read-only mounts in the folder: [source, target]. */
   readonly readOnly: readonly (readonly [string, string])[];
 };
 
@@ -33,15 +36,15 @@ const smallestBytes = 4_096;
 /** The sandbox's own messages go here. */
 export const statusFd = 9;
 
-/** The same for whatever is run in it: its words before its root and after it, up to the command. */
+/** The same for every command: the arguments before the root and after it, up to the command. */
 export function emptyBox(box: Omit<Box, "root" | "workingDirectory" | "argv" | "env" | "readOnly">) {
   const unlikely = "\0";
-  const words = boxWords({ ...box, root: unlikely, workingDirectory: "", argv: [], env: {}, readOnly: [] });
+  const words = boxArguments({ ...box, root: unlikely, workingDirectory: "", argv: [], env: {}, readOnly: [] });
   const at = words.indexOf(unlikely);
   return { before: words.slice(0, at), after: words.slice(at + 1) };
 }
 
-export function boxWords(box: Box): readonly string[] {
+export function boxArguments(box: Box): readonly string[] {
   const { bwrap, root, workingDirectory, argv, env, network, tmpBytes, readOnly } = box;
   const scratch = ["/tmp", ...box.scratch];
   const fewBytes = Math.ceil(tmpBytes / 4);
@@ -56,7 +59,7 @@ export function boxWords(box: Box): readonly string[] {
     "--unshare-uts",
     "--unshare-cgroup-try",
     ...(network ? [] : ["--unshare-net"]),
-    // With its lane gone, so is all of it; and nothing outlives the command itself.
+    // It dies with its lane, and nothing outlives the command itself.
     "--die-with-parent",
     "--uid",
     "65534",
@@ -73,13 +76,13 @@ export function boxWords(box: Box): readonly string[] {
     "/dev",
     "--proc",
     "/proc",
-    // The folder of devices is memory as well.
+    // /dev is memory as well.
     ...tmpfs("/dev/shm", fewBytes),
     "--remount-ro",
     "/dev",
     ...scratch.flatMap((path) => tmpfs(path, path === "/tmp" ? tmpBytes : fewBytes)),
     ...closed.flatMap((path) => [...tmpfs(path, smallestBytes), "--remount-ro", path]),
-    // Nobody can open a device in here.
+    // Devices cannot be opened in here, so binding one makes the file unreadable.
     ...box.unreadable.filter((path) => !isInside(path, replaced)).flatMap((path) => ["--ro-bind", "/dev/null", path]),
     "--bind",
     root,
@@ -99,14 +102,14 @@ export function boxWords(box: Box): readonly string[] {
 /** Below the attempt's root. */
 export const folderInBox = (path: string): string => (path === "" ? boxRoot : `${boxRoot}/${path}`);
 
-/** How the sandbox itself failed, if it did: the command's own ends are none of its. */
+/** How the sandbox itself failed; the command's own failures are not included. */
 export type BoxFailure =
   | { readonly kind: "no-program"; readonly exitCode: 126 | 127; readonly message: string }
   | { readonly kind: "no-sandbox"; readonly message: string };
 
 const bwrapFailed = 1;
 
-/** From the sandbox's exit code, what it wrote to its descriptor, and the beginning of standard error. */
+/** From the sandbox's exit code, its status output, and the beginning of standard error. */
 export function boxFailure(exitCode: number, status: string, stderr: string): BoxFailure | undefined {
   if (exitCode !== bwrapFailed || status.includes(`"exit-code"`)) return undefined;
   const message = /^bwrap: (.*)$/m.exec(stderr)?.[1] ?? "the sandbox could not be set up";

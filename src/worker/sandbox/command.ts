@@ -1,4 +1,4 @@
-/** What is run for an attempt, and what is told of its end. */
+/** What is run for an attempt, and how it ended. */
 import type { End, Limits } from "#worker/process/protocol.ts";
 import type { Isolation } from "./isolation.ts";
 
@@ -12,19 +12,19 @@ export type Command = {
   readonly limits: Limits;
   readonly timeoutMs: number;
   readonly leaseMs: number;
-  /** Of each stream. */
+  /** Per stream. */
   readonly outputBytesMax: number;
   readonly readOnly?: readonly (readonly [string, string])[];
-  /** What a later life of this node has to know to go on with it, for `adopt`. */
+  /** What a later process of this node needs to continue it, for `adopt`. */
   readonly note?: string;
-  /** Pipes that it reads from and prints to, in place of nothing and a file. */
+  /** Pipes for its stdin and stdout, instead of nothing and a file. */
   readonly talk?: { readonly stdin: string; readonly stdout: string };
-  /** How long it goes on when this node dies; for what is left of the lease, unless said. */
+  /** How long it continues if this node dies; if left out, the rest of the lease. */
   readonly orphanMs?: number;
 };
 
 export type Ran = End & {
   readonly sandbox: Isolation["kind"];
-  /** For people: why it ended as it did, where the exit code does not say. */
+  /** For people: why it ended, if the exit code does not say. */
   readonly message?: string;
 };

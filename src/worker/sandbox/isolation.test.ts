@@ -10,17 +10,17 @@ import { Sandbox } from "./sandbox.ts";
 
 test("a node's users are its own, and the same after a restart", () => {
   const bases = Array.from({ length: 100 }, (_, no) => uidBasesOf(`/var/lib/node-${no}`)[0] ?? 0);
-  ok(new Set(bases).size >= 98, "of 10,000 places hardly two nodes have the same");
+  ok(new Set(bases).size >= 98, "of 10,000 ranges, hardly two nodes have the same");
   for (const base of bases) {
     ok(base >= 1_835_600_000 && base + 20_000 < 2 ** 31);
-    equal((base - 1_835_600_000) % 20_000, 0, "two ranges are one or apart");
+    equal((base - 1_835_600_000) % 20_000, 0, "two ranges are equal or disjoint");
   }
   deepEqual(uidBasesOf("/var/lib/node-0/"), uidBasesOf("/var/lib/node-0"));
 });
 
 const skip = process.getuid?.() === 0 ? false : "needs root: other users";
 
-test("what one node runs cannot signal what another runs on the same machine", { skip }, async () => {
+test("processes of one node cannot signal those of another on the same machine", { skip }, async () => {
   const open = async (home: string) => {
     const options = { home, socket: join(home, "l.sock"), lanes: 1, clock: rigClock, log: () => {} };
     return await Sandbox.open({ ...options, isolation: { want: "plain" } });

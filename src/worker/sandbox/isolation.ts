@@ -1,62 +1,62 @@
-/** Finds out, by trying, how far commands can be kept from this machine and from each other. Once, at start. */
+/** Tests once, at start, how well commands can be isolated from this machine and from each other. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { accessSync, constants, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { Fault } from "#base/fault.ts";
-import { dropWords } from "#worker/process/order.ts";
-import { boxWords } from "./box.ts";
+import { dropArguments } from "#worker/process/order.ts";
+import { boxArguments } from "./box.ts";
 
 export type Isolation = {
   readonly kind: "bubblewrap" | "plain";
-  /** Where the sandbox's program is. */
+  /** The path of bubblewrap. */
   readonly bwrap: string;
-  /** Users of their own, one for each lane. */
+  /** Separate users, one for each lane. */
   readonly uidBase: number | undefined;
-  /** Lanes stay root and every command gives it up; for commands outside the sandbox. */
+  /** Lanes run as root and every command drops to its user; for commands outside the sandbox. */
   readonly drops: boolean;
   /** Whether a command that asks for no network has none. */
   readonly network: "own" | "shared";
-  /** What could not be had, and why: for whoever runs the node. */
+  /** What is not available, and why: for the operator. */
   readonly missing: readonly string[];
 };
 
 export type IsolationOptions = {
-  /** "auto" takes the best that works; the others fail when they cannot be had. */
+  /** "auto" takes the best that works; the others fail if they are not available. */
   readonly want: "auto" | "bubblewrap" | "plain";
-  /** Whether lanes get users of their own, where this process is root. */
+  /** Whether lanes get separate users, if this process is root. */
   readonly users: boolean;
-  /** The folder that is this node's alone. */
+  /** The folder of this node alone. */
   readonly home: string;
 };
 
-/** As many as a node can have lanes. */
+/** The maximal number of lanes of a node. */
 export const uidsOfNode = 20_000;
 const nodesApart = 10_000;
 
 /**
- * Far from every range that systems hand out, and of each node its own: who is the same user reaches the other's files
- * and processes. And one for where only the first 65,536 exist.
+ * Far from every range that systems assign, and different for each node, because the same user could reach another
+ * node's files and processes. And one range for systems where only the first 65,536 exist.
  */
 export function uidBasesOf(home: string): readonly number[] {
   const place = createHash("sha256").update(resolve(home)).digest().readUInt32LE() % nodesApart;
   return [1_835_600_000 + place * uidsOfNode, 50_000];
 }
 
-/** Enough to find the sandbox's own program; the command sees none of it. */
+/** Enough to find the sandbox's program; the command does not see it. */
 export const sandboxPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** Found once: a shell that looks for it tries each of the folders anew, for every action. */
+/** Resolved once: a shell would search the path again for every action. */
 const bwrap = programAt("bwrap");
 const run = promisify(execFile);
 
 export async function probeIsolation({ want, users, home }: IsolationOptions): Promise<Isolation> {
-  if (process.platform !== "linux") return nothing(want, "namespaces are Linux's");
+  if (process.platform !== "linux") return nothing(want, "namespaces need Linux");
   const missing: string[] = [];
   const bases = users ? uidBasesOf(home) : [];
   const uidBase = await firstThatWorks(bases, (uid) => tryCommand(["/bin/sh", "-c", ":"], uid));
   if (uidBase === undefined)
-    missing.push(isRoot() ? "users of their own: not wanted, or refused" : "users of their own: needs root");
+    missing.push(isRoot() ? "separate users: not wanted, or refused" : "separate users: needs root");
   if (want !== "plain") {
     const network = await firstThatWorks([false, true], (shared) => tryCommand(trial(shared), uidBase));
     if (network !== undefined) {
@@ -66,7 +66,7 @@ export async function probeIsolation({ want, users, home }: IsolationOptions): P
     missing.push(`bubblewrap: ${await complaint(trial(false), uidBase)}`);
     if (want === "bubblewrap") throw new Fault("unavailable", "find sandbox", { why: missing.join("; ") });
   }
-  const drops = uidBase !== undefined && (await works([...dropWords(uidBase), "/bin/sh", "-c", ":"]));
+  const drops = uidBase !== undefined && (await works([...dropArguments(uidBase), "/bin/sh", "-c", ":"]));
   if (uidBase !== undefined && !drops) missing.push("setpriv: lanes are used once each, which is slower");
   return { kind: "plain", bwrap, uidBase, drops, network: "shared", missing };
 }
@@ -92,9 +92,9 @@ function isProgram(path: string): boolean {
 
 const isRoot = (): boolean => process.getuid?.() === 0;
 
-/** The very words that commands are run with. */
+/** The same arguments that commands are run with. */
 const trial = (network: boolean): readonly string[] =>
-  boxWords({
+  boxArguments({
     bwrap,
     root: "/usr",
     workingDirectory: "",

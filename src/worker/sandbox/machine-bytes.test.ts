@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { groupBytes, machineBytes } from "./machine-bytes.ts";
 
-test("a machine has what the groups around us leave of it, also where our own has no limit", () => {
+test("the machine's memory is limited by the groups around us, also if our own has no limit", () => {
   const mount = mkdtempSync(join(tmpdir(), "millrace-bytes-"));
   try {
     const mounts = `30 25 0:26 / ${mount} rw - cgroup2 cgroup rw`;

@@ -9,7 +9,7 @@ export const machineBytes = (): number =>
 
 const ownWhere = (): Where => ({ mounts: readOr("/proc/self/mountinfo"), own: readOr("/proc/self/cgroup") });
 
-/** The least that our group and those around it may have. Node asks our own only, which may be a leaf without limit. */
+/** The smallest limit of our group and its parents. Node looks only at our own, which may be a leaf without a limit. */
 export function groupBytes(where: Where): number {
   let least = Infinity;
   for (let at = ownGroupV2(where); at !== undefined && isGroup(at); at = dirname(at))

@@ -9,7 +9,7 @@ import { commandOf } from "./testing/rig.ts";
 import { Sandbox } from "./sandbox.ts";
 import { clearAway } from "#testing/clear-away.ts";
 
-/** One lane, so that one command comes after the other in the same. */
+/** One lane, so that all commands run in the same one. */
 class Rig implements AsyncDisposable {
   readonly #sandbox: Sandbox;
   readonly #home: string;
@@ -41,7 +41,7 @@ const own = "readlink /proc/self/ns/net";
 const skip = !canMakeNetworks() && "needs root, bubblewrap and nsenter: a lane's own network";
 
 describe("a lane's own network", { skip }, () => {
-  test("commands that ask for none share it, one after the other; those that ask are in the machine's", async () => {
+  test("commands without network share it in turn; those that ask for network use the machine's", async () => {
     await using rig = await Rig.open();
     const machine = readlinkSync("/proc/self/ns/net");
     const first = (await rig.bash(own)).trim();
@@ -52,13 +52,13 @@ describe("a lane's own network", { skip }, () => {
     equal((await rig.bash(own)).trim(), first, "and back");
   });
 
-  test("has the machine itself in it, and nothing of others", async () => {
+  test("contains only the loopback device, and nothing of others", async () => {
     await using rig = await Rig.open();
     const server = createServer((socket) => socket.end()).listen(0, "127.0.0.1");
     try {
       await new Promise((resolve) => server.once("listening", resolve));
       const { port } = server.address() as AddressInfo;
-      match(await rig.bash(`exec 3<>/dev/tcp/127.0.0.1/${port}`), /refused/, "lo is up, and nobody listens there");
+      match(await rig.bash(`exec 3<>/dev/tcp/127.0.0.1/${port}`), /refused/, "lo is up, and no process listens there");
       equal(await rig.bash(`exec 3<>/dev/tcp/127.0.0.1/${port} && echo reached`, true), "reached\n");
       match(await rig.bash("exec 3<>/dev/tcp/192.0.2.1/80"), /unreachable/);
       equal((await rig.bash("cut -d: -f1 -s /proc/net/dev | tr -d ' '")).trim(), "lo");
@@ -67,7 +67,7 @@ describe("a lane's own network", { skip }, () => {
     }
   });
 
-  test("cannot be changed by what is in it", async () => {
+  test("cannot be changed from inside", async () => {
     await using rig = await Rig.open();
     const before = await rig.bash("cat /proc/net/route /proc/net/if_inet6 /proc/net/dev | grep -c .");
     await rig.bash(

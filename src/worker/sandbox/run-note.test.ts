@@ -2,7 +2,7 @@ import { equal } from "node:assert/strict";
 import { test } from "node:test";
 import { noteText, saidOf } from "./run-note.ts";
 
-test("what was said of a run is read again for the kind of sandbox that it is in, and for no other", () => {
+test("a run's note is read back for its own kind of sandbox, and for no other", () => {
   const said = '{"a":"b\\nc"}\nplain\n';
   const note = noteText({ kind: "plain", said });
   equal(saidOf("plain", note), said);

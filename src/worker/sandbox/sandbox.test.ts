@@ -55,7 +55,7 @@ for (const { name, skip, isolation } of modes)
     const kind = isolation.want;
     const isBox = kind === "bubblewrap";
 
-    test("writes below its root, sees only its own variables, and its result says what it ran in", async () => {
+    test("writes below its root, sees only its own variables, and its result names its sandbox", async () => {
       await using rig = await Rig.open({ isolation });
       await using attempt = await rig.sandbox.attempt();
       const { root } = attempt.folder;
@@ -65,11 +65,11 @@ for (const { name, skip, isolation } of modes)
       equal(text(attempt.folder.stdout), "0022\nPATH=/usr/bin:/bin\n");
       const { about } = rig.sandbox;
       equal(about.kind, kind);
-      // What an action asks for and is not held to is said.
+      // A limit that an action asks for and that is not enforced is reported.
       equal(/a limit of CPU/.test(about.missing.join()), !about.controllers.includes("cpu"));
     });
 
-    test("REAPI-83: that is not there is 127, that cannot be executed is 126", async () => {
+    test("REAPI-83: that does not exist ends with 127, that cannot be executed with 126", async () => {
       await using rig = await Rig.open({ isolation });
       const exitCode = async (argv: readonly string[]): Promise<number> => {
         await using attempt = await rig.sandbox.attempt();
@@ -81,7 +81,7 @@ for (const { name, skip, isolation } of modes)
       await rejects(exitCode([]), (error) => isFault(error, "invalid"));
     });
 
-    test("REAPI-84: that is killed says by what; one that ends 128 and more, too", async () => {
+    test("REAPI-84: that is killed names the signal, and so does one that exits with 128 or more", async () => {
       await using rig = await Rig.open({ isolation });
       const { exitCode, message } = await rig.sh("kill -SEGV $$");
       equal(exitCode, 139);
@@ -126,18 +126,18 @@ for (const { name, skip, isolation } of modes)
       equal((await rig.sh("echo on")).out, "on\n");
     });
 
-    test("that fills the disk is ended before it is full; its neighbour goes on", async () => {
-      // As full as it is: whatever is written is too much.
+    test("that fills the disk is ended before it is full; its neighbour continues", async () => {
+      // More than is free, so that any write is too much.
       const freeBytesMin = freeBytes("/tmp") + 10_000_000_000;
       await using rig = await Rig.open({ isolation, freeBytesMin });
       const small = rig.sh("echo small > f; sleep 100", { timeoutMs: 3_000 });
       const filler = await rig.sh("head -c 200000000 /dev/zero > big; sleep 100");
       equal(filler.why, "disk-full");
       match(filler.message ?? "", /disk/);
-      equal((await small).why, "timed-out", "it was left alone");
+      equal((await small).why, "timed-out", "it was not ended for the disk");
     });
 
-    test("has a folder that nobody else can enter, and that is gone afterwards", async () => {
+    test("has a folder that no other user can enter, and that is deleted afterwards", async () => {
       await using rig = await Rig.open({ isolation });
       let path: string;
       {
@@ -153,7 +153,7 @@ for (const { name, skip, isolation } of modes)
     });
 
     if (isBox || !("users" in isolation))
-      test("can read no other attempt's files", async () => {
+      test("cannot read other attempts' files", async () => {
         await using rig = await Rig.open({ isolation });
         await using other = await rig.sandbox.attempt();
         writeFileSync(join(other.folder.root, "secret"), "secret", { mode: 0o644 });
@@ -177,12 +177,12 @@ for (const { name, skip, isolation } of modes)
         await using open = await rig.sandbox.attempt();
         const probe = `(exec 3<>/dev/tcp/127.0.0.1/${port.number}) && echo net`;
         await open.run(commandOf(["/bin/bash", "-c", probe], { network: true }));
-        equal(text(open.folder.stdout), "net\n", "but can when it asks for it");
+        equal(text(open.folder.stdout), "net\n", "but can if it asks for it");
         port.close();
       });
 
     if (!isBox)
-      test("REAPI-85: a gigabyte of output is cut", async () => {
+      test("REAPI-85: a gigabyte of output is truncated", async () => {
         await using rig = await Rig.open({ isolation });
         await using attempt = await rig.sandbox.attempt();
         const ran = await attempt.run(
@@ -194,7 +194,7 @@ for (const { name, skip, isolation } of modes)
   });
 
 describe("a sandbox", { skip: !isLinux && "needs linux: /proc", timeout: 60_000 }, () => {
-  test("REAPI-88: takes away what attempts of a crashed node left", async () => {
+  test("REAPI-88: removes what attempts of a crashed node left", async () => {
     const home = rigHome();
     {
       const rig = await Rig.open({ home, isolation: { want: "plain" } });
@@ -227,7 +227,7 @@ describe("a sandbox", { skip: !isLinux && "needs linux: /proc", timeout: 60_000 
   });
 });
 
-test("the sandbox's own failures are told from the command's", () => {
+test("the sandbox's own failures are told apart from the command's", () => {
   const started = `{ "child-pid": 7 }\n`;
   equal(boxFailure(1, `${started}{ "exit-code": 1 }`, "bwrap: execvp x: No such file or directory\n"), undefined);
   equal(boxFailure(2, started, "bwrap: x"), undefined);

@@ -1,8 +1,8 @@
 /**
- * Runs commands for attempts, each in a folder, a lane and, where it can be had, a sandbox of its own.
+ * Runs commands for attempts, each in its own folder, lane and, if available, sandbox.
  *
- * X1 Which kind of sandbox ran is said with every result.
- * X2 An attempt's end is told only when nothing of its tree runs any more.
+ * X1 Every result names the kind of sandbox it ran in.
+ * X2 An attempt's end is reported only when no process of its tree runs any more.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { Spawner, type Found, type Running } from "#worker/process/spawner.ts";
 import { attemptFolderAt, attemptsIn, reclaimAttempts, type AttemptFolder } from "./folders/attempt-folder.ts";
 import { AttemptFolders } from "./folders/attempt-folders.ts";
 import { Attempt } from "./attempt.ts";
-import { boxFailure, boxWords, emptyBox, folderInBox } from "./box.ts";
+import { boxFailure, boxArguments, emptyBox, folderInBox } from "./box.ts";
 import type { Command, Ran } from "./command.ts";
 import { messageOf } from "./ending.ts";
 import { checkPassable, foldersAmong } from "./folders/folders.ts";
@@ -27,28 +27,28 @@ import { TaskCallers } from "./task-callers.ts";
 import { Unseen } from "./unseen.ts";
 
 export type SandboxOptions = {
-  /** Attempts have their folders below it. Other users must be able to pass through to it. */
+  /** Attempts have their folders below it. Other users must be able to traverse it. */
   readonly home: string;
   readonly socket: string;
   readonly lanes: number;
-  /** How many of these are for tools that stay, where such can be kept. */
+  /** How many of these are for tools that stay, if those are supported. */
   readonly toolLanes?: number;
-  /** For what is run beside, as our own user and without a sandbox: `unboxed`. */
+  /** For commands beside attempts, as our own user and without a sandbox: `unboxed`. */
   readonly ownLanes?: number;
   readonly clock: Clock;
   readonly log: (line: string) => void;
   readonly isolation?: Partial<IsolationOptions>;
-  /** Folders and files that commands are not to see, besides `home`: this node's data, and its secrets. */
+  /** Folders and files that commands must not see, besides `home`: this node's data and its secrets. */
   readonly hidden?: readonly string[];
-  /** Of /tmp in the sandbox, and a quarter of it for each of its like. */
+  /** Size of /tmp in the sandbox, and a quarter of it for each similar folder. */
   readonly tmpBytes?: number;
-  /** With less free than this where attempts are, the one that wrote most is ended. */
+  /** With less free space than this, the attempt that wrote most is ended. */
   readonly freeBytesMin?: number;
-  /** Of all commands together, where control groups count memory; by default nine tenths of what there is. */
+  /** For all commands together, if control groups count memory; by default nine tenths of what there is. */
   readonly memoryBytesMax?: number | undefined;
 };
 
-/** What there is between commands and the machine: for capabilities and results. */
+/** The isolation in place: for capabilities and results. */
 export type SandboxAbout = {
   readonly kind: Isolation["kind"];
   readonly users: "own" | "shared";
@@ -58,13 +58,13 @@ export type SandboxAbout = {
   readonly missing: readonly string[];
 };
 
-/** Something that an earlier life of this node started: to be adopted, or dropped. */
+/** A run that an earlier process of this node started: to be adopted or dropped. */
 export type FoundRun = { readonly note: string; readonly folder: AttemptFolder; readonly running: Found };
 
 export class Sandbox implements AsyncDisposable {
   readonly about: SandboxAbout;
   readonly folders: AttemptFolders;
-  /** Knows which callers on this machine are what runs here. */
+  /** Knows which local callers are tasks that run here. */
   readonly callers: TaskCallers;
   readonly #options: SandboxOptions;
   readonly #isolation: Isolation;
@@ -72,11 +72,11 @@ export class Sandbox implements AsyncDisposable {
   readonly #unseen: Unseen;
   readonly #scratch: readonly string[];
   readonly #tmpBytes: number;
-  /** Of what was found, and not taken up yet. */
+  /** Lanes of found runs that are not adopted yet. */
   readonly #reserved = new Map<string, LaneLoan>();
-  /** Sandboxes are made ahead: they can be taken away, their folders are used again, and their users are apart. */
+  /** Whether sandboxes are made ahead of time: that needs control groups, reusable folders and separate users. */
   readonly #areAhead: boolean;
-  /** By lane: the folder for whose attempt a sandbox is made. */
+  /** By lane: the folder of the attempt that a sandbox is made for. */
   readonly #ahead = new Map<number, AttemptFolder>();
 
   private constructor(options: SandboxOptions, isolation: Isolation, spawner: Spawner) {
@@ -87,13 +87,13 @@ export class Sandbox implements AsyncDisposable {
     const { uidBase: first } = isolation;
     const uids = first === undefined ? undefined : { first, count: uidsOfNode };
     this.callers = new TaskCallers({ clock, uids, launcherPid: () => spawner.launcherPid });
-    // Of what was found it is not known what network it has.
+    // The network of a found run is not known.
     for (const { hasEnded, end } of spawner.found) if (!hasEnded) this.callers.sharing(end);
     this.folders = new AttemptFolders({ home, boxed: isolation.kind === "bubblewrap", log });
     const areOthers = isolation.uidBase !== undefined;
     this.#unseen = new Unseen([options.home, ...(options.hidden ?? [])], { areOthers });
     this.#scratch = foldersAmong(["/run", "/var/tmp", "/tmp"]).filter((path) => path !== "/tmp");
-    // Where groups count memory they count this as well; elsewhere all lanes together must not take it all.
+    // Control groups with a memory controller count /tmp as well; without, all lanes together must not take all memory.
     const shared = spawner.groups.controllers.includes("memory") ? 1 : spawner.lanes.count;
     this.#tmpBytes = options.tmpBytes ?? Math.floor(machineBytes() / 2 / shared);
     const { kind, uidBase, network, missing } = isolation;
@@ -140,19 +140,19 @@ export class Sandbox implements AsyncDisposable {
     return new Sandbox(options, isolation, spawner);
   }
 
-  /** The same launcher, for who may do on this machine what this process may. */
+  /** The same launcher, for callers that may do on this machine what this process may. */
   get unboxed(): SpawnedPorts {
     const { home, clock } = this.#options;
     const spawner = this.#spawner;
     return { spawner, lanes: spawner.ownLanes, folder: attemptsIn(home), clock };
   }
 
-  /** Whether what runs can be stopped where it is, so that nobody meets it in its folder. */
+  /** Whether runs can be frozen, so that their folder can be used safely. */
   get canFreeze(): boolean {
     return this.#spawner.canFreeze;
   }
 
-  /** What an earlier life of this node started in a sandbox of this kind, and said what for. */
+  /** Runs with a note that an earlier process of this node started in this kind of sandbox. */
   get found(): readonly FoundRun[] {
     return this.#spawner.found.flatMap((running) => {
       const note = saidOf(this.#isolation.kind, running.note);
@@ -160,14 +160,14 @@ export class Sandbox implements AsyncDisposable {
     });
   }
 
-  /** The attempt that it is part of, as if nothing had happened. Undefined: there is no lane like its own any more. */
+  /** The attempt that the run belongs to. Undefined if its lane does not exist any more. */
   adopt({ folder, running }: FoundRun): Attempt | undefined {
     const lane = this.#reserved.get(running.id);
     this.#reserved.delete(running.id);
     return lane && new Attempt(lane, folder, this);
   }
 
-  /** Nobody goes on with it. */
+  /** The run is not continued. */
   drop({ folder, running }: FoundRun): void {
     running.kill("lost");
     const gone = (): void => {
@@ -179,10 +179,7 @@ export class Sandbox implements AsyncDisposable {
     running.end.then(gone, gone);
   }
 
-  /**
-   * Ends what was found and is not among these, and takes the folders away that nobody needs, each after `before`.
-   * To be called first of all.
-   */
+  /** Ends found runs that are not among these, and deletes unused folders, each after `before`. To be called first. */
   async keepOnly(kept: readonly FoundRun[], before?: (path: string) => Promise<void>): Promise<void> {
     for (const { running } of kept) {
       const lane = running.hasEnded ? noLane : this.#spawner.lanes.take(running.lane);
@@ -203,7 +200,7 @@ export class Sandbox implements AsyncDisposable {
     return this.#spawner.launcherPid;
   }
 
-  /** Folders that neither a run that was found nor anybody else needs. Before the first attempt. */
+  /** Deletes folders that no found run needs. To be called before the first attempt. */
   reclaim(kept: readonly string[], before?: (path: string) => Promise<void>): Promise<number> {
     return reclaimAttempts(this.#options.home, new Set(kept), before);
   }
@@ -230,7 +227,7 @@ export class Sandbox implements AsyncDisposable {
     return running;
   }
 
-  /** A sandbox that can have no network of its own has the machine's, whatever was asked for; results say so. */
+  /** A sandbox without its own network uses the machine's, whatever was requested; results say so. */
   #sharesNetwork({ network }: Pick<Command, "network">): boolean {
     return network || this.#isolation.network === "shared";
   }
@@ -251,20 +248,20 @@ export class Sandbox implements AsyncDisposable {
       return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
     const { readOnly = [] } = command;
     const network = this.#sharesNetwork(command);
-    checkWords(argv);
+    checkArguments(argv);
     if (this.#unseen.look() && this.#areAhead) this.#tellBoxes();
-    // One that waits has its pipes already.
+    // A waiting sandbox has its pipes already.
     if (this.#areAhead && !network && readOnly.length === 0 && !talk) {
       const cwd = folderInBox(workingDirectory);
       const box = this.#boxFor(lane, folder);
       return this.#spawner.start({ ...rest, argv, env, cwd, sealed: true, statusPath: status, box });
     }
-    // A lane's own network is as good as one that is made for the command alone, and costs nothing.
+    // A lane's network isolates as well as one made for the command alone, and costs nothing.
     const isLanes = !network && this.#spawner.hasNetworks && this.#isolation.uidBase !== undefined;
     const box = { bwrap, workingDirectory, argv, env, network: network || isLanes, root, readOnly, ...this.#folders };
     return this.#spawner.start({
       ...rest,
-      argv: boxWords(box),
+      argv: boxArguments(box),
       env: sandboxEnv,
       cwd: "/",
       sealed: true,
@@ -273,7 +270,7 @@ export class Sandbox implements AsyncDisposable {
     });
   }
 
-  /** Its sandbox, and the next one's, whose folder is known already. */
+  /** Its sandbox, and the folder of the next one, which is known already. */
   #boxFor({ index, uid }: LaneLoan, { path: folder }: AttemptFolder): NonNullable<StartRequest["box"]> {
     const ahead = uid === undefined ? undefined : (this.#ahead.get(index) ?? this.folders.ahead(uid));
     if (!ahead) return { folder };
@@ -298,7 +295,7 @@ export class Sandbox implements AsyncDisposable {
     return { ...end, sandbox: kind, ...(message === undefined ? {} : { message }) };
   }
 
-  /** Without `quit`, what runs goes on until its lease ends. */
+  /** Without `quit`, runs continue until their lease ends. */
   async close(options: { readonly quit: boolean }): Promise<void> {
     await this.#spawner.close(options);
     for (const folder of this.#ahead.values()) this.folders.remove(folder);
@@ -315,7 +312,7 @@ const noLane: LaneLoan = { index: -1, uid: undefined, [Symbol.dispose]: () => {}
 
 const sandboxEnv = { PATH: sandboxPath };
 
-function checkWords(argv: readonly string[]): void {
+function checkArguments(argv: readonly string[]): void {
   if (argv.length === 0 || argv[0] === "") throw new Fault("invalid", "run command", { why: "no program is named" });
 }
 

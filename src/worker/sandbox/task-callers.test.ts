@@ -1,4 +1,4 @@
-/** Which callers on this machine are tasks: seen through real sockets and real processes. */
+/** Which local callers are tasks, with real sockets and real processes. */
 import { equal } from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -52,7 +52,7 @@ describe("callers on this machine", { skip, timeout: 20_000 }, () => {
     return { clock, callers: new TaskCallers({ clock, uids, launcherPid: () => launcher }) };
   };
 
-  test("are not looked at while no task shares the network, and for a while after one did", async () => {
+  test("are not checked while no task shares the network, and are checked for a while after one did", async () => {
     const { callers, clock } = callersOf(undefined, process.pid);
     const { ends } = await caller();
     equal(callers.isTask(ends), "no");
@@ -68,9 +68,9 @@ describe("callers on this machine", { skip, timeout: 20_000 }, () => {
     equal(callers.isTask(ends), "no");
   });
 
-  test("are looked at for ever after a task that may have left something alive", async () => {
+  test("are checked forever after a task that may have left processes", async () => {
     const { callers, clock } = callersOf(undefined, process.pid);
-    callers.sharing(Promise.resolve({ note: "something of it may still be alive" } as End));
+    callers.sharing(Promise.resolve({ note: "some of its processes may still be alive" } as End));
     await clock.advance(10 ** 9);
     equal(callers.matters, true);
     const lost = callersOf();
@@ -78,10 +78,10 @@ describe("callers on this machine", { skip, timeout: 20_000 }, () => {
     lost.callers.sharing(gone);
     await gone.catch(() => {});
     await lost.clock.advance(10 ** 9);
-    equal(lost.callers.matters, false, "one that died with its launcher is gone");
+    equal(lost.callers.matters, false, "a task that died with its launcher is gone");
   });
 
-  test("are told by who began them, where tasks have this user", async () => {
+  test("are known by their parent process, if tasks have this user", async () => {
     const { ends, child } = await caller();
     const ofLauncher = callersOf(undefined, process.pid);
     ofLauncher.callers.sharing(never);
@@ -93,7 +93,7 @@ describe("callers on this machine", { skip, timeout: 20_000 }, () => {
     equal(await ofAnother.callers.isTask(ends), "task", "the launcher itself");
   });
 
-  test("are told by their user, where tasks have users of their own", { skip: !isRoot && "needs root" }, async () => {
+  test("are known by their user, if tasks have separate users", { skip: !isRoot && "needs root" }, async () => {
     const { callers } = callersOf({ first: laneUid - 7, count: 20 });
     callers.sharing(never);
     equal(await callers.isTask((await caller(laneUid)).ends), "task");
@@ -115,7 +115,7 @@ describe("callers on this machine", { skip, timeout: 20_000 }, () => {
   });
 
   test(
-    "that hide what they hold may be tasks",
+    "that hide their files may be tasks",
     { skip: isRoot && "needs a plain user: root sees everything" },
     async () => {
       const { callers } = callersOf(undefined, 1);

@@ -1,12 +1,12 @@
 /**
- * Tells whether whoever connects to this node from this machine is one of its own tasks. Tasks that share the machine's
- * network could else be taken for any caller on it.
+ * Decides whether a local caller of this node is one of its own tasks. Tasks that share the machine's network could
+ * otherwise pass for any local caller.
  *
- * Nobody looks while no task shares the network, which is the usual case. A task may have connected and ended before
- * its connection is looked at: so callers are looked at for a while after the last of them has ended as well.
+ * Nothing is checked while no task shares the network, which is the usual case. A task may have connected and ended
+ * before its connection is checked, so callers are also checked for a while after the last such task has ended.
  *
- * TC1 While it matters, a caller is no task only if it is seen to be none: a socket of another user than tasks have or,
- *     where tasks have this process's user, one that a process holds that the launcher did not begin.
+ * TC1 While it matters, a caller counts as a task unless it is seen to be none: its socket belongs to another user than
+ *     tasks have or, if tasks have this process's user, to a process that the launcher did not start.
  */
 import { networkInterfaces } from "node:os";
 import type { Clock } from "#base/clock.ts";
@@ -19,13 +19,13 @@ export type CallerVerdict = "no" | "task" | "unclear";
 
 export type TaskCallersOptions = {
   readonly clock: Clock;
-  /** The users that tasks have, where they have users of their own. */
+  /** The users of tasks, if they have separate users. */
   readonly uids: { readonly first: number; readonly count: number } | undefined;
   readonly launcherPid: () => number;
 };
 
 const graceMs = 10 * 60_000;
-/** More at once are not looked at. */
+/** More at once are refused without a check. */
 const waitingMax = 1_000;
 
 type Waiting = { readonly ends: ConnectionEnds; readonly resolve: (verdict: CallerVerdict) => void };
@@ -41,7 +41,7 @@ export class TaskCallers {
     this.#options = options;
   }
 
-  /** A task that shares the machine's network runs until then. One that may have left something alive never ends. */
+  /** A task shares the machine's network until then. One that may have left processes never ends for this purpose. */
   sharing(end: Promise<End>): void {
     this.#running += 1;
     const over = (): void => {
@@ -53,7 +53,7 @@ export class TaskCallers {
         if (note === undefined) over();
       },
       (error: unknown) => {
-        if (isFault(error)) over(); // the launcher died, and what it ran with it
+        if (isFault(error)) over(); // the launcher died, and its runs with it
       },
     );
   }
@@ -62,7 +62,7 @@ export class TaskCallers {
     return this.#running > 0 || this.#options.clock.monotonicMs() - this.#lastEndMonoMs < graceMs;
   }
 
-  /** Whether a task is at the other end of a connection; undefined ends are of one that is gone. */
+  /** Whether a task is at the other end of a connection; `ends` is undefined if the connection is gone. */
   isTask(ends: ConnectionEnds | undefined): CallerVerdict | Promise<CallerVerdict> {
     if (!this.matters || (ends && !isOnThisMachine(ends))) return "no";
     if (!ends || this.#waiting.length >= waitingMax) return "unclear";
@@ -72,7 +72,7 @@ export class TaskCallers {
     });
   }
 
-  /** All who came before a look began are answered by it. */
+  /** One check answers all callers that came before it began. */
   async #look(): Promise<void> {
     this.#isLooking = true;
     while (this.#waiting.length > 0) {
@@ -115,7 +115,7 @@ function byUser(
   return socket.uid >= uids.first && socket.uid < uids.first + uids.count ? "task" : "no";
 }
 
-/** A program may call from any address of the machine, whichever it calls. */
+/** A program may connect from any address of the machine. */
 function isOnThisMachine({ remoteAddress, localAddress }: ConnectionEnds): boolean {
   const plain = remoteAddress.replace(/^::ffff:/, "");
   if (remoteAddress === localAddress || plain === "::1" || plain.startsWith("127.")) return true;

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { clearAway } from "#testing/clear-away.ts";
-import { boxRoot, boxWords, emptyBox } from "./box.ts";
+import { boxRoot, boxArguments, emptyBox } from "./box.ts";
 import { Unseen } from "./unseen.ts";
 
 function scene() {
@@ -24,7 +24,7 @@ function scene() {
 
 const mine = { areOthers: false };
 
-test("files are hidden where links lead to, folders with all that is in them", () => {
+test("files are hidden at their real paths, folders with all their content", () => {
   using it = scene();
   mkdirSync(it.at("data/keys"), { recursive: true });
   writeFileSync(it.at("real"), "secret");
@@ -38,7 +38,7 @@ test("files are hidden where links lead to, folders with all that is in them", (
   deepEqual([unseen.look(), unseen.files], [true, [it.at("next"), it.at("real")]]);
 });
 
-test("what appears, is replaced or goes is a change; what is written into a folder is none", () => {
+test("a created, replaced or removed file is a change; writing into a folder is not", () => {
   using it = scene();
   mkdirSync(it.at("data"));
   const unseen = new Unseen([it.at("data"), it.at("token")], mine);
@@ -58,7 +58,7 @@ test("what appears, is replaced or goes is a change; what is written into a fold
   deepEqual([unseen.look(), unseen.folders], [true, []]);
 });
 
-test("of what Kubernetes swaps the whole folder is hidden", () => {
+test("for a Kubernetes volume the whole folder is hidden", () => {
   using it = scene();
   mkdirSync(it.at("secrets/..1"), { recursive: true });
   writeFileSync(it.at("secrets/..1/token"), "secret");
@@ -68,7 +68,7 @@ test("of what Kubernetes swaps the whole folder is hidden", () => {
   deepEqual([unseen.folders, unseen.files], [[it.at("secrets")], []]);
 });
 
-test("where other users cannot go nothing is hidden: no sandbox of theirs could be made", () => {
+test("nothing is hidden where other users have no access: no sandbox of theirs could be made", () => {
   using it = scene();
   mkdirSync(it.at("closed/data"), { recursive: true });
   writeFileSync(it.at("closed/token"), "secret");
@@ -81,7 +81,7 @@ test("where other users cannot go nothing is hidden: no sandbox of theirs could 
   deepEqual([ours.folders.length, ours.files.length], [1, 2]);
 });
 
-test("words of a sandbox hide files after the machine's root and before the command's, unless nobody sees them", () => {
+test("a sandbox hides files after the machine's root and before the command's folder, if visible", () => {
   const box = {
     bwrap: "bwrap",
     network: false,
@@ -91,7 +91,7 @@ test("words of a sandbox hide files after the machine's root and before the comm
     tmpBytes: 1_000_000,
   };
   const rest = { root: "/root-of-it", workingDirectory: "", argv: ["true"], env: {}, readOnly: [] };
-  const words = boxWords({ ...box, ...rest });
+  const words = boxArguments({ ...box, ...rest });
   const hidden = words.flatMap((word, at) => (word === "/dev/null" ? [words[at + 1]] : []));
   deepEqual(hidden, ["/etc/key", "/database"]);
   const [all, key, own] = [words.indexOf("/"), words.indexOf("/etc/key"), words.indexOf(boxRoot)];

@@ -1,21 +1,23 @@
 /**
- * What commands must not see of this machine, as it is just now: files come, go and are replaced while a node runs, and
- * a sandbox cannot be made where something that is to be hidden is not there.
+ * What commands must not see of this machine, as it is now: files appear, vanish and are replaced while a node runs,
+ * and a sandbox cannot be made if a path to hide does not exist.
  */
 import { lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isInside, isPassable } from "./folders/folders.ts";
 
-type Place = { readonly path: string; readonly isFolder: boolean };
+type HiddenPath = { readonly path: string; readonly isFolder: boolean };
 
 export class Unseen {
   readonly #paths: readonly string[];
-  /** Commands have users of their own: where these cannot go there is nothing to hide, and no way to. */
+  /**
+   * Commands run as other users: where those have no access, nothing needs to be hidden, and hiding is not possible.
+   */
   readonly #areOthers: boolean;
-  #places: readonly Place[] = [];
-  /** Folders stay; they may be far away as well, and are not asked about for every command. */
+  #hidden: readonly HiddenPath[] = [];
+  /** Only files: folders do not change, may be on a network, and are not checked for every command. */
   #watched: readonly string[] = [];
-  /** Undefined: to be looked at anew, whatever it seems. */
+  /** Undefined: must be read again. */
   #stamp: string | undefined;
 
   constructor(paths: readonly string[], { areOthers }: { readonly areOthers: boolean }) {
@@ -24,50 +26,50 @@ export class Unseen {
     this.look();
   }
 
-  /** By their real names, without those that are inside another one. */
+  /** Real paths, without those inside another one. */
   get folders(): readonly string[] {
-    const real = this.#places.flatMap(({ path, isFolder }) => (isFolder ? [path] : []));
+    const real = this.#hidden.flatMap(({ path, isFolder }) => (isFolder ? [path] : []));
     return [...new Set(real)].filter((path) => !isInside(path, real));
   }
 
-  /** By their real names: that is where links lead to. */
+  /** Real paths, because links are resolved. */
   get files(): readonly string[] {
-    return [...new Set(this.#places.flatMap(({ path, isFolder }) => (isFolder ? [] : [path])))];
+    return [...new Set(this.#hidden.flatMap(({ path, isFolder }) => (isFolder ? [] : [path])))];
   }
 
-  /** Whether something is not what it was: then sandboxes that were made before hide the wrong things. */
+  /** Whether something changed: then existing sandboxes hide the wrong files. */
   look(): boolean {
     if (this.#stamp !== undefined && this.#watched.map(stampOf).join(" ") === this.#stamp) return false;
-    // What a link led to is a secret still when it leads elsewhere.
+    // The old target of a link is still a secret after the link changed.
     const paths = new Set([...this.#paths, ...this.files]);
-    // The stamps first: what changes in between is seen the next time.
-    const found = [...paths].map((path) => ({ path, stamp: stampOf(path), place: this.#placeOf(path) }));
-    const watched = found.filter(({ place }) => place?.isFolder !== true);
-    this.#places = found.flatMap(({ place }) => place ?? []);
+    // Stamps first, so that a change in between is noticed the next time.
+    const found = [...paths].map((path) => ({ path, stamp: stampOf(path), hidden: this.#hiddenOf(path) }));
+    const watched = found.filter(({ hidden }) => hidden?.isFolder !== true);
+    this.#hidden = found.flatMap(({ hidden }) => hidden ?? []);
     this.#watched = watched.map(({ path }) => path);
     this.#stamp = watched.map(({ stamp }) => stamp).join(" ");
     return true;
   }
 
-  /** A sandbox could not be made: perhaps because of a change that does not show. */
+  /** A sandbox could not be made, perhaps because of a change that the stamps do not show. */
   distrust(): void {
     this.#stamp = undefined;
   }
 
-  #placeOf(path: string): Place | undefined {
-    const place = orUndefined(() => placeOf(path));
-    const isOutOfReach = this.#areOthers && place && orUndefined(() => isPassable(dirname(place.path))) !== true;
-    return isOutOfReach ? undefined : place;
+  #hiddenOf(path: string): HiddenPath | undefined {
+    const hidden = orUndefined(() => hiddenOf(path));
+    const isOutOfReach = this.#areOthers && hidden && orUndefined(() => isPassable(dirname(hidden.path))) !== true;
+    return isOutOfReach ? undefined : hidden;
   }
 }
 
-/** Asked before every command, also for files that are usually not there: no exception then. */
+/** Called before every command, also for files that usually do not exist: avoids exceptions. */
 function stampOf(path: string): string {
   const stat = orUndefined(() => statSync(path, { throwIfNoEntry: false }));
   return stat ? `${stat.dev}:${stat.ino}:${stat.isDirectory() ? "" : stat.ctimeMs}` : "none";
 }
 
-function placeOf(path: string): Place | undefined {
+function hiddenOf(path: string): HiddenPath | undefined {
   const stat = statSync(path);
   if (stat.isDirectory()) return { path: realpathSync(path), isFolder: true };
   if (!stat.isFile() && !stat.isSocket()) return undefined;
@@ -77,11 +79,14 @@ function placeOf(path: string): Place | undefined {
     : { path: realpathSync(path), isFolder: false };
 }
 
-/** Kubernetes puts a new folder behind this link with every change: then the whole is hidden, the next one, too. */
+/**
+ * Kubernetes replaces the folder behind this link with every change: then the whole folder is hidden, which covers the
+ * next one.
+ */
 const isSwapped = (folder: string): boolean =>
   lstatSync(join(folder, "..data"), { throwIfNoEntry: false })?.isSymbolicLink() === true;
 
-/** For what is not there, and for what this process cannot look at: nor can what it runs. */
+/** For paths that do not exist or that this process cannot access: neither can its commands. */
 function orUndefined<T>(look: () => T): T | undefined {
   try {
     return look();

@@ -41,7 +41,7 @@ class Rig implements Disposable {
     this.kept = kept;
   }
 
-  /** Undefined where it cannot be: on older kernels. */
+  /** Undefined on older kernels, where it cannot work. */
   static async open(limits: { entriesMax?: number; bytesMax?: number } = {}): Promise<Rig | undefined> {
     const home = rigHome();
     const links = await LinkCache.open({ folder: join(home, "links"), bytesMax: 100_000_000 });
@@ -76,7 +76,7 @@ async function whyNotKept(): Promise<string | false> {
 }
 
 describe("folders that are kept (Y3)", { skip }, () => {
-  test("what an action left as it was is moved to the next that wants it", async () => {
+  test("a folder that an action left unchanged is moved to the next action that wants it", async () => {
     using rig = await opened();
     const first = await rig.stage(words);
     const [expected, a] = [listing(first.root), ino(first.root, "a")];
@@ -96,11 +96,11 @@ describe("folders that are kept (Y3)", { skip }, () => {
       writeFileSync(join(root, "a/b/new"), "");
       unlinkSync(join(root, "a/b/new"));
     },
-    "a file less": (root) => unlinkSync(join(root, "a/b/g")),
-    "a file of another name": (root) => renameSync(join(root, "a/f"), join(root, "a/F")),
+    "a removed file": (root) => unlinkSync(join(root, "a/b/g")),
+    "a renamed file": (root) => renameSync(join(root, "a/f"), join(root, "a/F")),
     "a new folder": (root) => mkdirSync(join(root, "a/e/d")),
-    "other rights": (root) => chmodSync(join(root, "a/b"), 0o777),
-    "other rights and back": (root) => {
+    "another mode": (root) => chmodSync(join(root, "a/b"), 0o777),
+    "another mode and back": (root) => {
       chmodSync(join(root, "a/e"), 0o777);
       chmodSync(join(root, "a/e"), 0o755);
     },
@@ -124,7 +124,7 @@ describe("folders that are kept (Y3)", { skip }, () => {
       equal(ino(second.root, "c"), c, "the one beside it is");
     });
 
-  test("a folder that outputs go into is made anew, those beside and below it are kept", async () => {
+  test("a folder with outputs is made again, those beside and below it are kept", async () => {
     using rig = await opened();
     const outputs = ["a/out", "a/new/out"];
     const first = await rig.stage(words, outputs);
@@ -144,7 +144,7 @@ describe("folders that are kept (Y3)", { skip }, () => {
     deepEqual(listing((await rig.stage(twice)).root), ["x/ 755", "x/f 444 1", "y/ 755", "y/f 444 1"]);
   });
 
-  test("of the same folder a few are kept: for the next before the last one's is given back", async () => {
+  test("a few copies of a folder are kept: the next action starts before the last one's is released", async () => {
     using rig = await opened();
     const all = await Promise.all(Array.from({ length: 5 }, () => rig.stage({ "a/f": "1" })));
     const inos = all.map(({ root }) => ino(root, "a"));
@@ -155,7 +155,7 @@ describe("folders that are kept (Y3)", { skip }, () => {
     equal(rig.kept.entries, 0);
   });
 
-  test("no more is kept than may be: what was kept the longest goes", async () => {
+  test("no more is kept than allowed: the least recently kept goes first", async () => {
     using rig = await opened({ entriesMax: 4 });
     const first = await rig.stage({ "a/f": "1" });
     const second = await rig.stage({ "b/f": "2" });
@@ -168,7 +168,7 @@ describe("folders that are kept (Y3)", { skip }, () => {
     deepEqual(listing(root).length, 6);
   });
 
-  test("nothing is left of what an earlier life kept", async () => {
+  test("nothing is left of what an earlier process kept", async () => {
     using rig = await opened();
     (await rig.stage(words)).giveBack();
     const folder = join(rig.home, "kept");
@@ -202,6 +202,6 @@ function doIn(path: string, what: string): void {
     else if (what === "rights") chmodSync(path, 0o700);
     else if (what === "move") renameSync(path, `${path}.moved`);
   } catch {
-    // It is no longer there.
+    // It no longer exists.
   }
 }

@@ -1,11 +1,11 @@
 /**
- * Folders of inputs that were laid out for an action and left by it as they were: moved into the next action's root
- * when that wants the same, instead of being taken apart and linked together again. Counts what is kept elsewhere, too.
+ * Folders of inputs that were laid out for an action and left unchanged: moved into the next action's root if that
+ * wants the same, instead of being deleted and linked again. Also counts what is kept elsewhere.
  *
- * Y3 A folder is used again only if nothing in it has changed since it was laid out. Its files are links that what runs
- *    cannot write to; whatever it does to a folder, to its names, rights or attributes, changes that folder's ctime,
- *    which nobody can set. It is kept for the same user: either here, out of everybody's reach, and looked at before it
- *    comes here; or where it lies (left-inputs.ts), and looked at again when that root is taken.
+ * Y3 A folder is reused only if nothing in it has changed since it was laid out. Its files are hard links that an
+ * action cannot write to; whatever an action does to a folder, to its names, mode or attributes, changes that folder's
+ * ctime, which no process can set. It is kept for the same user: either here, where no action reaches it, and checked
+ * before it is moved here; or in place (left-inputs.ts), and checked again when that root is taken.
  */
 import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -17,14 +17,14 @@ import { isAsStamped, stampOf, tellsChanges, type Stamp } from "#worker/stamp.ts
 export type LaidFolder = {
   readonly uid: number;
   readonly digest: Digest;
-  /** Files, links and folders, itself included. */
+  /** Files, links and folders, including itself. */
   readonly entries: number;
   readonly bytes: number;
   /** Of the folders in it, by their paths below it; "" is itself. */
   readonly stamps: Map<string, Stamp>;
 };
 
-/** What takes room until it is let go, or has to go. */
+/** What takes space until it is released or dropped. */
 export type Held = { readonly entries: number; readonly bytes: number; readonly drop: () => void };
 
 type Kept = { readonly laid: LaidFolder; readonly path: string; readonly held: Held };
@@ -32,13 +32,13 @@ type Kept = { readonly laid: LaidFolder; readonly path: string; readonly held: H
 export type KeptFoldersOptions = {
   readonly folder: string;
   readonly entriesMax?: number;
-  /** What is kept may no longer be in the cache that its files were linked from, and takes room of its own then. */
+  /** Kept files may no longer be in the cache that they were linked from, and then take space of their own. */
   readonly bytesMax: number;
   readonly log?: (line: string) => void;
 };
 
 const entriesMaxDefault = 200_000;
-/** Of one folder for one user: the last action's is still in use when the next one is laid out. */
+/** Copies of one folder for one user: the last action still uses its own while the next is laid out. */
 const copiesMax = 3;
 
 export class KeptFolders {
@@ -46,7 +46,7 @@ export class KeptFolders {
   readonly #entriesMax: number;
   readonly #bytesMax: number;
   readonly #log: (line: string) => void;
-  /** The least recently kept first. */
+  /** Least recently kept first. */
   readonly #held = new Set<Held>();
   readonly #copies = new Map<string, Kept[]>();
   #entries = 0;
@@ -60,10 +60,10 @@ export class KeptFolders {
     this.#log = log;
   }
 
-  /** Undefined where the file system's clock is too coarse to tell that a folder was changed. */
+  /** Undefined if the file system's times are too coarse to show that a folder was changed. */
   static async open(options: KeptFoldersOptions): Promise<KeptFolders | undefined> {
     const { folder } = options;
-    // What an earlier life kept was laid out by stamps that nobody remembers.
+    // The stamps of folders that an earlier process kept are lost.
     await removeFolder(folder);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     return tellsChanges(folder) ? new KeptFolders(options) : undefined;
@@ -73,14 +73,14 @@ export class KeptFolders {
     return this.#entries;
   }
 
-  /** Moves one to where it is wanted. */
+  /** Moves a kept folder to where it is wanted. */
   take(uid: number, digest: Digest, to: string): LaidFolder | undefined {
     const kept = this.#copies.get(keyOf(uid, digest))?.at(-1);
     if (!kept) return undefined;
     this.#forget(kept);
     try {
       renameSync(kept.path, to);
-      // Moving it is a change, of itself and of nothing in it.
+      // The move changes the folder itself and nothing in it.
       kept.laid.stamps.set("", stampOf(to));
       return kept.laid;
     } catch (error) {
@@ -89,12 +89,12 @@ export class KeptFolders {
     }
   }
 
-  /** Its stamps, just after it was laid out: from here on every change shows. */
+  /** Takes its stamps, just after it was laid out: from here on every change shows. */
   seal(at: string, folders: readonly string[], about: Omit<LaidFolder, "stamps">): LaidFolder {
     return { ...about, stamps: new Map(folders.map((path) => [path, stampOf(join(at, path))])) };
   }
 
-  /** Once nothing of what could change it is alive. What has changed is left where it is: false. */
+  /** To be called when no process that could change it is alive. False, and left where it is, if it has changed. */
   giveBack(laid: LaidFolder, at: string): boolean {
     const key = keyOf(laid.uid, laid.digest);
     const copies = this.#copies.get(key) ?? [];
@@ -114,7 +114,7 @@ export class KeptFolders {
     return this.hold(kept.held);
   }
 
-  /** Counts it, here or elsewhere, until it is let go; what was kept the longest goes for it. False: it is too much. */
+  /** Counts it until it is released; drops the least recently kept ones for it. False if it is too large. */
   hold(held: Held): boolean {
     if (this.#isTooMuch(held)) return false;
     this.#held.add(held);

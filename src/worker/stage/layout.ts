@@ -1,8 +1,7 @@
 /**
- * Puts a tree into its place: folders, then files, then symbolic links, so that nothing is ever made through a link
- * (REAPI-74). Files are hard links to the cache where what runs is another user, who can change none of them; elsewhere
- * they are copies (REAPI-72). Whole folders that were kept from an earlier action are moved there instead, or lie there
- * already.
+ * Lays out a tree: folders, then files, then symbolic links, so that nothing is ever created through a link (REAPI-74).
+ * Files are hard links to the cache if actions run as another user, who cannot change them; otherwise copies
+ * (REAPI-72). Whole folders kept from an earlier action are moved in instead, or are there already.
  */
 import { chmodSync, chownSync, constants, copyFileSync, linkSync, mkdirSync, symlinkSync, utimesSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
@@ -21,31 +20,31 @@ import type { DirectorySource, FileEntry, FolderEntry, LinkEntry, Part, Tree, Tr
 export type StagePorts = {
   readonly trees: Trees;
   readonly links: LinkCache;
-  /** As the action's tenant sees it: what the tenant was not given is missing (B5). */
+  /** As the action's tenant sees it: blobs of other tenants are missing (B5). */
   readonly blobs: BlobStore;
   /** Where directories come from; by default, the blobs. */
   readonly directories?: DirectorySource;
-  /** Folders to be used again, where they can be kept. */
+  /** Folders to be reused, where they can be kept. */
   readonly kept?: KeptFolders | undefined;
 };
 
 export type StageTarget = {
   readonly root: string;
-  /** Whose the folders become. */
+  /** The user that will own the folders. */
   readonly uid: number | undefined;
-  /** "link" only where what runs is not the owner of the cache's files. */
+  /** "link" only if actions do not run as the owner of the cache's files. */
   readonly files: "link" | "copy";
-  /** What lies in the root, which has nothing else in it; just looked at. */
+  /** Folders in the root, which has nothing else in it; already checked. */
   readonly left?: LeftInputs | undefined;
 };
 
-/** One that is wanted whole: what it has below it is not touched by anybody but what runs. */
+/** A folder wanted whole: only the action itself may change anything below it. */
 type Whole = { readonly folder: FolderEntry; readonly index: number };
 
 type Laid = {
   readonly laid: LaidFolder;
   readonly path: string;
-  /** It was kept from an earlier action. */
+  /** Kept from an earlier action. */
   readonly isTaken: boolean;
 };
 
@@ -56,9 +55,9 @@ export class Layout implements LaidInputs {
   readonly #ports: StagePorts;
   readonly #laid: Laid[] = [];
   readonly #pace = new Pace();
-  /** By path: what is wanted, and lies there. */
+  /** By path: folders that are wanted and already there. */
   readonly #found = new Map<string, LaidFolder>();
-  /** There is nothing in the root that is not in a whole folder. */
+  /** Everything in the root is in a whole folder. */
   #areAllWhole = false;
 
   constructor(tree: Tree, target: StageTarget, ports: StagePorts) {
@@ -67,7 +66,7 @@ export class Layout implements LaidInputs {
     this.#ports = ports;
   }
 
-  /** With `more` folders, and with the knowledge of which folders others want to put something into. */
+  /** Also makes the folders in `more`. `isTouched` tells which folders outputs go into. */
   async make(more: readonly string[], isTouched: (path: string) => boolean): Promise<void> {
     const { root, uid } = this.#target;
     const { links: cache, blobs } = this.#ports;
@@ -105,7 +104,7 @@ export class Layout implements LaidInputs {
     let [areMoved, isNothingElse] = [false, this.#areAllWhole];
     for (const { laid, path, isTaken } of this.#laid.splice(0)) {
       const at = join(root, path);
-      // What nobody has wanted twice would only be in the way of the next.
+      // A folder that was wanted only once would be in the way of the next attempt.
       if (isRootSame && isTaken && canStay(laid, path) && isAsLaid(laid, at)) staying.set(path, laid);
       else if (kept?.giveBack(laid, at)) areMoved = true;
       else isNothingElse = false;
@@ -114,7 +113,7 @@ export class Layout implements LaidInputs {
     return { left, areMoved, isNothingElse };
   }
 
-  /** What lies in the root and is not wanted there makes way. */
+  /** Moves folders that are not wanted out of the root. */
   async #find(isTouched: (path: string) => boolean): Promise<void> {
     const { root, left } = this.#target;
     if (!left) return;
@@ -132,7 +131,7 @@ export class Layout implements LaidInputs {
     }
   }
 
-  /** Takes what was kept, and makes the others. */
+  /** Moves kept folders in, and makes the others. */
   async #folders(isTouched: (path: string) => boolean) {
     const { folders } = this.#tree;
     const { root, uid, files } = this.#target;
@@ -182,13 +181,13 @@ export class Layout implements LaidInputs {
   }
 }
 
-/** Those directly in the root. */
+/** The folders directly in the root. */
 function* topFolders({ folders }: Tree): Generator<FolderEntry> {
   for (let index = 0; index < folders.length; index = (folders[index] as FolderEntry).foldersEnd)
     yield folders[index] as FolderEntry;
 }
 
-/** The parts are in order, and none is in another. */
+/** The parts are in order, and do not overlap. */
 function without<T>(all: readonly T[], parts: readonly Part[]): readonly T[] {
   if (parts.length === 0) return all;
   const left: T[] = [];
@@ -205,15 +204,18 @@ function makeFolder(path: string, uid: number | undefined): void {
   if (uid !== undefined) chownSync(path, uid, uid);
 }
 
-/** Not given to the action's user, who could change its times, and no stamp of its folder would show it (Y3). */
+/**
+ * The link is not owned by the action's user, who could otherwise change its times, which no folder's stamp would show
+ * (Y3).
+ */
 function makeLink({ path, target: to }: LinkEntry, { root }: StageTarget): void {
   symlinkSync(to, join(root, path));
 }
 
-/** Larger ones are copied off this thread. */
+/** Larger files are copied in the thread pool. */
 const copiedHereMax = 256 * 1024;
 
-/** A promise only where there is something to wait for. */
+/** Returns a promise only if there is something to wait for. */
 function makeFile(file: FileEntry, target: StageTarget, cache: LinkCache): Promise<void> | undefined {
   const from = cache.path(file.digest, file.executable);
   const to = join(target.root, file.path);
@@ -222,7 +224,7 @@ function makeFile(file: FileEntry, target: StageTarget, cache: LinkCache): Promi
       linkSync(from, to);
       return undefined;
     } catch (error) {
-      // An inode takes only so many names; another file system, none.
+      // An inode has a maximal number of links; across file systems none are possible.
       const { code } = error as NodeJS.ErrnoException;
       if (code !== "EMLINK" && code !== "EXDEV")
         throw new Fault("unavailable", "stage input", { path: file.path, code }, error);
@@ -238,10 +240,10 @@ function makeFile(file: FileEntry, target: StageTarget, cache: LinkCache): Promi
 const isSpecial = (properties: NodeProperties | undefined): boolean =>
   properties?.mtime !== undefined || properties?.unixMode !== undefined;
 
-/** REAPI-82: what a file's node properties ask for; a copy has the time of the copying otherwise. */
+/** REAPI-82: applies a file's node properties; without them a copy would have the current time. */
 function settle({ properties, executable }: FileEntry, path: string): void {
   const mode = properties?.unixMode?.value;
-  // Never writable, whatever was asked for; and no special bits.
+  // Never writable, whatever was requested; and no special bits.
   chmodSync(path, mode === undefined ? (executable ? 0o555 : 0o444) : (mode & 0o555) | (executable ? 0o111 : 0));
   const { seconds, nanos } = properties?.mtime ?? { seconds: fixedSeconds, nanos: 0 };
   utimesSync(path, seconds + nanos / 1e9, seconds + nanos / 1e9);

@@ -1,4 +1,4 @@
-/** Inputs that stay in an attempt's root, and what the user's next attempt finds there. */
+/** Inputs that stay in an attempt's root, and what the same user's next attempt finds there. */
 import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -44,7 +44,7 @@ class Rig implements AsyncDisposable {
     return new Rig(home, links, kept as KeptFolders, boxed);
   }
 
-  /** One attempt in a folder; what was in its root before anything ran. */
+  /** Starts one attempt in a folder; returns what was in its root before anything ran. */
   async begin(folder: AttemptFolder, words: Words, { outputs = [], uid: user = uid }: Doing = {}) {
     const { root } = folder;
     const left = this.folders.takeLeft(folder);
@@ -64,7 +64,7 @@ class Rig implements AsyncDisposable {
     return { ...folder, found };
   }
 
-  /** Twice: what was wanted a second time stays. */
+  /** Twice, because only what is wanted a second time stays. */
   async settle(words: Words, doing: Doing = {}): Promise<AttemptFolder & { readonly found: readonly string[] }> {
     await this.run(words, doing);
     return await this.run(words, doing);
@@ -100,10 +100,10 @@ const ino = (root: string, path: string): number => lstatSync(join(root, path)).
 const words: Words = { "a/f": "1", "a/b/g*": "2", "a/b/l@": "g", "a/e/": "", "c/h": "3" };
 
 describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
-  test("are used as they lie, root and all, by the next attempt that wants the same", async () => {
+  test("are used in place, with the root, by the next attempt that wants the same", async () => {
     await using rig = await Rig.open();
     const first = await rig.run(words);
-    deepEqual(readdirSync(first.root), [], "what was wanted once is kept where every root can have it");
+    deepEqual(readdirSync(first.root), [], "inputs wanted once are kept where every root can get them");
     const second = await rig.run(words);
     deepEqual(second.found, first.found);
     const before = ["", "a", "c"].map((path) => seen(second.root, path));
@@ -118,14 +118,14 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     );
   });
 
-  test("are used beside outputs, files and folders that are made for each", async () => {
+  test("are used beside outputs, files and folders that are made for each attempt", async () => {
     await using rig = await Rig.open();
     const more = { ...words, i: "4", "l@": "i", "out/x/f": "5" };
     const outputs = ["out/made", "top", "new/made"];
     const does = sh("echo > out/made; echo > top; echo > new/made");
     const first = await rig.run(more, { outputs });
     await rig.run(more, { outputs, does });
-    // A file in the root is a change of it; what is there is not left in it then.
+    // A new file in the root is a change of it, so nothing is left in it then.
     const { root } = await rig.settle(more, { outputs, does: sh("echo > out/made; echo > new/made") });
     deepEqual(readdirSync(root).toSorted(), ["a", "c"]);
     const before = ["a", "c"].map((path) => seen(root, path));
@@ -140,11 +140,11 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
   const changes: Readonly<Record<string, string>> = {
     "a new file": "touch a/b/new",
     "a new file that is gone again": "touch a/b/new; rm a/b/new",
-    "a file less": "rm -f a/b/g",
+    "a removed file": "rm -f a/b/g",
     "another file": "rm -f a/f; echo other > a/f",
     "a new folder": "mkdir a/e/d",
-    "other rights": "chmod 777 a/b",
-    "other rights and back": "chmod 777 a; chmod 755 a",
+    "another mode": "chmod 777 a/b",
+    "another mode and back": "chmod 777 a; chmod 755 a",
     "other times": "touch -d @1 a",
     "a link in its place": "mv a moved; ln -s moved a",
     "a copy in its place": "mv a moved; cp -r moved a; rm -rf moved",
@@ -153,7 +153,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     "something beside it": "touch trap",
     "something beside it that is gone again": "touch trap; rm trap",
   };
-  test("Y3: what ran cannot give a link other times, which no folder would show", async () => {
+  test("Y3: an action cannot change the times of a link, which no folder's ctime would show", async () => {
     await using rig = await Rig.open();
     const touched = "touch -h -d @1 a/b/l 2>/dev/null && echo changed > a/f; true";
     const { root } = await rig.run(words, { does: sh(touched) });
@@ -164,10 +164,10 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
   });
 
   for (const [what, script] of Object.entries(changes)) {
-    test(`Y3: not when what ran left ${what}`, async () => {
+    test(`Y3: not if the action left ${what}`, async () => {
       await using rig = await Rig.open();
       const first = await rig.settle(words);
-      // Its number is not given to another while it is open.
+      // Its inode number is not reused while it is open.
       const open = openSync(join(first.root, "a"), "r");
       const a = ino(first.root, "a");
       const second = await rig.run(words, { does: sh(script) });
@@ -180,7 +180,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
       closeSync(open);
     });
 
-    test(`Z1: not when somebody left ${what} meanwhile`, async () => {
+    test(`Z1: not if someone left ${what} meanwhile`, async () => {
       await using rig = await Rig.open({ boxed: false });
       const first = await rig.settle(words);
       sh(script)(first);
@@ -190,7 +190,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
       deepEqual((await rig.run(words)).found, first.found);
     });
 
-    test(`Z1: not ahead when somebody left ${what} meanwhile`, async () => {
+    test(`Z1: not ahead of time if someone left ${what} meanwhile`, async () => {
       await using rig = await Rig.open();
       const first = await rig.settle(words);
       const ahead = rig.folders.ahead(uid) as AttemptFolder;
@@ -199,7 +199,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
       ok(!rig.folders.isStillGood(ahead, uid));
     });
 
-    test(`Z1: not when somebody left ${what} before it is cleared`, async () => {
+    test(`Z1: not if someone left ${what} before it is cleared`, async () => {
       await using rig = await Rig.open();
       await rig.settle(words);
       const folder = rig.folders.take(uid);
@@ -224,7 +224,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     "nothing at all": {},
   };
   for (const [what, other] of Object.entries(others))
-    test(`make way for what wants ${what}`, async () => {
+    test(`make way for an action that wants ${what}`, async () => {
       await using plain = await Rig.open();
       const expected = (await plain.run(other)).found;
       await using rig = await Rig.open();
@@ -237,7 +237,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
       deepEqual((await rig.run(other)).found, expected);
     });
 
-  test("make way for one that has outputs in them", async () => {
+  test("make way for an action with outputs in them", async () => {
     await using rig = await Rig.open();
     const { root, found } = await rig.settle(words);
     const a = ino(root, "a");
@@ -259,14 +259,14 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     deepEqual([seen(next.root, "x"), seen(next.root, "y")], before);
   });
 
-  test("large ones do not: they are kept where every root can have them", async () => {
+  test("large ones are not left: they are kept where every root can get them", async () => {
     await using rig = await Rig.open();
     const many = Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`a/${at}`, "1"]));
     const { root } = await rig.settle({ ...many, "c/h": "3" });
     deepEqual(readdirSync(root), ["c"]);
   });
 
-  test("are another user's never", async () => {
+  test("are never used by another user", async () => {
     await using rig = await Rig.open();
     const first = await rig.settle(words);
     const other = await rig.settle(words, { uid: uid + 1 });
@@ -276,7 +276,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     equal(lstatSync(join(first.root, "a/b")).uid, uid);
   });
 
-  test("are gone with all of their user's when something of that may be alive", async () => {
+  test("are removed with all of their user's if one of its processes may be alive", async () => {
     await using rig = await Rig.open();
     await rig.settle(words);
     equal(rig.kept.entries, 8);
@@ -286,7 +286,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     deepEqual(readdirSync(attemptsIn(rig.home)), []);
   });
 
-  test("count as kept: what was kept the longest goes, with the root it lies in", async () => {
+  test("count as kept: the least recently kept goes first, with its root", async () => {
     await using rig = await Rig.open({ entriesMax: 10 });
     const first = await rig.settle(words);
     equal(rig.kept.entries, 8);
@@ -300,7 +300,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     equal((await rig.run({ "d/f": "1" }, { uid: uid + 2 })).path, third.path);
   });
 
-  test("that have to go ahead of an attempt are not given to it", async () => {
+  test("removed while an attempt is prepared are not given to it", async () => {
     await using rig = await Rig.open({ entriesMax: 8 });
     await rig.settle(words);
     const ahead = rig.folders.ahead(uid) as AttemptFolder;
@@ -312,7 +312,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     ok(!readdirSync(attemptsIn(rig.home)).some((name) => ahead.path.endsWith(name)));
   });
 
-  test("that are in use are not counted, and do not go", async () => {
+  test("in use are not counted, and not removed", async () => {
     await using rig = await Rig.open({ entriesMax: 8 });
     await rig.settle(words);
     const folder = rig.folders.take(uid);
@@ -323,7 +323,7 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     rig.folders.remove(folder);
   });
 
-  test("are nobody's in the node's next life", async () => {
+  test("are not used by the node's next process", async () => {
     await using rig = await Rig.open();
     await rig.settle(words);
     await reclaimAttempts(rig.home, new Set());
@@ -331,10 +331,10 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     await rig.folders.close();
   });
 
-  test("no other name is taken for one of theirs", async () => {
+  test("no other name is mistaken for one of theirs", async () => {
     await using rig = await Rig.open();
     const odd = { "\uFFFD/f": "1", "ä/f": "2" };
-    // Of bytes that are no text, and read as if they were the first of these.
+    // A name that is not UTF-8, and decodes to the first of these.
     const does: Does = ({ root }) => mkdirSync(Buffer.concat([Buffer.from(`${root}/out/`), Buffer.from([0xff])]));
     const outputs = ["out/f"];
     const { found } = await rig.settle(odd, { outputs, does });
@@ -378,6 +378,6 @@ function doIn(path: string, what: string): void {
     else if (what === "remove") rmSync(join(path, readdirSync(path)[0] ?? "none"), { recursive: true });
     else if (what === "rights" && lstatSync(path).isDirectory()) chmodSync(path, 0o700);
   } catch {
-    // It is no longer there.
+    // It no longer exists.
   }
 }

@@ -1,32 +1,34 @@
 /**
- * Folders of inputs that stay in a root while nobody has it: the next attempt that gets this root, and wants the same
- * at the same name, uses them as they lie. Not to be trusted before they were looked at when the root is taken (Y3).
+ * Folders of inputs that stay in a root while it is unused: the next attempt that gets this root and wants the same
+ * folders at the same names uses them in place. Not trusted before they are checked when the root is taken (Y3).
  */
 import { join } from "node:path";
 import { isAsLaid, type Held, type KeptFolders, type LaidFolder } from "./kept-folders.ts";
 
-/** A copy in each root is made sooner than it is moved so many times; and it is looked at twice as often. */
+/**
+ * Small folders only: making a copy in each root is cheaper than moving one, and every staying folder is checked twice.
+ */
 const entriesMax = 32;
 
-/** Those that were wanted more than once, and are small, directly in the root. */
+/** Small folders directly in the root that were wanted more than once. */
 export const canStay = ({ entries }: LaidFolder, path: string): boolean => entries <= entriesMax && !path.includes("/");
 
 /** Inputs as they were laid out in a root. */
 export type LaidInputs = {
-  /** All of them were there: nothing was put into the root, and nothing was taken out of it. */
+  /** All of them were there already: nothing was added to the root, and nothing removed. */
   readonly areAsFound: boolean;
   /**
-   * Once nothing of what ran is alive and nobody looks at the root any more: what was left as it was is kept. In the
-   * root itself only if that is as it was.
+   * To be called when all processes are dead and no reader uses the root: keeps the unchanged folders. They stay in the
+   * root only if the root itself is unchanged.
    */
   leave(isRootSame: boolean): Leaving;
 };
 
 export type Leaving = {
   readonly left: LeftInputs | undefined;
-  /** Some were taken out of the root. */
+  /** Some were moved out of the root. */
   readonly areMoved: boolean;
-  /** Of what was staged nothing else is in the root. */
+  /** Nothing else that was staged is left in the root. */
   readonly isNothingElse: boolean;
 };
 
@@ -48,7 +50,7 @@ export class LeftInputs {
     return true;
   }
 
-  /** They count as kept until they are let go, or dropped to make room. False: they are too much. */
+  /** Counts them as kept until they are released, or dropped to free space. False if they are too large. */
   hold(drop: () => void): boolean {
     let [entries, bytes] = [0, 0];
     for (const laid of this.folders.values()) {
@@ -59,7 +61,7 @@ export class LeftInputs {
     return this.#kept.hold(this.#held);
   }
 
-  /** They are the next attempt's, or gone. */
+  /** The next attempt took them, or they are gone. */
   letGo(): void {
     if (this.#held) this.#kept.letGo(this.#held);
     this.#held = undefined;

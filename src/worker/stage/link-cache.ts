@@ -1,9 +1,10 @@
 /**
- * Files to make hard links to: every blob that was an input lately, once as a plain file and once, where wanted, as an
- * executable one, for the two need inodes of their own (REAPI-72). Bounded; what was not used the longest goes first.
+ * Files to hard-link inputs from: every recent input blob, once as a plain file and, if wanted, once as an executable
+ * one, because the two need separate inodes (REAPI-72). Bounded; the least recently used go first.
  *
- * Y1 A file here has the bytes that its name says: verified when written, read-only, and never written by what runs.
- * Y2 After a crash of the machine nothing here is trusted: files are not synced. After one of the node, everything is.
+ * Y1 A file here has the bytes that its name says: verified when written, read-only, and never writable for an action.
+ * Y2 After a reboot of the machine nothing here is trusted, because files are not synced. After a restart of the node,
+ * everything is.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -30,7 +31,7 @@ export type LinkCacheOptions = { readonly folder: string; readonly bytesMax: num
 
 type Kept = { readonly bytes: number; uses: number };
 
-/** REAPI-82: the same for all, so that what reads it is not misled into making another output. */
+/** REAPI-82: the same time for all files, so that no action depends on it. */
 const fixedTime = new Date(Date.UTC(2000, 0, 1));
 const blockBytes = 4_096;
 
@@ -38,7 +39,7 @@ export class LinkCache {
   readonly #folder: string;
   readonly #bytesMax: number;
   readonly #fetchesMax: number;
-  /** The least recently used first. */
+  /** Least recently used first. */
   readonly #kept = new Map<string, Kept>();
   readonly #coming = new Map<string, Promise<void>>();
   #bytes = 0;
@@ -65,8 +66,8 @@ export class LinkCache {
   }
 
   /**
-   * Has all of them here until the answer is disposed of. The store is asked only for what is not here: whether the
-   * caller may have it is for the caller to ask.
+   * Keeps all of them here until the result is disposed. The store is asked only for blobs that are not here; the
+   * caller must check itself that the tenant may read them.
    */
   async hold(wanted: readonly { digest: Digest; executable: boolean }[], blobs: BlobStore): Promise<Disposable> {
     const keys = new Map(wanted.map(({ digest, executable }) => [keyOf(digest, executable), digest]));
@@ -95,7 +96,7 @@ export class LinkCache {
     }
   }
 
-  /** Several that want the same one wait for one fetch. */
+  /** Concurrent requests for one blob share one fetch. */
   async #bring(key: string, digest: Digest, blobs: BlobStore): Promise<void> {
     for (;;) {
       if (this.#take(key)) return;
@@ -112,7 +113,7 @@ export class LinkCache {
 
   async #fetch(key: string, digest: Digest, blobs: BlobStore): Promise<void> {
     const bytes = sizeOnDisk(digestSizeBytes(digest));
-    this.#makeRoom(bytes);
+    this.#moveIntoLeaf(bytes);
     const temp = join(this.#folder, `.new-${randomBytes(8).toString("hex")}`);
     const ready = blobs.prompt?.bytes(canonical(digest));
     try {
@@ -155,18 +156,18 @@ export class LinkCache {
     if (kept) kept.uses -= 1;
   }
 
-  #makeRoom(bytes: number): void {
+  #moveIntoLeaf(bytes: number): void {
     if (bytes > this.#bytesMax) throw new Fault("exhausted", "keep input", { bytes, bytesMax: this.#bytesMax });
     for (const [key, kept] of this.#kept) {
       if (this.#bytes + bytes <= this.#bytesMax) return;
       if (kept.uses > 0) continue;
       this.#kept.delete(key);
       this.#bytes -= kept.bytes;
-      // Whoever linked to it keeps the file; only the name goes.
+      // Existing hard links keep the file; only this name is removed.
       void unlink(this.#path(key)).catch(() => {});
     }
     if (this.#bytes + bytes > this.#bytesMax)
-      throw new Fault("exhausted", "keep input", { why: "all that is kept is in use", bytesMax: this.#bytesMax });
+      throw new Fault("exhausted", "keep input", { why: "all cached inputs are in use", bytesMax: this.#bytesMax });
   }
 
   async #restore(): Promise<void> {
@@ -185,7 +186,7 @@ export class LinkCache {
       }
     }
     await writeFile(bootPath, boot);
-    if (this.#bytes > this.#bytesMax) this.#makeRoom(0);
+    if (this.#bytes > this.#bytesMax) this.#moveIntoLeaf(0);
   }
 
   #path(key: string): string {
@@ -193,13 +194,13 @@ export class LinkCache {
   }
 }
 
-/** All have ended, well or not; then the first failure is told. */
+/** Waits until all have ended, then throws the first failure. */
 async function settledAll(running: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(running)).find(({ status }) => status === "rejected");
   if (failed?.status === "rejected") throw failed.reason;
 }
 
-/** Small ones, in memory: asynchronous calls would cost four times as much. */
+/** For small blobs in memory: asynchronous calls would cost four times as much. */
 function writeNow(digest: Digest, bytes: Uint8Array, path: string, mode: number): void {
   const { fn = "sha256" } = parseDigest(digest) ?? {};
   if (digestOf(bytes, fn) !== canonical(digest))
@@ -222,13 +223,13 @@ async function writeAsItComes(digest: Digest, blobs: BlobStore, path: string, mo
   await file.chmod(mode);
 }
 
-/** One that is open to writers may have had some, whatever its size. */
+/** A file that is writable may have been changed, whatever its size. */
 const isAsMade = ({ size, mode }: Stats, key: string): boolean =>
   size === digestSizeBytes(digestOfKey(key)) && (mode & 0o7777) === modeOf(key);
 
 const modeOf = (key: string): number => (key.endsWith(".x") ? 0o555 : 0o444);
 
-/** A slash is no part of a file's name. */
+/** File names cannot contain a slash. */
 const keyOf = (digest: Digest, executable: boolean): string =>
   `${canonical(digest).replace("/", "-")}${executable ? ".x" : ".f"}`;
 const otherKey = (key: string): string => key.slice(0, -1) + (key.endsWith("x") ? "f" : "x");

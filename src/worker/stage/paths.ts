@@ -1,4 +1,4 @@
-/** Names and paths as the Remote Execution API allows them (checklist 70, 75, 76). Text in, text or a Fault out. */
+/** Names and paths as the Remote Execution API allows them (REAPI-70, REAPI-75, REAPI-76). Pure. */
 import { Fault } from "#base/fault.ts";
 
 const refuse = (doing: string, facts: Readonly<Record<string, string>>): never => {
@@ -8,38 +8,38 @@ const refuse = (doing: string, facts: Readonly<Record<string, string>>): never =
 /** REAPI-70: one name in a directory. */
 export function checkName(name: string, where: string): void {
   const isBad = name === "" || name === "." || name === ".." || name.includes("/") || name.includes("\0");
-  if (isBad) refuse("read directory", { where, name: shown(name), why: "no name for a file" });
-  if (Buffer.byteLength(name) > nameBytesMax) refuse("read directory", { where, why: "a name is too long" });
+  if (isBad) refuse("read directory", { where, name: shown(name), why: "it is not a valid file name" });
+  if (Buffer.byteLength(name) > nameBytesMax) refuse("read directory", { where, why: "the name is too long" });
 }
 
-/** What file systems take. */
+/** The limit of file systems. */
 const nameBytesMax = 255;
 const pathBytesMax = 4_000;
 
-/** REAPI-75: below the input root, whether it exists is for the tree to say. "" is the root. */
+/** REAPI-75: a path below the input root; the tree decides whether it exists. "" is the root. */
 export function checkWorkingDirectory(path: string): string {
   if (path === "") return "";
   const parts = path.split("/");
   const isBad = path.includes("\0") || Buffer.byteLength(path) > pathBytesMax;
   if (isBad || parts.some((part) => part === "" || part === "." || part === ".."))
-    refuse("read command", { workingDirectory: shown(path), why: "not a plain relative path" });
+    refuse("read command", { workingDirectory: shown(path), why: "it is not a plain relative path" });
   return path;
 }
 
 /**
- * REAPI-75: an output's path, given relative to the working directory, as one relative to the root. `..` is fine while
- * it stays inside. "" is the working directory itself.
+ * REAPI-75: resolves an output path, which is relative to the working directory, to one relative to the root. `..` is
+ * allowed as long as it stays inside. "" is the working directory itself.
  */
 export function resolveOutput(workingDirectory: string, path: string): string {
   const bad = (why: string): never => refuse("read command", { output: shown(path), why });
   if (path.startsWith("/")) bad("absolute");
-  if (path !== "" && path.endsWith("/")) bad("ends with a slash");
-  if (path.includes("\0") || Buffer.byteLength(path) > pathBytesMax) bad("no path");
+  if (path !== "" && path.endsWith("/")) bad("it ends with a slash");
+  if (path.includes("\0") || Buffer.byteLength(path) > pathBytesMax) bad("it is not a valid path");
   const parts = workingDirectory === "" ? [] : workingDirectory.split("/");
   for (const part of path === "" ? [] : path.split("/")) {
     if (part === "" || part === ".") continue;
     if (part !== "..") parts.push(part);
-    else if (parts.pop() === undefined) bad("leads out of the input root");
+    else if (parts.pop() === undefined) bad("it leads out of the input root");
   }
   return parts.join("/");
 }

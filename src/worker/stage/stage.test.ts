@@ -97,10 +97,10 @@ describe("staging", () => {
     );
     ok(lstatSync(join(root, "a/empty")).isDirectory());
     deepEqual([readlinkSync(join(root, "l")), readlinkSync(join(root, "a/m"))], ["../../etc/x", "nowhere"]);
-    equal(statSync(join(root, "run")).mtimeMs, Date.UTC(2000, 0, 1), "82: the same time for all");
+    equal(statSync(join(root, "run")).mtimeMs, Date.UTC(2000, 0, 1), "REAPI-82: the same time for all");
   });
 
-  test("REAPI-72: a blob that is both executable and not is two inodes; the same twice is one", async () => {
+  test("REAPI-72: an executable and a plain file of one blob are two inodes; two equal files are one", async () => {
     await using rig = await Rig.open();
     const root = await rig.stage({ "x*": "same", f: "same", "d/f": "same" });
     const ino = (path: string): number => statSync(join(root, path)).ino;
@@ -109,7 +109,7 @@ describe("staging", () => {
   });
 
   for (const name of ["", ".", "..", "a/b", "a\0b", "x".repeat(256)])
-    test(`REAPI-70: refuses the name ${JSON.stringify(name.slice(0, 8))}, be it a file's, a folder's or a link's`, async () => {
+    test(`REAPI-70: refuses the name ${JSON.stringify(name.slice(0, 8))} for a file, a folder and a link`, async () => {
       await using rig = await Rig.open();
       const digest = wireDigest(await put(rig.blobs, "x"));
       const empty = wireDigest(await put(rig.blobs, directory({})));
@@ -121,7 +121,7 @@ describe("staging", () => {
         await rejects(rig.stageRoot(await put(rig.blobs, directory(bad))), invalid);
     });
 
-  test("REAPI-70: refuses a name that is there twice, as whatever", async () => {
+  test("REAPI-70: refuses a name that occurs twice, of any kind", async () => {
     await using rig = await Rig.open();
     const digest = wireDigest(await put(rig.blobs, "x"));
     const empty = wireDigest(await put(rig.blobs, directory({})));
@@ -133,10 +133,10 @@ describe("staging", () => {
       symlinks: [{ name: "a", target: "/tmp" }],
       directories: [{ name: "a", digest: empty }],
     });
-    await rejects(rig.stageRoot(await put(rig.blobs, through)), invalid, "nothing is made through a link");
+    await rejects(rig.stageRoot(await put(rig.blobs, through)), invalid, "nothing is created through a link");
   });
 
-  test("REAPI-73: counts what a tree would come to before it makes any of it", async () => {
+  test("REAPI-73: counts a tree's entries before it makes any of them", async () => {
     await using rig = await Rig.open();
     const leaf = await put(rig.blobs, "x");
     const files = Array.from({ length: 10 }, (_, i) => ({
@@ -156,7 +156,7 @@ describe("staging", () => {
     await rejects(rig.stageRoot(deep), invalid);
   });
 
-  test("REAPI-74: refuses absolute links where they are not allowed", async () => {
+  test("REAPI-74: refuses absolute links if they are not allowed", async () => {
     await using rig = await Rig.open();
     await rejects(rig.stage({ "d/l@": "/etc" }, { symlinks: { absoluteLinks: "refused" } }), invalid);
     await rig.stage({ "d/l@": "../../x" }, { symlinks: { absoluteLinks: "refused" } });
@@ -169,7 +169,7 @@ describe("staging", () => {
       await rejects(rig.stage({ "a/b/": "", f: "file", "l@": "a" }, { workingDirectory }), invalid, workingDirectory);
   });
 
-  test("REAPI-76: what is above outputs is made, outputs are not; a file or link above one is refused", async () => {
+  test("REAPI-76: parents of outputs are made, outputs are not; a file or link above one is refused", async () => {
     await using rig = await Rig.open();
     const root = await rig.stage(
       { "w/tree/": "", "w/x": "x" },
@@ -184,7 +184,7 @@ describe("staging", () => {
     for (const outputs of [["/a"], ["a/"], ["../a"], ["a/../../b"]]) await rejects(rig.stage({}, { outputs }), invalid);
   });
 
-  test("tells all that is missing at once, directories and files", async () => {
+  test("reports all missing directories and files at once", async () => {
     await using rig = await Rig.open();
     const root = await putTree(rig.blobs, { "a/f": "one", "b/g": "two", h: "three" });
     const gone = [await put(rig.blobs, "one"), await put(rig.blobs, "three")];
@@ -219,7 +219,7 @@ describe("staging", () => {
     });
   });
 
-  test("REAPI-82: a file's own time and mode, when it has them, on an inode of its own", async () => {
+  test("REAPI-82: a file with its own time and mode gets its own inode", async () => {
     await using rig = await Rig.open();
     const digest = wireDigest(await put(rig.blobs, "x"));
     const nodeProperties = { properties: [], mtime: { seconds: 1_000, nanos: 0 }, unixMode: { value: 0o4750 } };
@@ -291,7 +291,7 @@ describe("an action cannot change the cache", { timeout: 60_000 }, () => {
 });
 
 describe("the cache of links", () => {
-  test("stays within its bounds, and lets go of what was not used the longest", async () => {
+  test("stays within its limits, and drops the least recently used", async () => {
     await using rig = await Rig.open({ bytesMax: 100_000 });
     for (let i = 0; i < 30; i += 1) await rig.stage({ [`f${i}`]: `${i}`, always: "kept" });
     ok(rig.links.bytes <= 100_000);
@@ -300,7 +300,7 @@ describe("the cache of links", () => {
     await rejects(rig.stage({ big: "x".repeat(200_000) }), (error) => isFault(error, "exhausted"));
   });
 
-  test("is found again after a restart; not believed after one of the machine, or with a wrong size", async () => {
+  test("survives a restart of the node; not a reboot of the machine, nor a wrong size", async () => {
     await using rig = await Rig.open();
     await rig.stage({ a: "aaa", b: "bbb" });
     const folder = join(rig.home, "links");
@@ -316,17 +316,17 @@ describe("the cache of links", () => {
     equal(await again(), 0);
   });
 
-  test("does not believe a file that could be written to meanwhile", async () => {
+  test("does not trust a file that could be written meanwhile", async () => {
     await using rig = await Rig.open();
     await rig.stage({ a: "aaa", b: "bbb" });
     const path = rig.links.path(await put(rig.blobs, "aaa"), false);
-    chmodSync(path, 0o664); // as a volume's fsGroup leaves it
+    chmodSync(path, 0o664); // like the fsGroup setting of a volume
     const again = await LinkCache.open({ folder: join(rig.home, "links"), bytesMax: 1_000_000 });
     equal(again.bytes, rig.links.bytes / 2);
     ok(!existsSync(path));
   });
 
-  test("refuses bytes that are not what their name says", async () => {
+  test("refuses bytes that differ from their digest", async () => {
     await using rig = await Rig.open();
     const digest = await put(rig.blobs, "right");
     const lying = {
@@ -340,7 +340,7 @@ describe("the cache of links", () => {
     ok(!existsSync(rig.links.path(digest, false)));
   });
 
-  test("many who want one blob cause one fetch", async () => {
+  test("many requests for one blob cause one fetch", async () => {
     await using rig = await Rig.open();
     const digest = await put(rig.blobs, "wanted");
     let reads = 0;
@@ -368,7 +368,7 @@ describe("paths", () => {
     deepEqual(parentsOf("a/b/c"), ["a", "a/b"]);
   });
 
-  test("REAPI-75: whatever is given, what comes out is inside", () => {
+  test("REAPI-75: every accepted path is inside the root", () => {
     const part = fc.constantFrom("a", "b", "..", ".", "", "c d", "ü");
     fc.assert(
       fc.property(fc.array(part, { maxLength: 8 }), fc.constantFrom("", "w", "w/x"), (parts, from) => {
@@ -384,7 +384,7 @@ describe("paths", () => {
 });
 
 test(
-  "the files of the staged tree belong to nobody who runs it",
+  "no process that runs the action owns the staged files",
   { skip: !isRoot && "needs root: another user" },
   async () => {
     await using rig = await Rig.open();

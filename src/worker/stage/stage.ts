@@ -1,4 +1,7 @@
-/** Makes an input tree in an attempt's root: read, checked, looked for, and then laid out. */
+/**
+ * Makes an input tree in an attempt's root: reads and checks the directories, checks that all blobs are there, and lays
+ * it out.
+ */
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { decode } from "#wire/message.ts";
@@ -14,7 +17,7 @@ export type StageRequest = {
   readonly inputRoot: Digest;
   readonly digestFunction: DigestFunction;
   readonly workingDirectory: string;
-  /** As the command says them; whatever they are called there. */
+  /** Output paths of the command, from either field. */
   readonly outputs: readonly string[];
   readonly symlinks: SymlinkRule;
 };
@@ -52,19 +55,24 @@ export const directoriesOf = (blobs: BlobStore): DirectorySource => ({
 });
 
 type Around = {
-  /** Folders that no input is in. */
+  /** Folders without inputs that must be created. */
   readonly made: readonly string[];
-  /** Whether there are to be outputs in a folder of inputs. */
+  /** Whether outputs go into this folder of inputs. */
   readonly isTouched: (path: string) => boolean;
 };
 
-/** REAPI-75, REAPI-76: the working directory must exist; parents of outputs are created, the outputs are not. */
+/**
+ * REAPI-75, REAPI-76: the working directory must exist; parents of outputs are created, the outputs themselves are not.
+ */
 function withOutputs({ folders, files, links }: Tree, { workingDirectory, outputs }: StageRequest): Around {
   const directory = checkWorkingDirectory(workingDirectory);
   if (directory === "" && outputs.length === 0) return { made: [], isTouched: () => false };
   const known = new Set(folders.map(({ path }) => path));
   if (directory !== "" && !known.has(directory))
-    throw new Fault("invalid", "stage inputs", { workingDirectory: directory, why: "no directory of the input tree" });
+    throw new Fault("invalid", "stage inputs", {
+      workingDirectory: directory,
+      why: "it is not a directory of the input tree",
+    });
   const resolved = outputs.map((path) => resolveOutput(directory, path));
   const wanted = resolved.flatMap(parentsOf);
   const touched = new Set([...wanted, ...resolved]);
@@ -83,10 +91,10 @@ function withOutputs({ folders, files, links }: Tree, { workingDirectory, output
   return { made, isTouched };
 }
 
-/** REAPI-76: not the client's grammar is wrong but what it put together: FAILED_PRECONDITION. */
+/** REAPI-76: the request is well-formed but contradicts itself: FAILED_PRECONDITION. */
 export class OutputParentTaken extends Fault {
   constructor(path: string, is: string) {
-    super("invalid", "stage inputs", { path, why: `outputs are to be below it, but it is ${is}` });
+    super("invalid", "stage inputs", { path, why: `the command has outputs below it, but it is ${is}` });
     this.name = "OutputParentTaken";
   }
 }

@@ -18,7 +18,7 @@ function rig(limits: Partial<TreeLimits> = {}) {
   };
 }
 
-test("a tree is laid out once, with everything in a folder together", async () => {
+test("a tree is laid out once, with the entries of each folder together", async () => {
   const { layOut } = rig();
   const words = { "a/b/f": "1", "a/g": "2", "a/l@": "g", "c/f": "1", h: "3" };
   const tree = await layOut(words);
@@ -40,14 +40,14 @@ test("a tree is laid out once, with everything in a folder together", async () =
   equal(await layOut(words), tree);
 });
 
-test("what was laid out under one rule is not taken for laid out under another", async () => {
+test("a tree laid out under one symlink rule is not used under another", async () => {
   const { layOut } = rig();
   const words = { "l@": "/etc/passwd" };
   await layOut(words);
   await rejects(layOut(words, { absoluteLinks: "refused" }), (error: unknown) => isFault(error, "invalid"));
 });
 
-test("no more trees are remembered than may be: the one that was not used for the longest goes", async () => {
+test("no more trees are cached than allowed: the least recently used goes first", async () => {
   const { layOut } = rig({ keptMax: 6 });
   const [a, b] = [await layOut({ a: "1", b: "2" }), await layOut({ c: "1", d: "2" })];
   equal(await layOut({ a: "1", b: "2" }), a);
@@ -55,5 +55,5 @@ test("no more trees are remembered than may be: the one that was not used for th
   equal(await layOut({ a: "1", b: "2" }), a);
   notEqual(await layOut({ c: "1", d: "2" }), b);
   const large = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`f${i}`, "1"]));
-  notEqual(await layOut(large), await layOut(large), "one that is too large is not");
+  notEqual(await layOut(large), await layOut(large), "a tree that is too large is not cached");
 });

@@ -1,11 +1,11 @@
 /**
- * An input tree laid out flat: what folders, files and links to make, in which order. Made of directories by digest,
- * each fetched, read and checked once and remembered.
+ * An input tree as flat lists: the folders, files and links to make, in order. Built from directories by digest, each
+ * fetched, parsed and checked once and cached.
  *
  * V1 Names are checked before anything is made of them (REAPI-70).
- * V2 What a tree would come to is counted before it is laid out: directories can be shared, so a few can mean
- *    millions (REAPI-73).
- * V3 Everything that is missing is told at once.
+ * V2 A tree's entries are counted before it is laid out: directories can be shared, so that a few can mean millions
+ * (REAPI-73).
+ * V3 All missing blobs are reported at once.
  */
 import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -16,10 +16,10 @@ import type {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { checkName } from "./paths.ts";
 
-/** Where directories come from. Throws Fault "not-found" for one that is not there. */
+/** Where directories come from. Throws Fault "not-found" for a missing one. */
 export type DirectorySource = {
   directory(digest: Digest): Promise<Directory>;
-  /** Which blobs are not there, for telling all of them at once. */
+  /** Which blobs are missing, to report all of them at once. */
   missing?(digests: readonly Digest[]): Promise<readonly Digest[]>;
 };
 
@@ -31,11 +31,11 @@ export type FileEntry = {
 };
 export type LinkEntry = { readonly path: string; readonly target: string };
 
-/** A folder, and what is below it: parts of the tree's lists, which have everything in one folder together. */
+/** A folder and what is below it: ranges in the tree's lists, which keep the entries of a folder together. */
 export type FolderEntry = {
   readonly path: string;
   readonly digest: Digest;
-  /** Where what is below it ends in the list of folders; it begins behind this one. */
+  /** The end of its subfolders in the list of folders; they begin right after this one. */
   readonly foldersEnd: number;
   readonly files: Part;
   readonly links: Part;
@@ -43,26 +43,26 @@ export type FolderEntry = {
 export type Part = { readonly from: number; readonly to: number };
 
 export type Tree = {
-  /** Parents come first. The root is not among them. */
+  /** Parents come first. The root is not included. */
   readonly folders: readonly FolderEntry[];
   readonly files: readonly FileEntry[];
   readonly links: readonly LinkEntry[];
-  /** Of the directories themselves and of all files, each once: what has to be there. */
+  /** Digests of all directories and files, each once: all must be in the store. */
   readonly digests: readonly Digest[];
 };
 
 export type TreeLimits = {
   readonly depthMax: number;
-  /** Of all kinds, with those of shared directories counted as often as they occur. */
+  /** Of all kinds, with shared directories counted as often as they occur. */
   readonly entriesMax: number;
-  /** Directories that are remembered; and whole trees, by the entries in them. */
+  /** Limits of the cache: directories; and whole trees, by their entries. */
   readonly keptMax: number;
   readonly fetchesMax: number;
 };
 
 export const treeLimitsDefault: TreeLimits = { depthMax: 256, entriesMax: 500_000, keptMax: 100_000, fetchesMax: 32 };
 
-/** Blobs that have to be there for an action to be run, and are not. */
+/** Blobs that an action needs and that are not in the store. */
 export class MissingInputs extends Fault {
   readonly digests: readonly Digest[];
   constructor(digests: readonly Digest[]) {
@@ -74,7 +74,7 @@ export class MissingInputs extends Fault {
 
 export type SymlinkRule = { readonly absoluteLinks: "allowed" | "refused" };
 
-/** A directory, read and checked. */
+/** A directory, parsed and checked. */
 type Node = {
   readonly files: readonly {
     name: string;
@@ -88,9 +88,9 @@ type Node = {
 
 export class Trees {
   readonly #limits: TreeLimits;
-  /** The least recently used first. */
+  /** Least recently used first. */
   readonly #nodes = new Map<Digest, Node>();
-  /** Trees as they were laid out, the least recently used first. */
+  /** Laid-out trees, least recently used first. */
   readonly #laid = new Map<string, Tree>();
   #laidEntries = 0;
 
@@ -108,7 +108,7 @@ export class Trees {
     return this.#remember(key, flat(root, nodes));
   }
 
-  /** Whether what is in it is still there is for whoever asks to find out. */
+  /** The caller must check whether its blobs are still there. */
   #remember(key: string, tree: Tree): Tree {
     if (this.#laid.delete(key)) this.#laidEntries -= entriesOf(tree);
     if (entriesOf(tree) > this.#limits.keptMax) return tree;
@@ -122,7 +122,7 @@ export class Trees {
     return tree;
   }
 
-  /** Everything below the root, level by level, several at once. */
+  /** Everything below the root, level by level, several directories at once. */
   async #gather(root: Digest, source: DirectorySource, fn: DigestFunction): Promise<ReadonlyMap<Digest, Node>> {
     const nodes = new Map<Digest, Node>();
     const missing: Digest[] = [];
@@ -170,7 +170,7 @@ export class Trees {
     }
   }
 
-  /** V2. A digest cannot contain itself, so this ends. */
+  /** V2. Ends, because a directory cannot contain its own digest. */
   #count(root: Digest, nodes: ReadonlyMap<Digest, Node>): void {
     const counted = new Map<Digest, { entries: number; depth: number }>();
     const { entriesMax, depthMax } = this.#limits;
@@ -228,12 +228,16 @@ function nodeOf(directory: Directory, where: Digest, fn: DigestFunction): Node {
   };
 }
 
-/** REAPI-74 */
+/** REAPI-74: absolute targets may be disallowed. */
 function refuseAbsolute(nodes: ReadonlyMap<Digest, Node>): void {
   for (const [where, { links }] of nodes)
     for (const { name, target } of links)
       if (target.startsWith("/"))
-        throw new Fault("invalid", "read directory", { where, name: JSON.stringify(name), why: "an absolute link" });
+        throw new Fault("invalid", "read directory", {
+          where,
+          name: JSON.stringify(name),
+          why: "the link is absolute",
+        });
 }
 
 function flat(root: Digest, nodes: ReadonlyMap<Digest, Node>): Tree {

@@ -1,6 +1,6 @@
 import type { Granted } from "#shard/client/executor.ts";
 
-/** For tests: a claim of a task that asks for nothing in particular. */
+/** For tests: a claim of a task without special requirements. */
 export const grantedTask = (more: Partial<Granted> = {}): Granted => ({
   task: 1,
   token: 7,

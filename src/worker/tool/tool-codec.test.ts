@@ -22,7 +22,7 @@ function answerBytes({ exitCode, output }: ToolAnswer, protocol: ToolProtocol, m
   return Buffer.concat([Buffer.from([...length, rest]), message]);
 }
 
-/** Fed in pieces of these sizes, over and over. */
+/** Reads in pieces of these sizes, repeated. */
 function readIn(bytes: Buffer, sizes: readonly number[], protocol: ToolProtocol): ToolAnswer | undefined {
   const reader = new AnswerReader(protocol);
   for (let at = 0, turn = 0; at < bytes.length; turn += 1) {
@@ -34,9 +34,9 @@ function readIn(bytes: Buffer, sizes: readonly number[], protocol: ToolProtocol)
   return undefined;
 }
 
-describe("what a tool answers", () => {
+describe("an answer of a tool", () => {
   for (const protocol of protocols) {
-    test(`${protocol}: is read as it was said, however it is cut`, () => {
+    test(`${protocol}: is decoded whatever the sizes of the pieces`, () => {
       fc.assert(
         fc.property(answers, cuts, (answer, sizes) => {
           deepEqual(readIn(answerBytes(answer, protocol), sizes, protocol), answer);
@@ -44,7 +44,7 @@ describe("what a tool answers", () => {
       );
     });
 
-    test(`O1, ${protocol}: whatever the bytes, an answer, a Fault, or more is waited for`, () => {
+    test(`O1, ${protocol}: any bytes give an answer, a Fault, or a wait for more`, () => {
       const anything = fc.uint8Array({ maxLength: 200 });
       fc.assert(
         fc.property(anything, cuts, (bytes, sizes) => {
@@ -63,30 +63,30 @@ describe("what a tool answers", () => {
     };
     const good = { exitCode: 0, output: "fine" };
 
-    test(`${protocol}: what nobody asked for is no answer`, () => {
+    test(`${protocol}: an unrequested answer is refused`, () => {
       refused("another number", answerBytes(good, protocol, { requestId: 7 }));
       refused("cancelled", answerBytes(good, protocol, { wasCancelled: true }));
       refused("two of them", Buffer.concat([answerBytes(good, protocol), answerBytes(good, protocol)]));
     });
 
-    test(`O1, ${protocol}: what has no end is not held`, () => {
+    test(`O1, ${protocol}: an endless answer is not held`, () => {
       const begin = protocol === "json" ? `{"output":"` : Buffer.from([0xff, 0xff, 0xff, 0x07]);
       const reader = new AnswerReader(protocol);
       const piece = Buffer.alloc(1024 * 1024, "x");
       throws(() => {
         reader.push(Buffer.from(begin));
         for (let count = 0; count < 32; count += 1) reader.push(piece);
-      }, /read answer of tool: invalid/);
+      }, /read the answer of a tool: invalid/);
     });
   }
 
-  test("json: blanks around it mean nothing, other words do", () => {
+  test("json: white space around it is ignored, other text is not", () => {
     deepEqual(readIn(Buffer.from(`\n {"exitCode": 3, "x": "}\\"}"} \n`), [100], "json"), { exitCode: 3, output: "" });
     throws(() => readIn(Buffer.from("Picked up options"), [100], "json"), Fault);
     throws(() => readIn(Buffer.from(`{"exitCode": "no"}`), [100], "json"), Fault);
   });
 
-  test("proto: a word printed where an answer should be is none", () => {
+  test("proto: text printed instead of an answer is refused", () => {
     throws(() =>
       readIn(
         Buffer.from("Picked up JAVA_TOOL_OPTIONS: -Xmx1g -Xss2m, and a few more of the like, as they say\n"),
@@ -97,7 +97,7 @@ describe("what a tool answers", () => {
   });
 });
 
-describe("what a tool is asked", () => {
+describe("a request to a tool", () => {
   const bytes = fc.uint8Array().map((some) => Buffer.from(some));
   const input = fc.record({ path: text, digest: bytes }, plain);
   const requests = fc.record({ arguments: fc.array(text), inputs: fc.array(input) }, plain);

@@ -1,9 +1,8 @@
 /**
- * What is said to a tool that stays, and what it answers: messages with their length before them, or JSON. Bytes in,
- * messages out.
+ * Requests to a tool that stays, and its answers: length-prefixed messages, or JSON. Pure.
  *
  * O1 Whatever a tool prints, reading it ends with an answer or with a Fault "invalid", and holds no more than
- *    `answerBytesMax`.
+ * `answerBytesMax`.
  */
 import { Fault } from "#base/fault.ts";
 import { WorkRequest, WorkResponse } from "#wire/generated/blaze/worker/worker_protocol.ts";
@@ -17,7 +16,7 @@ export type ToolAnswer = { readonly exitCode: number; readonly output: string };
 
 export const answerBytesMax = 16 * 1024 * 1024;
 
-/** Tools that take one request at a time know no other; some answer with nothing else. */
+/** The id for tools that take one request at a time; some answer with nothing else. */
 const requestId = 0;
 
 export function requestBytes(request: ToolRequest, protocol: ToolProtocol): Buffer {
@@ -29,27 +28,27 @@ export function requestBytes(request: ToolRequest, protocol: ToolProtocol): Buff
   return Buffer.concat([length.bytes.subarray(0, length.pos), message]);
 }
 
-/** As protobuf's own JSON has it: bytes are base64. */
+/** In protobuf's JSON form: bytes are base64. */
 const jsonOf = ({ arguments: words, inputs }: WorkRequest) => ({
   arguments: words,
   inputs: inputs.map(({ path, digest }) => ({ path, digest: Buffer.from(digest).toString("base64") })),
   requestId,
 });
 
-/** Reads one answer, however it is cut into pieces. */
+/** Reads one answer, in pieces of any size. */
 export class AnswerReader {
   readonly #protocol: ToolProtocol;
   #pieces: Buffer[] = [];
   #bytes = 0;
   readonly #json = new ObjectEnd();
-  /** Of the message, with its length before it; not known yet. */
+  /** Size of the message with its length prefix; undefined until that is known. */
   #wanted: number | undefined;
 
   constructor(protocol: ToolProtocol) {
     this.#protocol = protocol;
   }
 
-  /** The answer when it is whole. Throws for what is none, and for anything behind one: nobody asked for more. */
+  /** The answer once it is complete. Throws for anything else, and for bytes after the answer. */
   push(piece: Buffer): ToolAnswer | undefined {
     this.#pieces.push(piece);
     this.#bytes += piece.length;
@@ -60,7 +59,7 @@ export class AnswerReader {
   #pushJson(piece: Buffer): ToolAnswer | undefined {
     const end = this.#json.push(piece);
     if (end === undefined) return undefined;
-    if (piece.subarray(end).toString("latin1").trim() !== "") throw babble("something behind the answer");
+    if (piece.subarray(end).toString("latin1").trim() !== "") throw babble("bytes after the answer");
     return jsonAnswer(this.#whole().toString("utf8"));
   }
 
@@ -72,7 +71,7 @@ export class AnswerReader {
       this.#wanted = length.value + length.bytes;
     }
     if (this.#bytes < this.#wanted) return undefined;
-    if (this.#bytes > this.#wanted) throw babble("something behind the answer");
+    if (this.#bytes > this.#wanted) throw babble("bytes after the answer");
     const whole = this.#whole();
     const { value, bytes } = lengthIn(whole) ?? { value: 0, bytes: 0 };
     return checked(decode(WorkResponse, whole.subarray(bytes, bytes + value)));
@@ -89,26 +88,26 @@ export class AnswerReader {
 
 const lengthBytesMax = 5;
 
-/** Undefined when there is more of it to come. */
+/** Undefined if more bytes are needed. */
 function lengthIn(bytes: Buffer): { readonly value: number; readonly bytes: number } | undefined {
   let value = 0;
   for (let at = 0; at < bytes.length; at += 1) {
-    if (at >= lengthBytesMax) throw babble("a length that never ends");
+    if (at >= lengthBytesMax) throw babble("a length prefix without end");
     const byte = bytes[at] ?? 0;
     value += (byte & 0x7f) * 128 ** at;
     if (byte < 0x80) return { value, bytes: at + 1 };
   }
-  if (bytes.length >= lengthBytesMax) throw babble("a length that never ends");
+  if (bytes.length >= lengthBytesMax) throw babble("a length prefix without end");
   return undefined;
 }
 
-/** Finds where the first object in a text of JSON ends, without reading it. */
+/** Finds the end of the first object in a JSON text, without parsing it. */
 class ObjectEnd {
   #depth = 0;
   #isText = false;
   #isEscaped = false;
 
-  /** Where in the piece it ends. */
+  /** The position in the piece where it ends. */
   push(piece: Buffer): number | undefined {
     for (let at = 0; at < piece.length; at += 1) {
       const byte = piece[at] ?? 0;
@@ -140,17 +139,18 @@ function jsonAnswer(text: string): ToolAnswer {
   } catch {
     throw babble("no JSON");
   }
-  // What is not said is what protobuf has for it.
+  // Absent fields have protobuf's defaults.
   const { exitCode = 0, output = "", requestId: id = 0, wasCancelled = false } = told;
-  if (typeof exitCode !== "number" || (exitCode | 0) !== exitCode) throw babble("an exit code that is none");
+  if (typeof exitCode !== "number" || (exitCode | 0) !== exitCode)
+    throw babble("an exit code that is not a 32-bit integer");
   if (typeof output !== "string" || typeof id !== "number") throw babble("fields of other types");
   return checked({ exitCode, output, requestId: id, wasCancelled: wasCancelled === true });
 }
 
 function checked({ exitCode, output, requestId: id, wasCancelled }: WorkResponse): ToolAnswer {
-  if (id !== requestId) throw babble(`an answer to request ${id}, which nobody made`);
-  if (wasCancelled) throw babble("it says that it was cancelled, and it was not");
+  if (id !== requestId) throw babble(`an answer to request ${id}, which was not sent`);
+  if (wasCancelled) throw babble("it reports a cancellation, but was not cancelled");
   return { exitCode, output };
 }
 
-const babble = (why: string): Fault => new Fault("invalid", "read answer of tool", { why });
+const babble = (why: string): Fault => new Fault("invalid", "read the answer of a tool", { why });

@@ -1,4 +1,4 @@
-/** The pipes between this process and a tool: names in a folder, which the tool's shell opens by them. */
+/** The pipes between this process and a tool: named pipes in a folder, which the tool's shell opens. */
 import { chownSync, closeSync, constants, openSync, readSync } from "node:fs";
 import { Socket } from "node:net";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ export type PipePaths = { readonly stdin: string; readonly stdout: string };
 
 const env = { PATH: "/usr/local/bin:/usr/bin:/bin" };
 
-/** There is no call for it in this program. */
+/** Node has no call for this, so it runs mkfifo(1). */
 export async function makePipes(
   folder: string,
   uid: number | undefined,
@@ -25,13 +25,13 @@ export async function makePipes(
 }
 
 /**
- * This side of them. Both are opened for reading and writing, which waits for nobody: so that neither ends while this
- * side lives, and that the other side is gone has to be heard elsewhere.
+ * Our side of the pipes. Both are opened for reading and writing, which never blocks: neither ends while this side
+ * lives, so the end of the tool must be noticed elsewhere.
  */
 export class Pipes implements Disposable {
   readonly #to: Socket;
   readonly #from: Socket;
-  /** The same as `#from`, to be looked into at once. */
+  /** The same as `#from`, for reading without waiting. */
   #look: number | undefined;
 
   constructor({ stdin, stdout }: PipePaths, hear: (piece: Buffer) => void) {
@@ -46,7 +46,7 @@ export class Pipes implements Disposable {
     this.#to.write(bytes);
   }
 
-  /** Nothing is there that nobody has heard yet. */
+  /** Whether no unread bytes are there. */
   get isQuiet(): boolean {
     if (this.#look === undefined) return true;
     try {

@@ -8,7 +8,7 @@ const told = (taken: Taken): string =>
     ? "none"
     : `${taken.kind} ${taken.id}${taken.kind === "new" && taken.ends ? ` for ${taken.ends}` : ""}`;
 
-/** One step a line: what is done, and what came of it. */
+/** One step per line: what is done, and its result. */
 function transcript(steps: string, toolsMax = 2): readonly string[] {
   const pool = new ToolPool({ toolsMax, idleMs: 100 });
   return steps
@@ -35,7 +35,7 @@ function transcript(steps: string, toolsMax = 2): readonly string[] {
     });
 }
 
-test("O2: a tool is lent to one at a time, and only for its own key", () => {
+test("O2: a tool is lent to one request at a time, and only for its own key", () => {
   deepEqual(
     transcript(`
       take javac
@@ -56,7 +56,7 @@ test("O2: a tool is lent to one at a time, and only for its own key", () => {
   );
 });
 
-test("the one that was used last is taken first, and the one that was used first goes first", () => {
+test("the most recently used one is taken first, and the least recently used one ends first", () => {
   deepEqual(
     transcript(`
       take javac
@@ -83,7 +83,7 @@ test("the one that was used last is taken first, and the one that was used first
   );
 });
 
-test("O3: the place of one that ends is another's, who waits for it, and is promised once", () => {
+test("O3: the slot of an ending tool is reserved once, for a successor that waits for it", () => {
   deepEqual(
     transcript(`
       take javac
@@ -112,18 +112,18 @@ test("O3: the place of one that ends is another's, who waits for it, and is prom
   );
 });
 
-test("without room for any, nothing is kept", () => {
+test("with toolsMax 0 no tool is kept", () => {
   deepEqual(transcript("take javac", 0), ["take javac -> none (0+0)"]);
 });
 
-test("O2, O3: whatever is done, no more are alive than may be, and none is lent twice", () => {
+test("O2, O3: whatever is done, no more are alive than allowed, and none is lent twice", () => {
   const step = fc.tuple(fc.constantFrom("take", "back", "end", "gone"), fc.nat(3), fc.nat(20));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), fc.integer({ min: 1, max: 4 }), (steps, toolsMax) => {
       const pool = new ToolPool({ toolsMax, idleMs: 5 });
       const keys = new Map<number, string>();
       const lent = new Set<number>();
-      /** Those whose process is there; a new one's is when the one before it is gone. */
+      /** Tools whose process exists; a new one's does when its predecessor is gone. */
       const alive = new Set<number>();
       const waiting = new Map<number, number>();
       const gone = (id: number): void => {

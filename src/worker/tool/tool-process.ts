@@ -1,10 +1,10 @@
 /**
- * One tool that stays, in a sandbox of its own, with a folder in which each request's inputs are laid out and its
- * outputs are found. Whoever asks it touches that folder only while the tool is `still`.
+ * One tool that stays, in its own sandbox, with a folder for each request's inputs and outputs. Callers touch that
+ * folder only while the tool is `still`.
  *
- * O4 While anybody looks at or changes what is in the folder, nothing of the tool can: it is stopped where it is by its
- *    control group. Otherwise it could put a link where a folder was just seen, and be given what is not its own.
- * O5 A tool that did anything but answer is ended, with everything that it started.
+ * O4 While a caller reads or changes the folder, no process of the tool runs: its control group is frozen. Otherwise it
+ * could replace a folder that was just checked by a link, and get access to what is not its own.
+ * O5 A tool that does anything but answer is ended, with everything that it started.
  */
 import { truncateSync } from "node:fs";
 import type { Clock } from "#base/clock.ts";
@@ -26,14 +26,14 @@ export type ToolCommand = Pick<Command, "argv" | "env" | "network" | "limits" | 
 
 export type ToolPorts = {
   readonly sandbox: Sandbox;
-  /** For what is run beside, as our own user. */
+  /** For helper commands, as our own user. */
   readonly processes: ProcessRunner;
   readonly clock: Clock;
-  /** It has ended, whoever wanted that. */
+  /** Called when it has ended, for whatever reason. */
   readonly onEnd: () => void;
 };
 
-/** It did not do what tools do; why. Whoever asked it may run the action without it. */
+/** The tool misbehaved; `why` says how. The caller may run the action without it. */
 export class ToolBroke extends Fault {
   constructor(why: string) {
     super("unavailable", "ask tool", { why });
@@ -41,7 +41,7 @@ export class ToolBroke extends Fault {
   }
 }
 
-export type Asked =
+export type ToolOutcome =
   | {
       readonly kind: "answered";
       readonly answer: ToolAnswer;
@@ -55,14 +55,14 @@ export type Asked =
 
 type Asking = { readonly reader: AnswerReader; readonly answered: PromiseWithResolvers<ToolAnswer> };
 
-const unasked = "it printed without having been asked";
+const unasked = "it printed without a request";
 
-/** Node and launcher talk with each other several times within it; a tool dies with its node. */
+/** Node and launcher exchange several messages within it; a tool dies with its node. */
 const leases = { leaseMs: 10_000, orphanMs: 0 };
 
 export class ToolProcess {
   readonly attempt: Attempt;
-  /** How many it was asked. */
+  /** Number of requests so far. */
   requests = 0;
   readonly #command: ToolCommand;
   readonly #clock: Clock;
@@ -70,7 +70,7 @@ export class ToolProcess {
   readonly #pipes: Pipes;
   readonly #paths: PipePaths;
   #running: Running | undefined;
-  /** How it did. Never rejects. */
+  /** How it ended. Never rejects. */
   #ended: Promise<string> | undefined;
   #asking: Asking | undefined;
   #broke: string | undefined;
@@ -85,7 +85,7 @@ export class ToolProcess {
     this.#pipes = new Pipes(paths, (piece) => this.#hear(piece));
   }
 
-  /** Its folder is there, and emptied with each request; the tool itself is started by the first. */
+  /** Makes its folder, which is emptied with each request; the first request starts the tool itself. */
   static async make(command: ToolCommand, ports: ToolPorts, signal: AbortSignal): Promise<ToolProcess> {
     const attempt = await ports.sandbox.attempt(signal);
     try {
@@ -98,19 +98,19 @@ export class ToolProcess {
     }
   }
 
-  /** It cannot be asked again. */
+  /** It takes no more requests. */
   get isBroken(): boolean {
     return this.#broke !== undefined;
   }
 
-  /** From here on the folder is whoever's asks; and empty. */
+  /** Freezes the tool and empties the folder, which belongs to the caller from here on. */
   async still(): Promise<void> {
     if (this.#running) await this.#freeze();
     await emptyFolder(this.attempt.folder.root);
   }
 
-  /** With everything in its place. Afterwards it is still, or dead. */
-  async ask(request: ToolRequest, timeoutMs: number, signal: AbortSignal): Promise<Asked> {
+  /** Everything must be in place. Afterwards the tool is frozen, or dead. */
+  async ask(request: ToolRequest, timeoutMs: number, signal: AbortSignal): Promise<ToolOutcome> {
     signal.throwIfAborted();
     const answered = this.#listen();
     truncateSync(this.attempt.folder.stderr);
@@ -143,13 +143,13 @@ export class ToolProcess {
     }
   }
 
-  /** What the request left goes, and the tool may do as it likes until the next one. */
+  /** Removes what the request left, and thaws the tool until the next one. */
   async rest(): Promise<void> {
     await emptyFolder(this.attempt.folder.root);
     this.#running?.thaw();
   }
 
-  /** It is dead when it resolves; its folder is there still. */
+  /** When it resolves, it is dead; its folder still exists. */
   async end(): Promise<void> {
     this.#broke ??= "it was ended";
     this.#running?.kill("cancelled");
@@ -157,13 +157,13 @@ export class ToolProcess {
     this.#pipes[Symbol.dispose]();
   }
 
-  /** Nobody needs its folder any more. */
+  /** Its folder is not needed any more. */
   async forget(): Promise<void> {
     await this.end();
     await this.attempt[Symbol.asyncDispose]();
   }
 
-  /** Answers bear no number: one to nobody's request, that waits there, would be taken for the one to this. */
+  /** Answers have no id: one that was not requested would be taken for the answer to this request. */
   #listen(): Promise<ToolAnswer> {
     if (!this.#pipes.isQuiet) this.#break(unasked);
     if (this.#broke !== undefined) throw new ToolBroke(this.#broke);
@@ -188,7 +188,7 @@ export class ToolProcess {
 
   async #freeze(): Promise<Usage> {
     const usage = await this.#running?.freeze();
-    if (!usage) throw new ToolBroke(this.#broke ?? "it could not be stopped for a moment, or died");
+    if (!usage) throw new ToolBroke(this.#broke ?? "it could not be frozen, or died");
     return usage;
   }
 
@@ -208,7 +208,7 @@ export class ToolProcess {
     }
   }
 
-  /** O5. What it goes on printing is read by nobody. */
+  /** O5. Its further output is not read. */
   #break(why: string): void {
     this.#broke ??= why;
     this.#running?.kill("cancelled");
@@ -222,7 +222,7 @@ function endText(end: unknown): string {
   return outOfMemory ? "it ran out of memory" : `it ended (${why}, exit code ${exitCode})`;
 }
 
-/** However long it may take, and whoever may stop it before. */
+/** Limits how long the request may take; the signal may end it earlier. */
 function limitOf(clock: Clock, timeoutMs: number, signal: AbortSignal) {
   const over = Promise.withResolvers<"timed-out">();
   over.promise.catch(() => {});

@@ -1,4 +1,4 @@
-/** Tools as their keeper has them: a real process in a real sandbox. */
+/** Tools in their pool: a real process in a real sandbox. */
 import { deepEqual, equal, notEqual, ok, rejects } from "node:assert/strict";
 import { chownSync, copyFileSync, existsSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -45,7 +45,7 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
 
   async function borrow(tools: Tools, key = "k"): Promise<LentTool> {
     const lent = await tools.borrow(key, command, never);
-    ok(lent, "there is room");
+    ok(lent, "a tool is available");
     await lent.process.still();
     const { folder, lane } = lent.process.attempt;
     copyFileSync(testingTool, join(folder.root, "tool.py"));
@@ -56,7 +56,7 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
   const ask = (lent: LentTool, ...words: readonly string[]) =>
     lent.process.ask({ arguments: words, inputs: [] }, 20_000, never);
 
-  test("O4: from its answer until it may rest, nothing of it does anything", async () => {
+  test("O4: from its answer until it may rest, none of its processes runs", async () => {
     await using tools = toolsOf(1);
     const lent = await borrow(tools);
     await ask(lent, "tick t");
@@ -65,13 +65,13 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
     await realClock.sleep(100);
     equal(statSync(file).size, before);
     await lent.process.rest();
-    await until("it goes on, in a folder that was emptied", () => existsSync(file));
+    await until("it continues, in an empty folder", () => existsSync(file));
     await lent.process.still();
     deepEqual(readdirSync(lent.process.attempt.folder.root), []);
     tools.giveBack(lent);
   });
 
-  test("what it used is told for each request", async () => {
+  test("usage is reported for each request", async () => {
     await using tools = toolsOf(1);
     const lent = await borrow(tools);
     const first = await ask(lent, "say one");
@@ -96,19 +96,19 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
     await tools.end(next);
   });
 
-  test("O5: an answer to nobody's request is not taken for the one to the next", async () => {
+  test("O5: an unrequested answer is not taken for the next one", async () => {
     await using tools = toolsOf(1);
     const lent = await borrow(tools);
     await ask(lent, "say hello");
     await lent.process.rest();
     await lent.process.still();
-    // As it would come from the tool, the moment before it was stopped.
+    // As if the tool had printed it just before it was frozen.
     writeFileSync(join(lent.process.attempt.folder.path, "answered"), Buffer.from([2, 8, 0]));
-    await rejects(ask(lent, "say more"), /without having been asked/);
+    await rejects(ask(lent, "say more"), /without a request/);
     await tools.end(lent);
   });
 
-  test("one that was ended cannot be asked", async () => {
+  test("a tool that was ended refuses requests", async () => {
     await using tools = toolsOf(1);
     const lent = await borrow(tools);
     await lent.process.end();
@@ -117,7 +117,7 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
     deepEqual(tools.counts, { lent: 0, idle: 0, kept: 0, started: 1, broken: 0 });
   });
 
-  test("when the keeper is closed, nothing of them goes on and nothing is lent", async () => {
+  test("when the pool is closed, all tools end and none is lent", async () => {
     const tools = toolsOf(2);
     const lents = [await borrow(tools, "a"), await borrow(tools, "b")];
     for (const lent of lents) await ask(lent, "say hello");
@@ -135,7 +135,7 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
   });
 });
 
-/** Those that can be asked there: all but this process. */
+/** All processes that can be signalled there, except this one. */
 function pidsBelow(folder: string): readonly number[] {
   return readdirSync("/proc")
     .map(Number)

@@ -1,6 +1,6 @@
 /**
- * The tools of this node: starts them when they are first wanted, lends them, and ends those that nobody wants any
- * more, that did not behave, or whose place another one needs.
+ * The tools of this node: starts them on demand, lends them, and ends those that are unused, misbehaved, or must make
+ * way for another.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ProcessRunner } from "#worker/process.ts";
@@ -15,13 +15,13 @@ export type ToolsPorts = {
   readonly log: (line: string) => void;
 };
 
-/** A tool, and whether it was there before. To be given back or ended, whatever happens. */
+/** A tool in use. Must be given back or ended in any case. */
 export type LentTool = { readonly id: number; readonly process: ToolProcess };
 
 export type ToolCounts = {
   readonly lent: number;
   readonly idle: number;
-  /** Since the node started: requests to tools that were there, to such as had to be started, and broken tools. */
+  /** Since the node started: requests to running tools, requests that started one, and broken tools. */
   readonly kept: number;
   readonly started: number;
   readonly broken: number;
@@ -49,7 +49,7 @@ export class Tools implements AsyncDisposable {
     return { ...this.#pool.counts, kept: this.#kept, started: this.#started, broken: this.#broken };
   }
 
-  /** Undefined when all are busy. Only equal commands have equal keys. */
+  /** Undefined if all are busy. Only equal commands have equal keys. */
   async borrow(key: string, command: ToolCommand, signal: AbortSignal): Promise<LentTool | undefined> {
     if (this.#isClosed) return undefined;
     const taken = this.#pool.take(key);
@@ -63,7 +63,7 @@ export class Tools implements AsyncDisposable {
     try {
       if (taken.kind === "new" && taken.ends !== undefined) await this.#end(taken.ends);
       const { sandbox, processes, clock } = this.#ports;
-      // Who has it may be looking at what it made still.
+      // Its borrower may still be reading its outputs.
       const onEnd = (): void => {
         if (this.#pool.idle().includes(id)) void this.#end(id);
       };
@@ -84,12 +84,12 @@ export class Tools implements AsyncDisposable {
     this.#lookLater();
   }
 
-  /** It is dead and its folder gone, or going, when this resolves. */
+  /** When this resolves, it is dead and its folder is deleted or being deleted. */
   async end({ id }: LentTool): Promise<void> {
     await this.#end(id);
   }
 
-  /** It did not behave: for the log, too. */
+  /** Ends a tool that misbehaved, and logs why. */
   async broke(lent: LentTool, why: string): Promise<void> {
     this.#broken += 1;
     this.#ports.log(`tool ${lent.id}: ${why}`);

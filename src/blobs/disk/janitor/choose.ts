@@ -1,9 +1,9 @@
-/** What the janitor lets go of: pure, and a slice at a time, for there may be millions to look at. */
+/** Chooses what the janitor evicts: pure, and a slice at a time, because there may be millions of entries. */
 import type { Table } from "#blobs/disk/table/table.ts";
 
 export type Guards = {
   readonly nowSec: number;
-  /** Used since: promised to somebody. */
+  /** Blobs used since then were promised to a caller. */
   readonly promisedSinceSec: number;
 };
 
@@ -13,14 +13,14 @@ export const isEvictable = (table: Table, entry: number, { nowSec, promisedSince
 
 const bucketCount = 4_096;
 
-/** By time of last use: how many bytes would be free if everything up to then went. */
+/** Counts, by time of last use, how many bytes evicting everything up to then would free. */
 export class AgeSurvey {
   readonly #fromSec: number;
   readonly #bucketSec: number;
   readonly #bytes = new Float64Array(bucketCount);
   evictableBytes = 0;
 
-  /** `oldestSec` need not be exact: what is older counts as that old. */
+  /** `oldestSec` need not be exact: older entries count as that old. */
   constructor(oldestSec: number, nowSec: number) {
     this.#fromSec = oldestSec;
     this.#bucketSec = Math.max(1, Math.ceil((nowSec - oldestSec + 1) / bucketCount));
@@ -32,7 +32,7 @@ export class AgeSurvey {
     this.evictableBytes += bytes;
   }
 
-  /** Everything that was used last before this has to go; more than wanted, by at most what was used in one bucket. */
+  /** Evicting everything last used before this time frees the wanted bytes, and at most one bucket more. */
   cutOffSec(wantedBytes: number): number {
     let sum = 0;
     for (const [bucket, bytes] of this.#bytes.entries()) {
@@ -43,10 +43,10 @@ export class AgeSurvey {
   }
 }
 
-/** Of how much use a segment is. */
+/** How much of a segment is live. */
 export type SegmentUse = { readonly number: number; readonly sizeBytes: number; readonly liveBytes: number };
 
-/** Which segments to copy the rest of, those that give most for the least first. */
+/** The segments to compact, best ratio of freed to copied bytes first. */
 export function worthTidying(
   segments: readonly SegmentUse[],
   wantedBytes: number,

@@ -1,4 +1,4 @@
-/** What whoever looks after the store may ask of it. */
+/** What an operator may ask of the store. */
 import { digestFunctions, digestText, type Digest, type DigestParts } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { StoreStat, Upkeep, Verified } from "#blobs/upkeep.ts";
@@ -11,7 +11,7 @@ import { flags } from "#blobs/disk/table/table.ts";
 import { verifyEntry } from "#blobs/disk/upload/verify.ts";
 
 const slice = 20_000;
-/** Told how far it is after so many blobs or bytes. */
+/** Progress is reported after so many blobs or bytes. */
 const tellBlobs = 1_000;
 const tellBytes = 256 * 1024 * 1024;
 
@@ -29,9 +29,9 @@ export function createDiskUpkeep(core: Core, janitor: Janitor, partials: Partial
     return {
       blobs: table.count - entries,
       entries,
-      usedBytes: core.room.usedBytes - partials.reservedBytes,
+      usedBytes: core.budget.usedBytes - partials.reservedBytes,
       reservedBytes: partials.reservedBytes,
-      sizeBytesMax: core.room.sizeBytesMax,
+      sizeBytesMax: core.budget.sizeBytesMax,
       indexBytes: table.sizeBytes,
       ...(Number.isFinite(oldestSec) && { oldestUseAtMs: oldestSec * 1_000 }),
       evictedBlobs: janitor.evicted,
@@ -41,14 +41,14 @@ export function createDiskUpkeep(core: Core, janitor: Janitor, partials: Partial
   return {
     stat,
     figures: () => ({
-      usedBytes: core.room.usedBytes,
-      sizeBytesMax: core.room.sizeBytesMax,
+      usedBytes: core.budget.usedBytes,
+      sizeBytesMax: core.budget.sizeBytesMax,
       evictedBlobs: janitor.evicted,
       evictedBytes: janitor.evictedBytes,
       evictionAgeSec: janitor.evictionAgeSec,
     }),
     async evict(downToBytes) {
-      const wanted = core.room.usedBytes - partials.reservedBytes - downToBytes;
+      const wanted = core.budget.usedBytes - partials.reservedBytes - downToBytes;
       if (wanted > 0) await janitor.free(wanted);
       return await stat();
     },
@@ -65,7 +65,7 @@ async function* verifyAll(core: Core, signal: AbortSignal): AsyncGenerator<Verif
     signal.throwIfAborted();
     if (!table.isTaken(entry) || table.fn(entry) === namedFunction) continue;
     const parts = await partsOfEntry(core, entry);
-    if (!parts) continue; // its own record could not be read, so it was let go
+    if (!parts) continue; // its record could not be read, so it was dropped
     const isRight = await verifyEntry(core, entry, parts);
     const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
     if (!isRight) wrong.push(digest);
@@ -80,7 +80,7 @@ async function* verifyAll(core: Core, signal: AbortSignal): AsyncGenerator<Verif
   yield { checked, of, bytes, wrong };
 }
 
-/** The digest: the key itself for most functions, in the record for those whose hash is longer. */
+/** The digest: the key itself for most functions; for longer hashes it is in the record. */
 async function partsOfEntry(core: Core, entry: number): Promise<DigestParts | undefined> {
   const { table } = core.holdings;
   const number = table.fn(entry);

@@ -1,4 +1,4 @@
-/** What a store does by itself, every now and then, one thing after the other. */
+/** The periodic work of a store, one task after another. */
 import type { Checkpoints } from "#blobs/disk/log/checkpoints.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import type { Janitor } from "./janitor.ts";
@@ -8,7 +8,7 @@ import { Strays } from "./strays.ts";
 import { Touches } from "#blobs/disk/table/touches.ts";
 
 const everyMs = 1_000;
-/** Rounds between things that need not be done each time. */
+/** Rounds between tasks that need not run each time. */
 const seldom = 30;
 
 export class Housekeeping {
@@ -42,7 +42,7 @@ export class Housekeeping {
     this.touches = new Touches(core);
     this.strays = new Strays(core);
     core.spare.layBy();
-    core.room.takeOwn(core.spare.sizeBytes);
+    core.budget.takeOwn(core.spare.sizeBytes);
     core.measureDisk();
     this.#wait();
   }

@@ -14,7 +14,7 @@ import { diskRig } from "#blobs/disk/testing/disk.ts";
 
 const MiB = 1024 * 1024;
 
-/** `count` blobs of so many bytes each, all different. */
+/** `count` different blobs of `sizeBytes` each. */
 async function fill(
   blobs: BlobStore,
   what: { readonly count: number; readonly sizeBytes: number; readonly seed: string },
@@ -29,7 +29,7 @@ async function fill(
   return digests;
 }
 
-test("a survey gives the time before which enough goes", () => {
+test("a survey returns the time of last use before which enough is evicted", () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ at: fc.integer({ min: 1_000, max: 9_000 }), bytes: fc.integer({ min: 1, max: 100 }) })),
@@ -42,13 +42,13 @@ test("a survey gives the time before which enough goes", () => {
         const gone = things.filter(({ at }) => at < cutOff).reduce((sum, { bytes }) => sum + bytes, 0);
         ok(gone >= Math.min(wanted, total));
         const less = things.filter(({ at }) => at < cutOff - 2).reduce((sum, { bytes }) => sum + bytes, 0);
-        ok(less < wanted || wanted === 0 || cutOff === 1_002, "and not much more");
+        ok(less < wanted || wanted === 0 || cutOff === 1_002, "but not much more");
       },
     ),
   );
 });
 
-test("segments are tidied up that give most for the least", () => {
+test("segments with the most dead bytes for the least copying are compacted first", () => {
   const use = (number: number, liveBytes: number) => ({ number, sizeBytes: 100, liveBytes });
   const segments = [use(1, 90), use(2, 10), use(3, 60), use(4, 100)];
   deepEqual(worthTidying(segments, 0, 0.5), [2]);
@@ -56,7 +56,7 @@ test("segments are tidied up that give most for the least", () => {
   deepEqual(worthTidying(segments, 1_000, 0.02), [2, 3, 1]);
 });
 
-test("a full store lets go of what was used longest ago, packed or not, and takes what is new", async () => {
+test("a full store evicts what was unused the longest, packed or not, and takes new blobs", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 32 * MiB, promisedMs: 60_000 });
   const { blobs } = rig.store.forTenant("mill");
@@ -73,8 +73,8 @@ test("a full store lets go of what was used longest ago, packed or not, and take
   ok(stat.evictedBlobs > 50);
   const { evictionAgeSec, evictedBlobs } = rig.store.upkeep.figures();
   equal(evictedBlobs, stat.evictedBlobs);
-  ok(evictionAgeSec >= 60 && evictionAgeSec <= 160, `what went had not been used for ${evictionAgeSec} s`);
-  deepEqual(await blobs.missing(young), [], "nothing that was promised has gone");
+  ok(evictionAgeSec >= 60 && evictionAgeSec <= 160, `evicted blobs had been unused for ${evictionAgeSec} s`);
+  deepEqual(await blobs.missing(young), [], "no promised blob was evicted");
   for (const digest of [kept, keptLarge, ...young.slice(0, 20)]) {
     const bytes = await text(blobs.read(digest));
     equal(digestOf(Buffer.from(bytes)), digest);
@@ -86,7 +86,7 @@ test("a full store lets go of what was used longest ago, packed or not, and take
   await rig.dispose();
 });
 
-test("a store full of promises refuses, with a hint, and serves on; when they run out it takes again", async () => {
+test("a store full of promised blobs refuses writes, with a hint, until promises end", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 16 * MiB, promisedMs: 600_000 });
   const { blobs, uploads } = rig.store.forTenant("mill");
@@ -103,7 +103,7 @@ test("a store full of promises refuses, with a hint, and serves on; when they ru
   await rig.dispose();
 });
 
-test("B2: what is pinned stays, also over a restart; afterwards it may go", async () => {
+test("B2: a pinned blob stays, also over a restart; afterwards it may be evicted", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 32 * MiB, promisedMs: 1_000 });
   const { blobs } = rig.store.forTenant("mill");
@@ -125,7 +125,7 @@ test("B2: what is pinned stays, also over a restart; afterwards it may go", asyn
   await rig.dispose();
 });
 
-test("what lives through tidying up keeps bytes, grants, pins and names, without a checkpoint too", async () => {
+test("compaction keeps bytes, grants, pins and names, also without a checkpoint", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 64 * MiB, promisedMs: 1_000 });
   const tenants = Array.from({ length: 40 }, (_, i) => `tenant ${i}`);
@@ -148,7 +148,7 @@ test("what lives through tidying up keeps bytes, grants, pins and names, without
   await rig.store.upkeep.evict(0);
   const after = (await rig.store.upkeep.stat()).usedBytes;
   ok(
-    after < before / 5, // all but the segment that is being written
+    after < before / 5, // all but the current segment
     `${before} -> ${after}`,
   );
 
@@ -180,7 +180,7 @@ const put2 = (blobs: BlobStore, round: number): Promise<void> => {
   return blobs.write(digestOf(bytes), bytes);
 };
 
-test("files that nobody knows are removed", async () => {
+test("files that no entry names are removed", async () => {
   const rig = await diskRig();
   const { blobs } = rig.store.forTenant("mill");
   const digest = await put(blobs, "y".repeat(100_000));
@@ -199,7 +199,7 @@ test("files that nobody knows are removed", async () => {
   await rig.dispose();
 });
 
-test("bytes that were shown stay as they are, whatever is written and read afterwards", async () => {
+test("bytes handed to a caller do not change, whatever is written and read afterwards", async () => {
   const rig = await diskRig({ memoryBytesMax: 4 * MiB });
   const { blobs } = rig.store.forTenant("mill");
   const digests = await fill(blobs, { count: 50, sizeBytes: 50_000, seed: "shown" });
@@ -208,7 +208,7 @@ test("bytes that were shown stay as they are, whatever is written and read after
   const again = digests.map((digest) => blobs.prompt?.bytes(digest));
   await fill(blobs, { count: 300, sizeBytes: 50_000, seed: "and later" });
   ok(shown.some((bytes) => bytes));
-  // A disk that is slow just now is not asked, and nothing is shown then.
+  // A slow disk is not read for `prompt`, which then returns nothing.
   for (const [i, digest] of digests.entries())
     for (const bytes of [shown[i], again[i]]) if (bytes) equal(digestOf(bytes), digest);
   await rig.dispose();

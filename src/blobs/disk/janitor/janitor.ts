@@ -1,17 +1,17 @@
 /**
- * Keeps the store within its limits: above the high watermark it lets go of what was used longest ago, never of what
- * is pinned or promised, down to the low one; and it tidies up segments of which little is of use any more.
+ * Keeps the store within its limits: above the high watermark it evicts the blobs unused the longest, down to the low
+ * watermark, but never pinned or promised ones; and it compacts segments that are mostly dead.
  */
 import { AgeSurvey, isEvictable, worthTidying, type Guards } from "./choose.ts";
 import { compactSegment } from "#blobs/disk/log/compact.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { flags } from "#blobs/disk/table/table.ts";
 
-/** Entries looked at before others have their turn: a fraction of a millisecond. */
+/** Entries to look at before yielding: a fraction of a millisecond. */
 const slice = 1_000;
-/** Entries let go of with one record; likewise. */
+/** Entries to evict with one record; also a fraction of a millisecond. */
 const dropAtOnce = 200;
-/** A segment of which less than this is dead is left alone, unless room is short. */
+/** A segment with a smaller dead share is not compacted unless space is short. */
 const deadShareCalm = 0.5;
 const deadShareShort = 0.02;
 
@@ -22,9 +22,9 @@ export class Janitor {
   #running: Promise<Swept> | undefined;
   evicted = 0;
   evictedBytes = 0;
-  /** How long what was let go of last had not been used by then. */
+  /** How long the last evicted blob had been unused. */
   evictionAgeSec = 0;
-  /** When the youngest of what was let go was last used. */
+  /** Last use of the youngest evicted blob. */
   cutOffSec: number | undefined;
 
   constructor(core: Core) {
@@ -32,42 +32,43 @@ export class Janitor {
   }
 
   get #high(): number {
-    return this.#core.room.offeredBytes * this.#core.options.highWatermark;
+    return this.#core.budget.offeredBytes * this.#core.options.highWatermark;
   }
 
   get #low(): number {
-    return this.#core.room.offeredBytes * this.#core.options.lowWatermark;
+    return this.#core.budget.offeredBytes * this.#core.options.lowWatermark;
   }
 
   get isDue(): boolean {
-    return this.#core.room.usedBytes > this.#high || this.#tooMany > 0;
+    return this.#core.budget.usedBytes > this.#high || this.#tooMany > 0;
   }
 
-  /** Entries that have to go: the table has watermarks as the disk has. */
+  /** Entries above the limit: the table has watermarks like the disk. */
   get #tooMany(): number {
     const { entriesMax, highWatermark, lowWatermark } = this.#core.options;
     const { count } = this.#core.holdings.table;
     return count > entriesMax * highWatermark ? count - Math.floor(entriesMax * lowWatermark) : 0;
   }
 
-  /** Down to the low watermark, if it is above the high one; and segments that are mostly dead in any case. */
+  /** Evicts down to the low watermark if usage is above the high one, and compacts segments that are mostly dead. */
   async tidy(): Promise<Swept> {
-    const { room } = this.#core;
-    return await this.#sweep(room.usedBytes > this.#high ? room.usedBytes - this.#low : 0);
+    const { budget } = this.#core;
+    return await this.#sweep(budget.usedBytes > this.#high ? budget.usedBytes - this.#low : 0);
   }
 
-  /** So that `bytes` more fit. False: there is too much that has to stay. */
-  async makeRoom(bytes: number): Promise<boolean> {
-    const { room } = this.#core;
+  /** Makes `bytes` more fit. False if too much is pinned or promised. */
+  async makeSpace(bytes: number): Promise<boolean> {
+    const { budget } = this.#core;
     this.#core.measureDisk();
-    if (bytes > room.offeredBytes) return false;
-    // Room for this one alone would have the next one wait again; and one that was under way may have wanted less.
-    for (let tries = 0; tries < 2 && !room.fits(bytes); tries += 1)
-      await this.#core.pace.hurry(() => this.#sweep(Math.max(room.usedBytes - this.#low + bytes, bytes)));
-    return room.fits(bytes);
+    if (bytes > budget.offeredBytes) return false;
+    // Twice, because a sweep in progress may have wanted less. A full sweep, because freeing only these bytes would
+    // make the next writer wait again.
+    for (let tries = 0; tries < 2 && !budget.fits(bytes); tries += 1)
+      await this.#core.pace.hurry(() => this.#sweep(Math.max(budget.usedBytes - this.#low + bytes, bytes)));
+    return budget.fits(bytes);
   }
 
-  /** So that one more entry fits in the table. */
+  /** Makes one more entry fit into the table. */
   async makeEntries(): Promise<boolean> {
     const { table } = this.#core.holdings;
     const { entriesMax } = this.#core.options;
@@ -76,21 +77,21 @@ export class Janitor {
     return table.count < entriesMax;
   }
 
-  /** Frees at least so much, if it can. */
+  /** Frees at least so many bytes if it can. */
   async free(bytes: number): Promise<Swept> {
     return await this.#sweep(bytes);
   }
 
   async #sweep(wantedBytes: number): Promise<Swept> {
-    // Whoever comes while one is under way is content with that one, or asks again.
+    // Callers share a sweep in progress, and ask again if it was not enough.
     if (this.#running) return await this.#running;
     this.#running = this.#run(wantedBytes).finally(() => (this.#running = undefined));
     return await this.#running;
   }
 
   async #run(wantedBytes: number): Promise<Swept> {
-    const { room } = this.#core;
-    const beforeBytes = room.usedBytes;
+    const { budget } = this.#core;
+    const beforeBytes = budget.usedBytes;
     const missing = wantedBytes - this.#deadBytes();
     const forBytes = missing > 0 ? await this.#evict(missing, (entry) => this.#bytesOf(entry)) : nothing;
     const forEntries = this.#tooMany > 0 ? await this.#evict(this.#tooMany, () => 1) : nothing;
@@ -98,8 +99,8 @@ export class Janitor {
     const evictedBytes = forBytes.evictedBytes + forEntries.evictedBytes;
     this.evicted += evicted;
     this.evictedBytes += evictedBytes;
-    await this.#compact(wantedBytes - (beforeBytes - room.usedBytes));
-    return { evicted, evictedBytes, freedBytes: Math.max(0, beforeBytes - room.usedBytes) };
+    await this.#compact(wantedBytes - (beforeBytes - budget.usedBytes));
+    return { evicted, evictedBytes, freedBytes: Math.max(0, beforeBytes - budget.usedBytes) };
   }
 
   #deadBytes(): number {
@@ -113,7 +114,7 @@ export class Janitor {
     return [...segments.all()].filter(({ number }) => number !== log.current);
   }
 
-  /** Reckoned anew for each slice: time goes on. */
+  /** Computed for each slice, because time passes. */
   #guards(): Guards {
     return { nowSec: this.#core.nowSec(), promisedSinceSec: this.#core.promisedSinceSec() };
   }
@@ -123,7 +124,7 @@ export class Janitor {
     return table.has(entry, flags.file) ? table.fileBytes(entry) : table.recordBytes(entry);
   }
 
-  /** `weigh` says how much of what is wanted an entry gives. */
+  /** `weigh` returns how much of what is wanted the entry's eviction would give. */
   async #evict(
     wanted: number,
     weigh: (entry: number) => number,
@@ -157,7 +158,7 @@ export class Janitor {
     return { evicted, evictedBytes };
   }
 
-  /** Some may have been used, or pinned, since they were chosen. */
+  /** Leaves out entries that were used or pinned since they were chosen. */
   #stillToGo(chosen: readonly number[], cutOffSec: number): readonly number[] {
     const { table } = this.#core.holdings;
     const guards = this.#guards();
@@ -201,7 +202,7 @@ export class Janitor {
       try {
         await compactSegment(this.#core, number);
       } catch (error) {
-        this.#core.options.report("a segment could not be tidied up", { segment: number, why: String(error) });
+        this.#core.options.report("a segment could not be compacted", { segment: number, why: String(error) });
         return;
       }
     }

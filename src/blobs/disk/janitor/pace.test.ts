@@ -23,19 +23,19 @@ function timed() {
   return { pace, rests, work };
 }
 
-test("it rests three times as long as it worked, when that was a while; and never for long", async () => {
+test("it pauses three times as long as it worked, up to a limit", async () => {
   const { rests, work } = timed();
   await work(1);
   rests.length = 0;
   await work(0.25);
-  deepEqual(rests, [], "worked too little to rest");
+  deepEqual(rests, [], "worked too little to pause");
   await work(0.25);
   await work(2);
   await work(500);
   deepEqual(rests, [1.5, 6, 20]);
 });
 
-test("while somebody waits it does not rest", async () => {
+test("it does not pause while a caller waits", async () => {
   const { pace, rests, work } = timed();
   await work(1);
   rests.length = 0;
@@ -48,9 +48,9 @@ test("while somebody waits it does not rest", async () => {
   equal(rests.length, 1);
 });
 
-test("who needs room for a write does not wait for a janitor that rests", async () => {
+test("a write that needs space does not wait for a pausing janitor", async () => {
   let nowMs = 10_000_000;
-  // Nothing is done by itself, so the janitor comes only when it is called.
+  // Timers never fire, so the janitor runs only when a write needs it.
   const clock = { ...quietClock, monotonicMs: () => nowMs, wallMs: () => nowMs };
   const rig = await diskRig({ clock, sizeBytesMax: 8 * MiB, promisedMs: 1_000 });
   const { blobs } = rig.store.forTenant("mill");
@@ -61,7 +61,7 @@ test("who needs room for a write does not wait for a janitor that rests", async 
       nowMs += 100;
     }
     const { evictedBlobs } = await rig.store.upkeep.stat();
-    ok(evictedBlobs > 100, `${evictedBlobs} had to go`);
+    ok(evictedBlobs > 100, `${evictedBlobs} were evicted`);
   } finally {
     rests.mock.restore();
     await rig.dispose();

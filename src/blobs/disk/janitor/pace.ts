@@ -1,14 +1,14 @@
 /**
- * Work that nobody waits for takes a quarter of the loop's time, in turns of a fraction of a millisecond. A thread that
- * always has something to do gets, on a busy machine, nothing but its share of the cores, and those who ask it
- * something wait until it is its turn again; one that rests is let in at once. By the time that really passes: it is
- * the machine that is to be spared.
+ * Background work uses at most a quarter of the event loop's time, in steps of a fraction of a millisecond. On a busy
+ * machine a thread that always has work gets only its share of the cores, so requests to it would wait for its next
+ * time slice; a thread that sleeps is scheduled at once. Measured in real time, because it is the machine's time that
+ * matters.
  */
 import { performance } from "node:perf_hooks";
 
 const turnMs = 0.3;
 const restsPerWork = 3;
-/** However slow a turn was. */
+/** After a step of any length. */
 const restMsMax = 20;
 
 export type PaceTime = { readonly nowMs: () => number; readonly rest: (ms: number) => Promise<void> };
@@ -27,7 +27,7 @@ export class Pace {
     this.#time = time;
   }
 
-  /** Between two pieces of work: others have their turn. */
+  /** Yields to other work between two steps. */
   async giveWay(): Promise<void> {
     const workedMs = this.#time.nowMs() - this.#sinceMs;
     if (this.#hurrying > 0 || workedMs < turnMs) {
@@ -38,7 +38,7 @@ export class Pace {
     this.#sinceMs = this.#time.nowMs();
   }
 
-  /** Until this has come to an end, somebody waits. */
+  /** Runs without pauses: a caller waits for it. */
   async hurry<T>(work: () => Promise<T>): Promise<T> {
     this.#hurrying += 1;
     try {

@@ -1,4 +1,4 @@
-/** Until when blobs are kept: pins add up to the latest, promises count from the last time that anybody was told. */
+/** How long blobs are kept: the latest of several pins counts, and promises count from the last acknowledged use. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ type Rig = DiskRig & {
   readonly manual: ManualClock;
   put(seed: string, sizeBytes?: number): Promise<Digest>;
   pin(digest: Digest, forMs: number): Promise<void>;
-  /** Which of them are there after everything went that may go. */
+  /** Which of them are left after evicting all that may be evicted. */
   left(...digests: readonly Digest[]): Promise<readonly boolean[]>;
 };
 
@@ -48,7 +48,7 @@ async function withRig(options: Partial<OpenDisk>, body: (rig: Rig) => Promise<v
         },
         async left(...digests: readonly Digest[]) {
           await rig.store.upkeep.evict(0);
-          // Unlike `missing`, this is no use of them.
+          // Unlike `missing`, this does not count as a use.
           return digests.map((digest) => rig.store.all.prompt?.sizeOf?.("sha256", digest.slice(0, 64)) !== undefined);
         },
       }),
@@ -66,7 +66,7 @@ const lives = {
     rmSync(join(rig.root, "checkpoint"));
     await rig.reopen();
   },
-  "after its segment was tidied up, and a restart": async (rig: Rig) => {
+  "after its segment was compacted, and a restart": async (rig: Rig) => {
     for (let i = 0; i < 40; i += 1) await rig.put(`loose ${i}`);
     await rig.manual.advance(2 * minutes);
     await rig.store.upkeep.evict(0);
@@ -76,7 +76,7 @@ const lives = {
   },
 } as const;
 
-describe("a shorter pin takes nothing from a longer one", { timeout: 60_000 }, () => {
+describe("a shorter pin does not shorten a longer one", { timeout: 60_000 }, () => {
   for (const [when, live] of Object.entries(lives))
     for (const [what, sizeBytes] of [
       ["packed", 30_000],
@@ -88,7 +88,7 @@ describe("a shorter pin takes nothing from a longer one", { timeout: 60_000 }, (
           const shortFirst = await rig.put("short first", sizeBytes);
           await rig.pin(longFirst, hour);
           await rig.pin(shortFirst, 5 * minutes);
-          for (let i = 0; i < 10; i += 1) await rig.put(`between ${i}`); // the next pins are in another segment
+          for (let i = 0; i < 10; i += 1) await rig.put(`between ${i}`); // so that the next pins are in another segment
           await rig.pin(longFirst, 5 * minutes);
           await rig.pin(shortFirst, hour);
           await live(rig);
@@ -99,7 +99,7 @@ describe("a shorter pin takes nothing from a longer one", { timeout: 60_000 }, (
         }));
 });
 
-test("a pin outlives the segment that its record was in, while its blob stays where it is", () =>
+test("a pin survives the compaction of the segment with its record, while its blob stays where it is", () =>
   withRig({}, async (rig) => {
     const digests: Digest[] = [];
     for (let i = 0; i < 4; i += 1) digests.push(await rig.put(`stays ${i}`, 60_000)); // fills the first segment
@@ -117,7 +117,7 @@ test("a pin outlives the segment that its record was in, while its blob stays wh
     deepEqual(await rig.left(...digests), [true, true, true, true]);
   }));
 
-test("a pin holds for all of its time, and not much longer", () =>
+test("a pin holds for its whole time, and not much longer", () =>
   withRig({}, async (rig) => {
     const digest = await rig.put("pinned");
     await rig.manual.advance(400); // not on a full second
@@ -128,7 +128,7 @@ test("a pin holds for all of its time, and not much longer", () =>
     deepEqual(await rig.left(digest), [false]);
   }));
 
-test("a pin whose record is still being written keeps all of its blobs already", async () => {
+test("a pin whose record is being written already protects all its blobs", async () => {
   let gate = Promise.resolve();
   const syncs = {
     ...realSyncs,
@@ -144,14 +144,14 @@ test("a pin whose record is still being written keeps all of its blobs already",
     await rig.manual.advance(10 * minutes);
     const left = rig.left(...digests, loose); // waits for the disk, too
     const isThere = (digest: Digest) => rig.store.all.prompt?.sizeOf?.("sha256", digest.slice(0, 64)) !== undefined;
-    await until("the loose one goes", () => !isThere(loose));
+    await until("the unpinned blob is evicted", () => !isThere(loose));
     slow.resolve();
     deepEqual(await pinning, { digests, pinnedForMs: hour });
     deepEqual(await left, [true, true, true, true, true, false]);
   });
 });
 
-test("a pin of one leaves the others as they were", () =>
+test("a pin of one blob does not affect others", () =>
   withRig({}, async (rig) => {
     const [one, other] = [await rig.put("one"), await rig.put("other")];
     await rig.pin(one, hour);
@@ -159,10 +159,10 @@ test("a pin of one leaves the others as they were", () =>
     deepEqual(await rig.left(one, other), [true, false]);
   }));
 
-describe("what a client stored or was told is there", { timeout: 60_000 }, () => {
+describe("a blob that a client stored or was told to be present", { timeout: 60_000 }, () => {
   const promised = { promisedMs: hour };
 
-  test("stays for the promised time, whenever within a minute it was told", () =>
+  test("stays for the promised time, whatever the second of the use", () =>
     withRig(promised, async (rig) => {
       const stored = await rig.put("stored");
       const told = await rig.put("told");
@@ -171,7 +171,7 @@ describe("what a client stored or was told is there", { timeout: 60_000 }, () =>
       await rig.manual.advance(hour - 56_000);
       deepEqual(await rig.left(stored, told), [true, true]);
       await rig.manual.advance(55_000);
-      deepEqual(await rig.left(told), [true], "it was told 55 s later than it was stored");
+      deepEqual(await rig.left(told), [true], "its last use was 55 s after it was stored");
       await rig.manual.advance(5 * minutes);
       deepEqual(await rig.left(stored, told), [false, false]);
     }));
@@ -217,7 +217,7 @@ describe("what a client stored or was told is there", { timeout: 60_000 }, () =>
         deepEqual(await rig.left(digest), [false]);
       }));
 
-  test("stays when it is used or pinned while others of its age are being evicted", () =>
+  test("stays if it is used or pinned while others of its age are evicted", () =>
     withRig(promised, async (rig) => {
       const digests: Digest[] = [];
       for (let i = 0; i < 900; i += 1) digests.push(await rig.put(`old ${i}`, 100));
@@ -236,7 +236,7 @@ describe("what a client stored or was told is there", { timeout: 60_000 }, () =>
     }));
 });
 
-test("what was stored while the wall clock was wrong is promised as long as anything else", async () => {
+test("a blob stored while the wall clock was wrong is promised as long as any other", async () => {
   const root = mkdtempSync(join(tmpdir(), "millrace-clock-"));
   const at = (hours: number) =>
     openDiskStore(root, { clock: new ManualClock(hours * hour), sizeBytesMax: 32 * MiB, promisedMs: hour });

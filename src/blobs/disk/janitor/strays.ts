@@ -1,5 +1,6 @@
 /**
- * Files that nobody knows: a crash came between their arrival and the record of it. Looked for a few folders at a time.
+ * Files that no entry names: the process crashed between writing the file and recording it. Searched a few folders at a
+ * time.
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +10,7 @@ import { keyFromHex, keyWords } from "#blobs/disk/table/key.ts";
 import { noEntry } from "#blobs/disk/table/table.ts";
 
 const foldersAtOnce = 16;
-/** Younger ones may be just coming. */
+/** Younger files may be uploads in progress. */
 const ageMsMin = 600_000;
 
 export class Strays {
@@ -22,7 +23,7 @@ export class Strays {
     this.#folder = join(core.root, "files");
   }
 
-  /** Once through all folders after each start; then there is nothing left to do. True: it is done. */
+  /** Goes through all folders once after each start. True when that is done. */
   async lookOn(ageMs: number = ageMsMin): Promise<boolean> {
     this.#queue ??= (await namesIn(this.#folder)).map((name) => join(this.#folder, name));
     for (let i = 0; i < foldersAtOnce; i += 1) {
@@ -47,7 +48,7 @@ export class Strays {
     );
     if (age < ageMs) return;
     await this.#core.files.remove({ fn, hex }, () => this.#isKnown(fn, hex));
-    this.#core.options.report("a file that nobody knew was removed", { name });
+    this.#core.options.report("an unknown file was removed", { name });
   }
 
   #isKnown(fn: number, hex: string): boolean {

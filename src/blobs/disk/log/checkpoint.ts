@@ -1,6 +1,6 @@
 /**
- * The table as one file, so that a restart need not read the log from its beginning. It is written piece by piece
- * while entries come and go; the log from the position that it names, applied on top of it, gives the state exactly.
+ * The table as one file, so that a restart need not read the whole log. It is written in pieces while entries change.
+ * The log from the position in the checkpoint, applied on top of it, gives the exact state.
  */
 import { readFileSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
@@ -24,7 +24,7 @@ const grantsPerSection = 10_000;
 
 export const checkpointPath = (root: string): string => join(root, "checkpoint");
 
-/** Everything written to the log before `position` must have been applied. */
+/** Everything in the log before `position` must have been applied. */
 export async function writeCheckpoint(
   root: string,
   holdings: Holdings,
@@ -46,7 +46,7 @@ export async function writeCheckpoint(
     };
     await file.write(magic);
     await put(sections.facts, padded(JSON.stringify(facts)));
-    // One copy after the other in the same memory: half a MiB anew for each would set the collector to work.
+    // One buffer for all copies: allocating half a MiB for each would burden the garbage collector.
     const copy = new Uint32Array(entriesPerChunk * entryWords);
     for (let i = 0; i < holdings.table.chunkCount; i += 1)
       await put(sections.chunk, asBytes(holdings.table.copyChunk(i, copy)));
@@ -54,7 +54,7 @@ export async function writeCheckpoint(
     await put(sections.end, Buffer.alloc(0));
     await syncs.file(file.fd, `${path}.new`);
     await rename(`${path}.new`, path);
-    // From here on tidying up relies on it, and removes what only the one before needs.
+    // From here on compaction relies on this checkpoint and removes what only the previous one needs.
     await syncs.folder(root);
     return magic.length + sizeBytes;
   } catch (error) {
@@ -63,7 +63,7 @@ export async function writeCheckpoint(
   }
 }
 
-/** Into empty holdings; undefined, and nothing is changed, when there is none or it is damaged. */
+/** Reads into empty holdings; undefined, without changes, if there is no checkpoint or it is damaged. */
 export function readCheckpoint(root: string, holdings: Holdings): Position | undefined {
   const found = parse(readOrNothing(checkpointPath(root)));
   if (!found) return undefined;
@@ -117,7 +117,7 @@ function readOrNothing(path: string): Buffer {
 
 function* grantsOf({ table, further }: Holdings): Generator<Uint32Array> {
   let words: number[] = [];
-  // A copy: what comes and goes while this is written is in the log.
+  // A copy: changes made while this is written are in the log.
   for (const [entry, tenants] of Array.from(further))
     for (const tenant of tenants) {
       if (!table.isTaken(entry)) continue;
@@ -129,7 +129,7 @@ function* grantsOf({ table, further }: Holdings): Generator<Uint32Array> {
   yield Uint32Array.from(words);
 }
 
-/** What follows is words, and lies better where words lie. */
+/** Pads the text, so that the words after it are aligned. */
 function padded(text: string): Buffer {
   const bytes = Buffer.from(text);
   return Buffer.concat([bytes, Buffer.alloc(-bytes.length & 3, " ")]);

@@ -1,4 +1,4 @@
-/** When the table is written down: when the log has grown by so much, and at the end. */
+/** Decides when to write a checkpoint: after so much growth of the log, and at the end. */
 import { writeCheckpoint } from "./checkpoint.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { rememberBoot } from "./power-loss.ts";
@@ -7,13 +7,13 @@ import type { Recovered } from "./recovery.ts";
 export class Checkpoints {
   readonly #core: Core;
   #writing: Promise<void> | undefined;
-  /** Where the log was at the last one. */
+  /** The log's sequence number at the last checkpoint. */
   #sequence: number;
   #loggedBytes: number;
   #sizeBytes = 0;
   #isDue: boolean;
 
-  /** `isNeeded`: something is known that the log does not say. */
+  /** `isNeeded`: the log does not contain all that is known. */
   constructor(core: Core, recovered: Recovered, isNeeded: boolean) {
     this.#core = core;
     this.#sequence = recovered.sequence;
@@ -21,7 +21,9 @@ export class Checkpoints {
     this.#isDue = isNeeded || !recovered.fromCheckpoint || recovered.scannedBytes > core.options.segmentBytes;
   }
 
-  /** When the log has grown by as much as one takes: then it costs little beside what was written anyway. */
+  /**
+   * Writes one when the log has grown by a checkpoint's size: then it costs little compared with the writes themselves.
+   */
   async writeIfDue(): Promise<void> {
     const { log, options, holdings } = this.#core;
     const growthBytes = Math.max(options.segmentBytes, holdings.table.sizeBytes);
@@ -39,8 +41,8 @@ export class Checkpoints {
     const { applied, writtenBytes } = this.#core.log;
     try {
       const sizeBytes = await writeCheckpoint(root, holdings, applied, options.syncs);
-      this.#core.room.give(this.#sizeBytes);
-      this.#core.room.takeOwn(sizeBytes);
+      this.#core.budget.give(this.#sizeBytes);
+      this.#core.budget.takeOwn(sizeBytes);
       this.#sizeBytes = sizeBytes;
       this.#sequence = applied.sequence;
       this.#loggedBytes = writtenBytes;
@@ -48,7 +50,7 @@ export class Checkpoints {
       this.#core.checkpointSegment = applied.segment;
       rememberBoot(this.#core.root);
     } catch (error) {
-      // The old one is as good; a start only takes longer.
+      // The previous checkpoint still counts; only the next start takes longer.
       this.#core.options.report("the checkpoint could not be written", { why: String(error) });
     }
   }

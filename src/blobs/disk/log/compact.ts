@@ -1,4 +1,4 @@
-/** Copies what is still of use in a segment to the end of the log, and removes the segment. */
+/** Copies the live records of a segment to the end of the log, and removes the segment. */
 import { must } from "#base/assert.ts";
 import { isFault } from "#base/fault.ts";
 import { closeFile, openFile, readCalmly } from "#blobs/disk/read-file.ts";
@@ -8,7 +8,7 @@ import { keyBytes } from "#blobs/disk/holdings.ts";
 import { hashLength, keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "#blobs/disk/table/key.ts";
 import {
   functionAt,
-  hashRoom,
+  paddedHashBytes,
   headerBytes,
   isRight,
   kindAt,
@@ -21,16 +21,16 @@ import {
 import { segmentHeaderBytes } from "./segments.ts";
 import { flags, noEntry } from "#blobs/disk/table/table.ts";
 
-/** So much is looked at, and copied where it is of use, before others have their turn: well under a millisecond. */
+/** Bytes to scan and copy before yielding to other work: well under a millisecond. */
 const stepBytes = 128 * 1024;
 const stepRecords = 200;
 const windowBytes = 256 * 1024;
-/** Entries of the table, likewise. */
+/** Table entries to scan before yielding to other work. */
 const stepEntries = 10_000;
 
-/** Throws, and the segment stays, when something could not be copied. */
+/** Throws, and keeps the segment, if a record could not be copied. */
 export async function compactSegment(core: Core, number: number): Promise<number> {
-  const { segments, log, room } = core;
+  const { segments, log, budget } = core;
   const segment = segments.get(number);
   if (!segment || number === log.current) return 0;
   const firstTarget = log.current;
@@ -42,14 +42,14 @@ export async function compactSegment(core: Core, number: number): Promise<number
   }
   await log.settled();
   if (segment.liveBytes > 0) await moveRest(core, number);
-  // What it held may have been durable, so the copies have to be before it goes.
+  // The originals may have been durable, so the copies must be before the segment is removed.
   for (const target of segments.numbers.filter((one) => one >= firstTarget)) await log.sync(target);
   await segments.remove(number);
-  room.give(segment.sizeBytes);
+  budget.give(segment.sizeBytes);
   return segment.sizeBytes;
 }
 
-/** What lies behind damage could not be walked to: one by one, then, by the table. */
+/** Records behind a damaged one cannot be reached by scanning, so they are found through the table. */
 async function moveRest(core: Core, number: number): Promise<void> {
   const { table } = core.holdings;
   for (let entry = 0; entry < table.end; entry += 1) {
@@ -57,7 +57,9 @@ async function moveRest(core: Core, number: number): Promise<void> {
     if (!table.isTaken(entry) || table.segment(entry) !== number) continue;
     const place = { segment: number, offset: table.offset(entry) };
     const isFile = table.has(entry, flags.file);
-    const lengthBytes = isFile ? recordBytes(hashRoom(hashLength(table.fn(entry))) + 16) : table.recordBytes(entry);
+    const lengthBytes = isFile
+      ? recordBytes(paddedHashBytes(hashLength(table.fn(entry))) + 16)
+      : table.recordBytes(entry);
     try {
       const { bytes } = await core.reader.read({ ...place, lengthBytes });
       const block = new CopyBlock(core, lengthBytes);
@@ -65,7 +67,7 @@ async function moveRest(core: Core, number: number): Promise<void> {
       await Promise.all([copied, ...block.append()]);
     } catch (error) {
       if (!isFault(error, "corrupt")) throw error;
-      core.options.report("a damaged record was found and let go", place);
+      core.options.report("a damaged record was found and dropped", place);
       if (table.isTaken(entry) && table.segment(entry) === number) await core.drop([entry]);
     }
   }
@@ -83,12 +85,12 @@ async function copyLive(core: Core, { fd, number, sizeBytes }: Source): Promise<
     let used = 0;
     for (let length = -1; length !== 0; used += length)
       length = await copyStep(copying, { bytes, at: used, segment: number, offset: at + used });
-    if (used === 0) break; // damaged from here on: nothing behind it can be told apart
+    if (used === 0) break; // damaged from here on: record boundaries are unknown
     at += used;
   }
 }
 
-/** Says how many bytes it has dealt with: whole records, and none when there is no whole one any more. */
+/** Returns the bytes processed: complete records only, 0 if there is none. */
 async function copyStep(copying: Copying, { bytes, at: from, segment, offset }: SourceRecord): Promise<number> {
   const { core, block } = copying;
   const end = from + Math.min(stepBytes, core.options.segmentBytes / 4);
@@ -102,7 +104,7 @@ async function copyStep(copying: Copying, { bytes, at: from, segment, offset }: 
     at += length;
   }
   copied.push(...block.append());
-  // What is copied is read from the window, so that must stay as it is until all of it has been.
+  // Copies read from the window, so it must not change until they are done.
   await Promise.all(copied);
   block.clear();
   await core.pace.giveWay();
@@ -112,13 +114,13 @@ async function copyStep(copying: Copying, { bytes, at: from, segment, offset }: 
 type Copying = {
   readonly core: Core;
   readonly block: CopyBlock;
-  /** No segment before it. */
+  /** Whether no older segment exists. */
   readonly isOldest: boolean;
 };
 
 const key: Key = new Uint32Array(keyWords);
 
-/** Blobs, by far the most, go with the block; others by themselves. */
+/** Most records are blobs and go into the block; others are appended one by one. */
 function copyRecord({ core, block, isOldest }: Copying, record: SourceRecord): Promise<unknown> | undefined {
   const { bytes, at, segment } = record;
   const kind = kindAt(bytes, at);
@@ -137,13 +139,14 @@ function copyRecord({ core, block, isOldest }: Copying, record: SourceRecord): P
     case kinds.tenant:
       return appendAgain(core, record, header);
     case kinds.unnamed:
-      // Without it an older record of that name would count again, if the log were all there is.
+      // Without this record, an older one of the same name would count again when the log is replayed.
       return isOldest ? undefined : appendAgain(core, record, header);
     case kinds.grants:
     case kinds.pins:
       return appendForOthers(core, record, header);
     case kinds.gone:
-      // What the last checkpoint still has would be there again after a restart, and its file would not.
+      // The last checkpoint still has these blobs: without this record they would be back after a restart, without
+      // their files.
       return segment < core.checkpointSegment ? undefined : core.appendGone(core.absentKeys(bodyOf(record, header)));
     default:
       return undefined;
@@ -153,7 +156,7 @@ function copyRecord({ core, block, isOldest }: Copying, record: SourceRecord): P
 const bodyOf = ({ bytes, at }: SourceRecord, { bodyBytes }: Header): Buffer =>
   bytes.subarray(at + headerBytes, at + headerBytes + bodyBytes);
 
-/** The entry under the key in hand, if this record is what it says. */
+/** The entry under the current key, if this record is its current one. */
 function entryOf(core: Core, { segment, offset }: SourceRecord, fn: number): number {
   const { table } = core.holdings;
   const entry = table.find(key, fn);
@@ -162,11 +165,11 @@ function entryOf(core: Core, { segment, offset }: SourceRecord, fn: number): num
 }
 
 async function dropDamaged(core: Core, { segment, offset }: SourceRecord, entry: number): Promise<void> {
-  core.options.report("a damaged record was found and let go", { segment, offset });
+  core.options.report("a damaged record was found and dropped", { segment, offset });
   await core.drop([entry]);
 }
 
-/** In turn, so that a newer one is not just being written. */
+/** In turn with writers of the same name, so that a newer record is not overtaken. */
 function moveNamed(core: Core, record: SourceRecord, header: Header): Promise<unknown> {
   const { table } = core.holdings;
   const { bytes, at } = record;
@@ -190,7 +193,7 @@ const appendAgain = (core: Core, { bytes, at }: SourceRecord, header: Header): P
     isOwn: true,
   });
 
-/** Grants and pins of what lives elsewhere. What lives here takes them along when it moves. */
+/** Copies grants and pins for blobs in other segments. Blobs of this segment carry theirs along. */
 function appendForOthers(core: Core, record: SourceRecord, header: Header): Promise<unknown> | undefined {
   const { bytes, at, segment } = record;
   const { table } = core.holdings;

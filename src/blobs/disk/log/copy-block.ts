@@ -1,13 +1,13 @@
 /**
- * Records of blobs that are copied to the end of the log together: a write, and somebody who waits for it, for all of
- * them. Not by way of the slabs: what was in memory stays there, and what was not is not worth it.
+ * Records of blobs that are copied to the end of the log with one write. They bypass the slabs: blobs in memory stay
+ * there, and the others are not worth caching.
  */
 import type { Core } from "#blobs/disk/core.ts";
 import { kinds, markMoved, recordBytesAt } from "./record.ts";
 import { segmentHeaderBytes } from "./segments.ts";
 import { passingSlab, type Slab } from "./slabs.ts";
 
-/** A record in memory, and where it was read from. All of it is there. */
+/** A complete record in memory, and where it was read from. */
 export type SourceRecord = {
   readonly bytes: Buffer;
   readonly at: number;
@@ -18,7 +18,7 @@ export type SourceRecord = {
 export class CopyBlock {
   readonly #core: Core;
   readonly #slab: Slab;
-  /** Those that tenants without a bit may see. */
+  /** Entries that tenants without a bit of their own may see. */
   #shared: number[] = [];
 
   constructor(core: Core, sizeBytes: number) {
@@ -48,12 +48,12 @@ export class CopyBlock {
     if (further.has(entry)) this.#shared.push(entry);
   }
 
-  /** To be cleared when all that this gives has come to an end. */
+  /** The block must be cleared when all returned promises have settled. */
   append(): readonly Promise<unknown>[] {
     const { holdings, log } = this.#core;
     if (this.#slab.usedBytes === segmentHeaderBytes) return [];
     const written: Promise<unknown>[] = [log.appendBlock(this.#slab)];
-    // Behind them: a grant means nothing before there is a blob.
+    // After the blobs: a grant has no effect before its blob is in the log.
     for (const entry of this.#shared)
       for (const tenant of holdings.further.get(entry) ?? [])
         written.push(this.#core.appendKeys({ kind: kinds.grants, visible: tenant }, [entry]));

@@ -1,4 +1,6 @@
-/** What the janitor copies: to the end of the log, in blocks, and past the memory that readers have their blobs in. */
+/**
+ * The janitor copies records to the end of the log in blocks, without touching the memory that holds readers' blobs.
+ */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -13,8 +15,8 @@ import { diskRig } from "#blobs/disk/testing/disk.ts";
 const MiB = 1024 * 1024;
 const real = { readSync: fs.readSync, write: fs.write, writeSync: fs.writeSync };
 let reads = 0;
-/** Longer writes than this find no room. */
-let roomBytes = Number.POSITIVE_INFINITY;
+/** Longer writes than this fail with ENOSPC. */
+let freeBytes = Number.POSITIVE_INFINITY;
 
 type WriteDone = (error: Error | null, written: number) => void;
 
@@ -22,17 +24,17 @@ const noSpace = (): Error => Object.assign(new Error("no space left on device"),
 
 beforeEach(() => {
   reads = 0;
-  roomBytes = Number.POSITIVE_INFINITY;
+  freeBytes = Number.POSITIVE_INFINITY;
   fs.readSync = ((...args: Parameters<typeof fs.readSync>) => {
     reads += 1;
     return real.readSync(...args);
   }) as typeof fs.readSync;
   fs.writeSync = ((...args: Parameters<typeof fs.writeSync>) => {
-    if (Number(args[3]) > roomBytes) throw noSpace();
+    if (Number(args[3]) > freeBytes) throw noSpace();
     return real.writeSync(...args);
   }) as typeof fs.writeSync;
   fs.write = ((fd: number, bytes: Buffer, at: number, length: number, position: number, done: WriteDone) => {
-    if (length > roomBytes) done(noSpace(), 0);
+    if (length > freeBytes) done(noSpace(), 0);
     else real.write(fd, bytes, at, length, position, done);
   }) as typeof fs.write;
   syncBuiltinESMExports();
@@ -42,7 +44,7 @@ afterEach(() => {
   syncBuiltinESMExports();
 });
 
-/** `count` blobs of 1,000 bytes, each with the next one's neighbour between them. */
+/** `count` blobs of 1,000 bytes, with one to be evicted after each. */
 async function interleaved(blobs: BlobStore, count: number) {
   const stay: Digest[] = [];
   const go: Digest[] = [];
@@ -58,7 +60,7 @@ async function allRight(blobs: BlobStore, digests: readonly Digest[]): Promise<v
   for (const digest of digests) equal(digestOf(await wholeBlob(blobs, digest)), digest);
 }
 
-test("what readers have in memory stays there, whatever the janitor copies", async () => {
+test("compaction leaves blobs in memory that readers use", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, promisedMs: 1_000, memoryBytesMax: 4 * MiB, segmentBytes: MiB });
   const { blobs } = rig.store.forTenant("mill");
@@ -74,14 +76,14 @@ test("what readers have in memory stays there, whatever the janitor copies", asy
   deepEqual(await blobs.missing(go), go);
   reads = 0;
   await allRight(blobs, asked);
-  equal(reads, 0, "none had to be read from the disk");
+  equal(reads, 0, "no blob had to be read from disk");
   await allRight(blobs, stay);
   await rig.reopen();
   await allRight(rig.store.forTenant("mill").blobs, stay);
   await rig.dispose();
 });
 
-test("a disk that takes no copies loses nothing, and is tidied up when it does again", async () => {
+test("a disk without space for copies loses nothing, and is compacted once it has space", async () => {
   const clock = new ManualClock(10_000_000);
   const told: string[] = [];
   const report = (what: string): number => told.push(what);
@@ -90,10 +92,10 @@ test("a disk that takes no copies loses nothing, and is tidied up when it does a
   const { stay, go } = await interleaved(blobs, 3_000);
   await blobs.pin(stay, 10_000_000);
   await clock.advance(100_000);
-  roomBytes = 16 * 1024; // what says that blobs have gone is shorter
+  freeBytes = 16 * 1024; // records of evictions are shorter
   const { usedBytes } = await rig.store.upkeep.evict(0);
-  deepEqual(told, ["a segment could not be tidied up"]);
-  roomBytes = Number.POSITIVE_INFINITY;
+  deepEqual(told, ["a segment could not be compacted"]);
+  freeBytes = Number.POSITIVE_INFINITY;
   await allRight(blobs, stay);
   deepEqual(await blobs.missing(go), go);
   ok((await rig.store.upkeep.evict(0)).usedBytes < usedBytes * 0.6);

@@ -1,4 +1,4 @@
-/** What outlives a loss of power (B2, B4, B8): each promise is checked on a disk that keeps only what was synced. */
+/** What survives a power failure (B2, B4, B8): each promise is checked on a disk that keeps only what was synced. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,14 +22,14 @@ type Rig = {
   readonly clock: ManualClock;
   readonly image: DurableImage;
   readonly root: string;
-  /** Opens what a loss of power now would leave, in both ways, one after the other. */
+  /** Opens what a power failure at this moment would leave, with unsynced removals lost and kept. */
   readonly afterPowerLoss: (check: (store: DiskStore, blobs: BlobStore) => Promise<void>) => Promise<void>;
 };
 
 const small = { sizeBytesMax: 32 * MiB, memoryBytesMax: 4 * MiB, segmentBytes: MiB / 4, promisedMs: 1_000 };
 
 type RigOptions = Partial<OpenDisk> & {
-  /** Waited for after a file's bytes have reached the disk, before the store hears of it. */
+  /** Awaited after a file's bytes reached the disk, before the store continues. */
   readonly afterSync?: (path: string) => Promise<void>;
 };
 
@@ -58,7 +58,7 @@ async function withRig({ afterSync, ...options }: RigOptions, body: (rig: Rig) =
       image,
       root,
       async afterPowerLoss(check) {
-        // Both at once: the store goes on meanwhile.
+        // Both images at the same moment: the store continues meanwhile.
         const targets = (["lost", "kept"] as const).map((removals) => {
           const target = join(elsewhere, `left ${(losses += 1)}`);
           image.restore(base, target, removals);
@@ -96,9 +96,9 @@ async function checkAll(blobs: BlobStore, digests: readonly Digest[]): Promise<v
   }
 }
 
-describe("after a loss of power", { timeout: 60_000 }, () => {
+describe("after a power failure", { timeout: 60_000 }, () => {
   for (const compression of ["none", "zstd"] as const)
-    test(`what was pinned is there, whole, and still pinned (compression: ${compression})`, () =>
+    test(`a pinned blob is there, complete and still pinned (compression: ${compression})`, () =>
       withRig({ compression }, async ({ blobs, clock, afterPowerLoss }) => {
         const pinned: Digest[] = [];
         for (let i = 0; i < 12; i += 1) {
@@ -109,12 +109,12 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
         await put(blobs, "not pinned", 50_000);
         await clock.advance(300_000);
         await afterPowerLoss(async (store, left) => {
-          await store.upkeep.evict(0); // before anything is read, which would be a use
+          await store.upkeep.evict(0); // before any read, which would count as a use
           await checkAll(left, pinned);
         });
       }));
 
-  test("a pin is written down in a segment of its own as durably as the blobs in theirs", () =>
+  test("a pin's record in another segment is as durable as its blobs", () =>
     withRig({}, async ({ blobs, clock, afterPowerLoss }) => {
       const early = await put(blobs, "early", 60_000);
       await blobs.pin([early], 5_000);
@@ -127,7 +127,7 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       });
     }));
 
-  test("a pin waits for the segments of its blobs, and for its own record", async () => {
+  test("a pin waits for the segments of its blobs and of its own record", async () => {
     const slow = Promise.withResolvers<void>();
     const isFirst = (path: string) => path.endsWith("00000001.log");
     const afterSync = (path: string) => (isFirst(path) ? slow.promise : Promise.resolve());
@@ -144,14 +144,14 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
     });
   });
 
-  test("a pin that comes while a sync is under way waits for one that began after it", async () => {
+  test("a pin made during a sync waits for one that began after it", async () => {
     const slow = Promise.withResolvers<void>();
     let syncs = 0;
     const afterSync = () => ((syncs += 1) === 1 ? slow.promise : Promise.resolve());
     await withRig({ afterSync }, async ({ blobs, afterPowerLoss }) => {
       const one = await put(blobs, "one", 20_000);
       const first = blobs.pin([one], 600_000);
-      await until("the first sync has taken what there was", () => syncs === 1);
+      await until("the first sync has begun", () => syncs === 1);
       const two = await put(blobs, "two", 20_000);
       const second = blobs.pin([two], 600_000);
       for (let i = 0; i < 20; i += 1) await new Promise(setImmediate);
@@ -161,7 +161,7 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
     });
   });
 
-  test("with sync: synced, all that was acknowledged is there: blobs, names, grants", () =>
+  test("with sync: synced, all acknowledged blobs, names and grants are there", () =>
     withRig({ sync: "synced" }, async ({ store, blobs, afterPowerLoss }) => {
       const written: Digest[] = [];
       for (let i = 0; i < 10; i += 1) {
@@ -179,13 +179,13 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       });
     }));
 
-  test("with sync: synced, packed blobs that come at once are there when each is told, in whatever segment", () =>
+  test("with sync: synced, concurrent packed blobs are there once acknowledged, in any segment", () =>
     withRig({ sync: "synced" }, async ({ blobs, afterPowerLoss }) => {
       const told = await Promise.all(Array.from({ length: 12 }, (_, i) => put(blobs, `at once ${i}`, 50_000)));
       await afterPowerLoss(async (_, left) => await checkAll(left, told));
     }));
 
-  test("with sync: synced, large blobs that come at once are there when each is told", () =>
+  test("with sync: synced, concurrent large blobs are there once acknowledged", () =>
     withRig({ sync: "synced" }, async ({ blobs, afterPowerLoss }) => {
       const told: Digest[] = [];
       await Promise.all(
@@ -194,7 +194,7 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       await afterPowerLoss(async (_, left) => await checkAll(left, told));
     }));
 
-  test("tidying up loses nothing that was pinned, at whatever moment the power fails", () =>
+  test("compaction loses nothing that was pinned, whenever the power fails", () =>
     withRig({}, async ({ store, blobs, clock, image, afterPowerLoss }) => {
       const pinned: Digest[] = [];
       for (let i = 0; i < 20; i += 1) {
@@ -212,7 +212,7 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       await store.upkeep.evict(0);
       image.onSync = () => {};
       await Promise.all(checks);
-      ok(syncs > 0, "something was tidied up");
+      ok(syncs > 0, "something was compacted");
       ok((await store.upkeep.stat()).evictedBlobs >= 20);
       await afterPowerLoss(async (left, leftBlobs) => {
         await left.upkeep.evict(0);
@@ -220,7 +220,7 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       });
     }));
 
-  test("what tidying up copies to the segment that is being written is durable before the old one goes", () =>
+  test("copies that compaction makes are durable before the old segment is removed", () =>
     withRig({}, async ({ store, blobs, clock, afterPowerLoss }) => {
       const pinned = await put(blobs, "pinned", 1_000);
       await blobs.pin([pinned], 600_000);
@@ -230,12 +230,12 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       await afterPowerLoss(async (_, left) => await checkAll(left, [pinned]));
     }));
 
-  test("a checkpoint is whole and has its name, or the one before it counts", () =>
+  test("a checkpoint is complete and durable, or the previous one counts", () =>
     withRig({}, async ({ store, blobs, clock, afterPowerLoss }) => {
       const pinned = [await put(blobs, "pinned", 50_000), await put(blobs, "pinned large", 300_000)];
       await blobs.pin(pinned, 600_000);
       await clock.advance(10_000);
-      await store.close(); // writes one
+      await store.close(); // writes a checkpoint
       await afterPowerLoss(async (left, leftBlobs) => {
         ok(left.recovered.fromCheckpoint);
         equal(left.recovered.lost, 0);
@@ -243,7 +243,7 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       });
     }));
 
-  test("B8: what a stream acknowledged can be read, and a sealed one stays sealed", () =>
+  test("B8: acknowledged bytes of a stream can be read, and a sealed one stays sealed", () =>
     withRig({}, async ({ store, afterPowerLoss }) => {
       const key = { tenant, task: "t1", token: 1, name: "stdout" };
       const other = { ...key, task: "t2" };

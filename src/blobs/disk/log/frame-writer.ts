@@ -1,10 +1,10 @@
-/** A plain file becomes one of zstd frames. */
+/** Rewrites a plain file as zstd frames. */
 import { open } from "node:fs/promises";
 import type { Core } from "#blobs/disk/core.ts";
 import { framePlainBytes, frameTable, packFrame } from "./framed-file.ts";
 import { readAt } from "#blobs/disk/read-file.ts";
 
-/** Gives what the new file takes. */
+/** Returns the size of the new file. */
 export async function writeFramed(core: Core, from: string, to: string, sizeBytes: number): Promise<number> {
   await using source = await open(from, "r");
   await using target = await open(to, "w", 0o600);

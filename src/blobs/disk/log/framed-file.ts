@@ -1,6 +1,7 @@
 /**
- * A large blob at rest as zstd: frames of 1 MiB of plain bytes each, that know nothing of each other, and at the end
- * their lengths in a skippable frame. So the file as it is, is zstd of the blob, and a range costs one frame.
+ * A large blob stored as zstd: independent frames of 1 MiB of plain bytes each, and at the end their lengths in a
+ * skippable frame. So the file itself is a valid zstd form of the blob, and reading a range decodes only the frames
+ * that it touches.
  */
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
@@ -20,7 +21,7 @@ export const packFrame = (plain: Uint8Array): Promise<Buffer> => compressed(plai
 export const unpackFrame = (frame: Uint8Array): Promise<Buffer> =>
   decompressed(frame, { maxOutputLength: framePlainBytes });
 
-/** What follows the frames. */
+/** The skippable frame that follows the others. */
 export function frameTable(lengths: readonly number[]): Buffer {
   const table = Buffer.alloc(8 + 4 * lengths.length + tailBytes);
   table.writeUInt32LE(skippableMagic, 0);
@@ -34,7 +35,7 @@ export function frameTable(lengths: readonly number[]): Buffer {
 
 export type ReadAt = (target: Buffer, position: number) => Promise<number>;
 
-/** Where each frame begins, and where the last one ends. */
+/** The offset of each frame, and the end of the last one. */
 export async function readFrameTable(readAt: ReadAt, fileBytes: number): Promise<readonly number[]> {
   const tail = Buffer.alloc(tailBytes);
   const wrong = (): Fault => new Fault("corrupt", "read blob", { why: "the table of its frames is damaged" });

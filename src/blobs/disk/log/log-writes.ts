@@ -1,11 +1,11 @@
-/** What the packed log asks of the disk: pieces written to their places, and made durable there. */
+/** Writes of the packed log: regions written at their offsets, and synced. */
 import { fstatSync, write, writeSync } from "node:fs";
 import type { Syncs } from "#blobs/syncs.ts";
 import { folderIsLost } from "#blobs/disk/disk-fault.ts";
 import type { Segment, Segments } from "./segments.ts";
 import type { Slab } from "./slabs.ts";
 
-/** Bytes that go to one place in one piece. */
+/** Bytes that are written to one place in one call. */
 export type Region = {
   readonly slab: Slab;
   readonly from: number;
@@ -14,7 +14,7 @@ export type Region = {
   readonly offset: number;
 };
 
-/** Nothing from this region on is to be believed. */
+/** The write failed here: this region and all after it must be discarded. */
 export type Failure = { readonly error: unknown; readonly region: Region };
 
 export function writeInline(regions: readonly Region[], segments: Segments): Failure | undefined {
@@ -53,7 +53,7 @@ export async function writeElsewhere(regions: readonly Region[], segments: Segme
   return undefined;
 }
 
-/** A file that was removed takes bytes as before, and loses them when it is closed. */
+/** A deleted file still takes writes, and loses them when it is closed. */
 function checkLinked(fd: number): void {
   if (fstatSync(fd).nlink === 0) throw folderIsLost();
 }
@@ -65,7 +65,7 @@ const writeSome = (fd: number, buffer: Buffer, { at, to, position }: Piece): Pro
     write(fd, buffer, at, to - at, position, (error, written) => (error ? reject(error) : resolve(written)));
   });
 
-/** What was just written outlives a loss of power from here on; a new segment, its name too. */
+/** Makes what was just written durable; for a new segment, also its name. */
 export async function syncRegions(
   regions: readonly Region[],
   segments: Segments,
@@ -75,7 +75,7 @@ export async function syncRegions(
     const { segment, from, to, offset } = region;
     const fd = segments.acquire(segment.number);
     try {
-      if (segment.cannotSync) throw new Error("the segment could not be made durable before");
+      if (segment.cannotSync) throw new Error("an earlier sync of the segment failed");
       await syncs.file(fd, segments.path(segment.number));
       if (!segment.isNameSynced) await syncs.folder(segments.folder);
       segment.isNameSynced = true;

@@ -1,13 +1,13 @@
-/** Small blobs: written to the log and read from it, or from memory. */
+/** Small blobs: written to the log, and read from it or from memory. */
 import { zstdDecompress, zstdDecompressSync } from "node:zlib";
 import { digestText, type DigestParts } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { functionNumber, hashLength } from "#blobs/disk/table/key.ts";
-import { hashRoom, headerBytes, kinds, writeUint64, type Header } from "./record.ts";
+import { paddedHashBytes, headerBytes, kinds, writeUint64, type Header } from "./record.ts";
 import { flags } from "#blobs/disk/table/table.ts";
 
-/** The bytes have been verified. `stored` is what is kept: the bytes themselves, or a zstd frame of them. */
+/** Takes verified bytes. `stored` is what is written: the bytes themselves, or a zstd frame of them. */
 export function writePacked(
   core: Core,
   { fn, hash, sizeBytes }: DigestParts,
@@ -15,23 +15,23 @@ export function writePacked(
 ): Promise<void> {
   const { bytes, isZstd, visible } = stored;
   const number = functionNumber(fn);
-  const room = hashRoom(hashLength(number));
+  const paddedBytes = paddedHashBytes(hashLength(number));
   return core.append({
     header: { kind: kinds.blob, fn: number, isZstd, accessSec: core.nowSec(), visible },
-    bodyBytes: room + 8 + bytes.length,
+    bodyBytes: paddedBytes + 8 + bytes.length,
     fill(target, at) {
-      if (room !== hashLength(number)) target.fill(0, at, at + room);
+      if (paddedBytes !== hashLength(number)) target.fill(0, at, at + paddedBytes);
       target.write(hash, at, "hex");
-      writeUint64(target, at + room, sizeBytes);
-      target.set(bytes, at + room + 8);
+      writeUint64(target, at + paddedBytes, sizeBytes);
+      target.set(bytes, at + paddedBytes + 8);
     },
   });
 }
 
 const payloadOf = (bytes: Buffer, { fn, bodyBytes }: Header): Buffer =>
-  bytes.subarray(headerBytes + hashRoom(hashLength(fn)) + 8, headerBytes + bodyBytes);
+  bytes.subarray(headerBytes + paddedHashBytes(hashLength(fn)) + 8, headerBytes + bodyBytes);
 
-/** All of it: the reader's own. */
+/** Reads the whole blob into memory that the caller owns. */
 export async function readPacked(core: Core, entry: number, parts: DigestParts): Promise<Buffer> {
   const held = packedNow(core, entry);
   if (held) return Buffer.from(held);
@@ -39,14 +39,14 @@ export async function readPacked(core: Core, entry: number, parts: DigestParts):
     const { bytes, header } = await core.recordOf(entry);
     const payload = payloadOf(bytes, header);
     const plain = header.isZstd ? await unzstd(payload, parts.sizeBytes) : payload;
-    // The entry may have become another's while the disk was asked.
+    // The entry number may have been reused while the disk was read.
     if (core.find(parts) === entry) core.slabs.keep(entry, plain);
     return header.isZstd ? plain : Buffer.from(plain);
   } catch (error) {
     if (!isFault(error, "corrupt") && (error as NodeJS.ErrnoException).code !== "ZSTD_error_corruption_detected")
       throw error;
     const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
-    // A read that lost a race against the janitor's copying finds nothing there, and the blob is somewhere else.
+    // The janitor may have moved the record in the meantime: then look it up again.
     if (core.find(parts) !== entry) return await readAgain(core, parts);
     return await core.dropDamaged(entry, { digest });
   }
@@ -59,9 +59,8 @@ async function readAgain(core: Core, parts: DigestParts): Promise<Buffer> {
 }
 
 /**
- * What can be had without waiting: from memory, or from a disk that has been quick. Undefined when in doubt. To be
- * looked
- * at only, and only now.
+ * The blob, if it is in memory or the disk has been fast. Undefined if unsure. The caller must not change it, and must
+ * not keep it.
  */
 export function packedNow(core: Core, entry: number): Buffer | undefined {
   const { table } = core.holdings;
@@ -75,7 +74,7 @@ export function packedNow(core: Core, entry: number): Buffer | undefined {
     core.slabs.keep(entry, found.header.isZstd ? zstdDecompressSync(payload) : payload);
     return core.slabs.bytes(entry);
   } catch {
-    return undefined; // whoever waits for it will find out why
+    return undefined; // the asynchronous read reports the reason
   }
 }
 

@@ -1,28 +1,27 @@
 /**
- * The packed log: records are put together in memory and written behind each other, one segment after the other. What
- * comes while a write is under way is gathered for the next one. A record is told as written when write(2) has
- * returned, which outlives the process; `sync` is for what has to outlive a loss of power, too. Where everything has
- * to,
- * one sync serves all that was gathered.
+ * The packed log. Records are assembled in memory and written one after another, segment by segment; records that
+ * arrive during a write are gathered for the next one. A record is acknowledged when write(2) has returned, so it
+ * survives the process; `sync` makes it survive a power failure. With sync "synced", one sync serves all gathered
+ * records.
  */
 import { ftruncate } from "node:fs";
 import { must } from "#base/assert.ts";
 import { isFault, type Fault } from "#base/fault.ts";
 import type { Position } from "./checkpoint.ts";
 import type { Syncs } from "#blobs/syncs.ts";
-import { asDiskFault, folderIsLost, noRoom, storeIsClosed } from "#blobs/disk/disk-fault.ts";
+import { asDiskFault, folderIsLost, noSpace, storeIsClosed } from "#blobs/disk/disk-fault.ts";
 import type { InlineGate } from "#blobs/disk/upload/inline-gate.ts";
 import { syncRegions, writeElsewhere, writeInline, type Failure, type Region } from "./log-writes.ts";
 import { headerBytes, numberRecord, recordBytes, sealRecord, type NewHeader } from "./record.ts";
-import type { Room } from "#blobs/disk/janitor/room.ts";
+import type { SpaceBudget } from "#blobs/disk/janitor/space-budget.ts";
 import { SegmentSyncs } from "./segment-syncs.ts";
 import { segmentHeaderBytes, type Segment, type Segments } from "./segments.ts";
 import { slabBytes, type Slab, type Slabs } from "./slabs.ts";
 
-/** One record, or several behind each other. */
+/** One record, or several in a row. */
 export type Written = {
   readonly slab: Slab;
-  /** Where it begins in the slab. */
+  /** Its offset in the slab. */
   readonly at: number;
   readonly lengthBytes: number;
   readonly segment: number;
@@ -32,15 +31,15 @@ export type Written = {
 export type LogParts = {
   readonly segments: Segments;
   readonly slabs: Slabs;
-  readonly room: Room;
+  readonly budget: SpaceBudget;
   readonly gate: InlineGate;
   readonly segmentBytes: number;
   readonly syncs: Syncs;
-  /** Nothing is told as written before it is synced. */
+  /** Acknowledge only after a sync. */
   readonly isSynced: boolean;
-  /** Told once that the folder is gone. */
+  /** Called once when the folder was found to be gone. */
   readonly onLost: () => void;
-  /** Called as soon as something is written, in their order, before its writer is told. */
+  /** Called in order for each write, before its writer is acknowledged. */
   readonly onWritten: (written: Written) => void;
 };
 
@@ -48,7 +47,7 @@ export type Appending = {
   readonly header: NewHeader;
   readonly bodyBytes: number;
   readonly fill: (target: Buffer, at: number) => void;
-  /** The store's own need: may use the room that is kept for that. */
+  /** For the store itself: may use the reserved space. */
   readonly isOwn?: boolean;
 };
 
@@ -76,7 +75,7 @@ export class PackedLog {
   #slab: Slab | undefined;
   #regions: Region[] = [];
   #waiting: Waiting[] = [];
-  /** Those whose bytes the disk has been given and has not taken yet. */
+  /** Records that are being written to disk. */
   #underWay: readonly Waiting[] = [];
   #isScheduled = false;
   #isWriting = false;
@@ -84,7 +83,7 @@ export class PackedLog {
   #lost: Fault | undefined;
   readonly #syncs: SegmentSyncs;
 
-  /** Goes on after what was read back, in a segment of its own, whose number no other ever had. */
+  /** Continues after recovery in a new segment, whose number was never used before. */
   constructor(parts: LogParts, { sequence, checkpointSegment }: Beginning) {
     this.#parts = parts;
     this.#syncs = new SegmentSyncs(parts.segments, parts.syncs);
@@ -93,12 +92,12 @@ export class PackedLog {
     this.#applied = { segment: this.#nextNumber, offset: 0, sequence };
   }
 
-  /** Everything before it has been written and applied; what comes later has a higher sequence number. */
+  /** Everything before this position was written and applied; later records have higher sequence numbers. */
   get applied(): Position {
     return this.#applied;
   }
 
-  /** Since this process began. */
+  /** Since the process started. */
   get writtenBytes(): number {
     return this.#writtenBytes;
   }
@@ -107,17 +106,17 @@ export class PackedLog {
     return this.#sequence;
   }
 
-  /** The segment that is being written: nobody else's business until it is full. */
+  /** The segment being written; the janitor must not touch it. */
   get current(): number {
     return this.#segment?.number ?? this.#nextNumber;
   }
 
   append({ header, bodyBytes, fill, isOwn = false }: Appending): Promise<void> {
-    const { room } = this.#parts;
+    const { budget } = this.#parts;
     const length = recordBytes(bodyBytes);
     if (this.#isClosed || this.#lost) return Promise.reject(this.#lost ?? storeIsClosed("append to log"));
-    if (isOwn) room.takeOwn(length);
-    else if (!room.take(length)) return Promise.reject(noRoom("append to log", { neededBytes: length }));
+    if (isOwn) budget.takeOwn(length);
+    else if (!budget.take(length)) return Promise.reject(noSpace("append to log", { neededBytes: length }));
     try {
       const { slab, region } = this.#spaceFor(length);
       const at = slab.usedBytes;
@@ -131,20 +130,20 @@ export class PackedLog {
       this.#nextOffset += length;
       return this.#waitFor(record, region, sequence);
     } catch (error) {
-      room.give(length);
+      budget.give(length);
       return Promise.reject(asDiskFault(error, "append to log"));
     }
   }
 
   /**
-   * Records that lie behind each other in a slab of the caller's and want to be numbered, the store's own. Before them
-   * is room for what a segment begins with. The slab is left alone until this returns.
+   * Appends records of the store itself that lie in a row in the caller's slab; this numbers them. The slab must have
+   * space before them for a segment's first record, and must not change until this returns.
    */
   appendBlock(slab: Slab): Promise<void> {
-    const { room } = this.#parts;
+    const { budget } = this.#parts;
     const length = slab.usedBytes - segmentHeaderBytes;
     if (this.#isClosed || this.#lost) return Promise.reject(this.#lost ?? storeIsClosed("append to log"));
-    room.takeOwn(length);
+    budget.takeOwn(length);
     try {
       const segment = this.#segmentFor(length);
       const from = this.#nextOffset === 0 ? 0 : segmentHeaderBytes;
@@ -160,18 +159,21 @@ export class PackedLog {
       const written = { slab, at: segmentHeaderBytes, lengthBytes: length, segment: segment.number, offset };
       return this.#waitFor(written, region, this.#sequence);
     } catch (error) {
-      room.give(length);
+      budget.give(length);
       return Promise.reject(asDiskFault(error, "append to log"));
     }
   }
 
-  /** Records that were appended and are not written yet. */
+  /** Records that were appended but not written yet. */
   *coming(): Generator<Written> {
     for (const { record } of this.#underWay) if (record) yield record;
     for (const { record } of this.#waiting) if (record) yield record;
   }
 
-  /** Takes nothing more, for the folder may be another's soon; ready when all that was taken is written. */
+  /**
+   * Refuses new records, because another process may open the folder next; resolves when all accepted records are
+   * written.
+   */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.settled();
@@ -181,19 +183,19 @@ export class PackedLog {
     return this.#isClosed;
   }
 
-  /** Set when the folder was found to be gone. */
+  /** Set once the folder was found to be gone. */
   get lost(): Fault | undefined {
     return this.#lost;
   }
 
-  /** Takes nothing more: what is written is not found again. */
+  /** Refuses new records, because written ones would not be found again. */
   lose(): void {
     if (this.#lost) return;
     this.#lost = folderIsLost();
     this.#parts.onLost();
   }
 
-  /** When everything that was appended so far has been written, or could not be. */
+  /** Resolves when every record appended so far was written or failed. */
   settled(): Promise<void> {
     if (this.#waiting.length === 0 && !this.#isWriting) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -234,7 +236,7 @@ export class PackedLog {
     buffer.writeUInt32LE(segment.number, at + 8);
     buffer.writeUInt32LE(0, at + 12);
     this.#nextOffset = segmentHeaderBytes;
-    this.#parts.room.takeOwn(segmentHeaderBytes);
+    this.#parts.budget.takeOwn(segmentHeaderBytes);
     return segmentHeaderBytes;
   }
 
@@ -243,7 +245,7 @@ export class PackedLog {
     this.#segment = this.#parts.segments.create(this.#nextNumber);
     this.#nextNumber += 1;
     this.#nextOffset = 0;
-    // Most pins find the older segments durable already.
+    // Sync full segments early, so that most pins need not wait for older ones.
     if (full)
       this.settled()
         .then(() => this.sync(full.number))
@@ -321,11 +323,11 @@ export class PackedLog {
   }
 
   /**
-   * What was to come behind a failed write has no place any more. The segment ends where it was whole, and the next
-   * record begins another one.
+   * Records behind a failed write are refused too. The segment is truncated to its last complete record, and the next
+   * record begins a new segment.
    */
   #giveUp({ error, region }: Failure, regions: readonly Region[]): void {
-    const { segments, room } = this.#parts;
+    const { segments, budget } = this.#parts;
     const late = this.#waiting;
     const all = [...regions, ...this.#regions];
     this.#waiting = [];
@@ -333,7 +335,7 @@ export class PackedLog {
     this.#segment = undefined;
     this.#slab = undefined;
     for (const { from, to, slab } of all) {
-      room.give(to - from);
+      budget.give(to - from);
       slab.isBusy = false;
     }
     for (const segment of new Set(all.map((one) => one.segment))) {
@@ -345,7 +347,7 @@ export class PackedLog {
       else resolve();
   }
 
-  /** So that a full disk gets the room back; what remains would be passed over anyway, by its sequence numbers. */
+  /** Frees disk space. Leftover bytes would do no harm: recovery skips them by their sequence numbers. */
   #cut(segment: Segment): void {
     const { segments } = this.#parts;
     const fd = segments.acquire(segment.number);

@@ -1,6 +1,7 @@
 /**
- * Files that came shortly before the machine stopped may have lost bytes: only pins wait for the disk. After a reboot
- * they are under suspicion, and looked at before they are served (B1). What is packed has its own sum in any case.
+ * Files written shortly before a power failure may have lost bytes, because only pins wait for the disk. After a reboot
+ * such files are marked suspect and are verified before they are served (B1). Packed records have a checksum of their
+ * own.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { uptime } from "node:os";
@@ -8,15 +9,15 @@ import { join } from "node:path";
 import type { Holdings } from "#blobs/disk/holdings.ts";
 import { flags } from "#blobs/disk/table/table.ts";
 
-/** Systems write back what is older than half a minute. */
+/** Systems flush dirty pages after about half a minute; this is well above. */
 const writtenBackSec = 300;
 
-/** Says which life of the machine this is. */
+/** Identifies this boot of the machine. */
 function bootNow(): string {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch {
-    return `about ${Math.round((Date.now() / 1_000 - uptime()) / 60)}`; // other systems: the minute of its start
+    return `about ${Math.round((Date.now() / 1_000 - uptime()) / 60)}`; // other systems: the minute of the boot
   }
 }
 
@@ -30,7 +31,7 @@ function bootBefore(root: string): string | undefined {
   }
 }
 
-/** Gives how many are under suspicion now. `boot` is for tests. */
+/** Returns the number of suspect files. `boot` is for tests. */
 export function suspectAfterReboot(root: string, { table, lastSec }: Holdings, boot: string = bootNow()): number {
   if (bootBefore(root) === boot) return 0;
   let suspects = 0;
@@ -43,12 +44,12 @@ export function suspectAfterReboot(root: string, { table, lastSec }: Holdings, b
   return suspects;
 }
 
-/** When what is under suspicion has been written down. */
+/** To be called once the suspect marks are on disk. */
 export function rememberBoot(root: string): void {
   try {
     const boot = bootNow();
     if (bootBefore(root) !== boot) writeFileSync(pathOf(root), boot, { mode: 0o600 });
   } catch {
-    // then they are suspected again after the next start
+    // they are suspected again after the next start
   }
 }

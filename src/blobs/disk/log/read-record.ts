@@ -1,4 +1,4 @@
-/** Reads one record of the log, on the loop while that is quick, and checks it. */
+/** Reads one record of the log and checks it: synchronously while the disk is fast. */
 import { read, readSync } from "node:fs";
 import { Fault } from "#base/fault.ts";
 import { asDiskFault } from "#blobs/disk/disk-fault.ts";
@@ -8,11 +8,11 @@ import type { Segments } from "./segments.ts";
 
 export type ReadRecord = {
   readonly header: Header;
-  /** Holds the record from its first byte on. The reader's until it waits for something. */
+  /** Begins at the record's first byte. Valid until the reader awaits something. */
   readonly bytes: Buffer;
 };
 
-export type RecordPlace = { readonly segment: number; readonly offset: number; readonly lengthBytes: number };
+export type RecordSpan = { readonly segment: number; readonly offset: number; readonly lengthBytes: number };
 
 const scratchBytes = 128 * 1024;
 
@@ -26,8 +26,8 @@ export class RecordReader {
     this.#gate = gate;
   }
 
-  /** Undefined: it would have to be waited for. Throws "corrupt" for what is no record. */
-  readNow(place: RecordPlace): ReadRecord | undefined {
+  /** Undefined if the disk is slow. Throws "corrupt" if there is no valid record. */
+  readNow(place: RecordSpan): ReadRecord | undefined {
     const { segment, offset, lengthBytes } = place;
     if (lengthBytes > scratchBytes || !this.#gate.isOpen()) return undefined;
     const fd = this.#acquire(place);
@@ -41,7 +41,7 @@ export class RecordReader {
     }
   }
 
-  async read(place: RecordPlace): Promise<ReadRecord> {
+  async read(place: RecordSpan): Promise<ReadRecord> {
     const { segment, offset, lengthBytes } = place;
     const now = this.readNow(place);
     if (now) return now;
@@ -59,7 +59,7 @@ export class RecordReader {
     }
   }
 
-  #acquire({ segment, offset }: RecordPlace): number {
+  #acquire({ segment, offset }: RecordSpan): number {
     try {
       return this.#segments.acquire(segment);
     } catch (error) {
@@ -69,7 +69,7 @@ export class RecordReader {
   }
 }
 
-function checked(bytes: Buffer, { segment, offset }: RecordPlace): ReadRecord {
+function checked(bytes: Buffer, { segment, offset }: RecordSpan): ReadRecord {
   const header = openRecord(bytes, 0);
   if (!header) throw corrupt(segment, offset);
   return { header, bytes };

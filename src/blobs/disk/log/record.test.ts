@@ -35,7 +35,7 @@ function sealed(header: NewHeader, body: Uint8Array, sequence: number, at = 0): 
   return target;
 }
 
-test("a record is read as it was written, wherever it lies", () => {
+test("a record is read as it was written, at any offset", () => {
   fc.assert(
     fc.property(headers, bodies, fc.maxSafeNat(), fc.nat(64), (header, body, sequence, at) => {
       const found = openRecord(sealed(header, body, sequence, at), at);
@@ -45,7 +45,7 @@ test("a record is read as it was written, wherever it lies", () => {
   );
 });
 
-test("a record that is cut off, or in which one bit is another, is none", () => {
+test("a truncated record, or one with a flipped bit, is not a record", () => {
   fc.assert(
     fc.property(headers, bodies, fc.nat(), fc.nat(), (header, body, bit, cut) => {
       const whole = sealed(header, body, 7);
@@ -59,7 +59,7 @@ test("a record that is cut off, or in which one bit is another, is none", () => 
   );
 });
 
-test("a record that is copied says from where, as of when, and is right once it is numbered", () => {
+test("a copied record names its source and its times, and is valid once it is numbered", () => {
   const seconds = fc.tuple(word, word, word);
   const places = fc.record({ segment: fc.integer({ min: 1, max: 2 ** 32 - 1 }), offset: word });
   fc.assert(
@@ -73,7 +73,7 @@ test("a record that is copied says from where, as of when, and is right once it 
       const said = { kind, fn, isZstd, bodyBytes, sequence, accessSec, keepSec, visible };
       deepEqual(openRecord(copy, 0), { ...said, movedFrom: { ...from } });
       equal(recordLength(copy, 0, copy.length), copy.length);
-      equal(recordLength(copy, 0, copy.length - 1), 0, "not all of it is there");
+      equal(recordLength(copy, 0, copy.length - 1), 0, "it is incomplete");
     }),
   );
 });

@@ -3,8 +3,8 @@
  *
  *   0 u32 CRC-32 of everything after it   4 u16 magic   6 u8 kind   7 u8 digest function and form
  *   8 u32 length of the body  12 u32 + 16 u32 sequence number  20 u32 access time  24 u32 kept until  28 u32 visible
- *   32 u32 segment and 36 u32 offset it was copied from, 0 if it was not   40 body, filled up with zeros to a multiple
- * of 8
+ *   32 u32 segment and 36 u32 offset it was copied from, 0 if it was not   40 body, padded with zeros to a multiple
+ *   of 8
  *
  * Numbers are little-endian; times are seconds since 1970. Sequence numbers grow along the log, so that what a failed
  * write left behind is never taken for what was written after it.
@@ -17,25 +17,28 @@ const magic = 0x524d;
 export const kinds = {
   /** Body: hash, u64 size of the plain bytes, the bytes. */
   blob: 1,
-  /** A blob in a file of its own. Body: hash, u64 size, u64 bytes on disk. */
+  /** A blob in a file. Body: hash, u64 size, u64 bytes on disk. */
   file: 2,
-  /** To the tenant of `visible`. Body: keys. */
+  /** Grants to the tenant in `visible`. Body: keys. */
   grants: 3,
-  /** Not here any more. Body: keys. */
+  /** Evicted or removed. Body: keys. */
   gone: 4,
-  /** Kept until the header's time. Body: keys. */
+  /** Pinned until the header's time. Body: keys. */
   pins: 5,
   /** `visible` is the tenant's number. Body: its name. */
   tenant: 6,
-  /** A name of the ActionIndex. `visible` is the tenant's number. Body: key, u32 + u32 version, JSON. */
+  /** An entry of the ActionIndex. `visible` is the tenant's number. Body: key, u32 + u32 version, JSON. */
   named: 7,
-  /** The same, removed. Body: key, u32 + u32 version. */
+  /** A removed entry. Body: key, u32 + u32 version. */
   unnamed: 8,
-  /** Used at the header's access time. Body: keys. */
+  /** Uses at the header's access time. Body: keys. */
   touches: 9,
 } as const;
 
 export const zstdForm = 0x10;
+
+/** Where a record is. Records never change, so their position identifies their content. */
+export type RecordPosition = { readonly segment: number; readonly offset: number };
 
 export type Header = {
   readonly kind: number;
@@ -46,18 +49,18 @@ export type Header = {
   readonly accessSec: number;
   readonly keepSec: number;
   readonly visible: number;
-  /** The janitor's copy of a record that was there: means nothing if that one no longer counts. */
-  readonly movedFrom: { readonly segment: number; readonly offset: number } | undefined;
+  /** Set in a copy made by the janitor: the copy is ignored if the original no longer counts. */
+  readonly movedFrom: RecordPosition | undefined;
 };
 
 export type NewHeader = Partial<Omit<Header, "bodyBytes" | "sequence">> & { readonly kind: number };
 
 export const recordBytes = (bodyBytes: number): number => (headerBytes + bodyBytes + 7) & ~7;
 
-/** Hashes take a multiple of 8, so that what follows them lies well in memory. */
-export const hashRoom = (hashBytes: number): number => (hashBytes + 7) & ~7;
+/** Hashes are padded to a multiple of 8, so that what follows is aligned. */
+export const paddedHashBytes = (hashBytes: number): number => (hashBytes + 7) & ~7;
 
-/** The body must be in its place already. */
+/** The body must be in place already. */
 export function sealRecord(
   target: Buffer,
   at: number,
@@ -79,7 +82,7 @@ export function sealRecord(
   target.writeUInt32LE(checksum(target, at, bodyBytes), at);
 }
 
-/** What is known of a record by the time it is copied. */
+/** The state of a blob when its record is copied. */
 export type Moved = {
   readonly accessSec: number;
   readonly keepSec: number;
@@ -87,7 +90,7 @@ export type Moved = {
   readonly from: { readonly segment: number; readonly offset: number };
 };
 
-/** Has a copy of a record say so. To be numbered, and only then right. */
+/** Marks a record as a copy. It is valid once it is numbered. */
 export function markMoved(target: Buffer, at: number, { accessSec, keepSec, visible, from }: Moved): void {
   target.writeUInt32LE(accessSec, at + 20);
   target.writeUInt32LE(keepSec, at + 24);
@@ -96,7 +99,7 @@ export function markMoved(target: Buffer, at: number, { accessSec, keepSec, visi
   target.writeUInt32LE(from.offset, at + 36);
 }
 
-/** Gives a record that has all else its place in the log; says how long it is. */
+/** Sets the sequence number and checksum of a finished record; returns its length. */
 export function numberRecord(target: Buffer, at: number, sequence: number): number {
   const bodyBytes = target.readUInt32LE(at + 8);
   writeUint64(target, at + 12, sequence);
@@ -107,30 +110,30 @@ export function numberRecord(target: Buffer, at: number, sequence: number): numb
 const checksum = (bytes: Buffer, at: number, bodyBytes: number): number =>
   crc32(bytes.subarray(at + 4, at + headerBytes + bodyBytes));
 
-/** What an unverified header says, for who looks at very many. */
+/** Reads a field of an unverified header, for scans of many records. */
 export const kindAt = (bytes: Buffer, at: number): number => bytes[at + 6] ?? 0;
 export const functionAt = (bytes: Buffer, at: number): number => (bytes[at + 7] ?? 0) & 15;
 export const recordBytesAt = (bytes: Buffer, at: number): number => recordBytes(bytes.readUInt32LE(at + 8));
 
-/** How long a record says that it is; 0: there is none, or not all of it. Not verified. */
+/** The length that the record claims, unverified; 0 if there is no complete record. */
 export function recordLength(bytes: Buffer, at: number, end: number): number {
   if (at + headerBytes > end || bytes.readUInt16LE(at + 4) !== magic) return 0;
   const length = recordBytesAt(bytes, at);
   return at + length > end ? 0 : length;
 }
 
-/** Whether the record, all of which is there, is right. */
+/** Whether the checksum of a complete record is correct. */
 export const isRight = (bytes: Buffer, at: number): boolean =>
   checksum(bytes, at, bytes.readUInt32LE(at + 8)) === bytes.readUInt32LE(at);
 
-/** The header at `at`, if a whole and right record begins there; undefined otherwise. */
+/** The header at `at`, if a complete and valid record begins there. */
 export function openRecord(bytes: Buffer, at: number, end: number = bytes.length): Header | undefined {
   const header = peekHeader(bytes, at, end);
   if (!header || at + recordBytes(header.bodyBytes) > end) return undefined;
   return isRight(bytes, at) ? header : undefined;
 }
 
-/** Not verified: how long the record says that it is, for one that wants to have all of it. */
+/** The unverified header, to learn how long the record is. */
 export function peekHeader(bytes: Buffer, at: number, end: number = bytes.length): Header | undefined {
   if (at + headerBytes > end || bytes.readUInt16LE(at + 4) !== magic) return undefined;
   const form = bytes[at + 7] ?? 0;

@@ -1,4 +1,4 @@
-/** After a restart: the last checkpoint, then what the log says since, up to where it was cut off. */
+/** Restores the state at a start: the last checkpoint, then the log from there to its end. */
 import { existsSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { fileName, filePath } from "#blobs/disk/blob-files.ts";
@@ -11,14 +11,14 @@ import { flags } from "#blobs/disk/table/table.ts";
 
 export type Recovered = {
   readonly sequence: number;
-  /** Log that had to be read. */
+  /** Bytes of the log that were read. */
   readonly scannedBytes: number;
-  /** Written last and not whole: nobody had been told of it. */
+  /** Bytes of an incomplete last record, which was never acknowledged. */
   readonly cutBytes: number;
-  /** Blobs and names whose bytes are not there. */
+  /** Blobs and names whose bytes are missing. */
   readonly lost: number;
   readonly fromCheckpoint: boolean;
-  /** What is in this segment and later ones, the checkpoint may not know. */
+  /** The checkpoint may not contain records of this and later segments. */
   readonly checkpointSegment: number;
 };
 
@@ -52,7 +52,7 @@ function scan(holdings: Holdings, segments: Segments, { number, start, sequence 
   let at = start;
   for (;;) {
     const header = openRecord(bytes, at);
-    // Left behind by a write that failed, before the ones that were told as written.
+    // Leftover of a failed write, older than the acknowledged records before it.
     if (!header || header.sequence <= last) break;
     holdings.apply(bytes, at, header, { segment: number, offset: at });
     last = header.sequence;
@@ -72,7 +72,7 @@ function readSegment(path: string): Buffer {
   }
 }
 
-/** Better not to have it than to say so and fail to read it (B3). */
+/** Better to report a blob missing than to fail to read it (B3). */
 function dropLost(holdings: Holdings, segments: Segments): number {
   const { table } = holdings;
   let lost = 0;
@@ -86,7 +86,10 @@ function dropLost(holdings: Holdings, segments: Segments): number {
   return lost;
 }
 
-/** A log by itself may speak of files that went long ago. Slow, and needed only when the checkpoint was lost. */
+/**
+ * Without a checkpoint, the log may name files that were removed long ago. Slow, so only done if the checkpoint was
+ * lost.
+ */
 function dropWithoutFile(root: string, holdings: Holdings): number {
   const { table } = holdings;
   let lost = 0;

@@ -1,4 +1,4 @@
-/** Makes segments durable, each once for all who ask for it while it is under way. */
+/** Syncs segments; callers that ask during a sync share the next one. */
 import type { Syncs } from "#blobs/syncs.ts";
 import { asDiskFault } from "#blobs/disk/disk-fault.ts";
 import type { Segment, Segments } from "./segments.ts";
@@ -13,12 +13,12 @@ export class SegmentSyncs {
     this.#syncs = syncs;
   }
 
-  /** What was written to it so far. */
+  /** Syncs what was written to the segment so far. */
   async sync(number: number): Promise<void> {
     const segment = this.#segments.get(number);
     if (!segment || segment.syncedBytes >= segment.sizeBytes) return;
     const under = this.#underWay.get(segment);
-    // One that is under way may have begun too early for us; all who come meanwhile share the next.
+    // A running sync may have begun before our write, so wait for the next one, shared with all who come meanwhile.
     if (under) return await (under.next ??= under.running.catch(() => {}).then(() => this.sync(number)));
     const running = this.#syncNow(segment).finally(() => this.#underWay.delete(segment));
     this.#underWay.set(segment, { running, next: undefined });

@@ -1,4 +1,4 @@
-/** The files of the packed log: which there are, how much of each is still of use, and a handle to each in turn. */
+/** The files of the packed log: their sizes, their live bytes, and a bounded set of open handles. */
 import { closeSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,15 +8,15 @@ export const segmentHeaderBytes = 16;
 
 export type Segment = {
   readonly number: number;
-  /** Written so far. */
+  /** Bytes written so far. */
   sizeBytes: number;
-  /** Of it, records that somebody would miss. */
+  /** Bytes of records that are still needed. */
   liveBytes: number;
-  /** The file's own name is known to outlive a loss of power. */
+  /** Whether the file's name survives a power failure. */
   isNameSynced: boolean;
-  /** Known to outlive a loss of power, up to here. */
+  /** The bytes up to here survive a power failure. */
   syncedBytes: number;
-  /** What the system said could not be made durable is not believed to be so when it is asked again. */
+  /** Set after a failed sync: a later success would not prove that the bytes are durable. */
   cannotSync: boolean;
 };
 
@@ -28,9 +28,9 @@ export class Segments {
   readonly folder: string;
   readonly #segments = new Map<number, Segment>();
   #last: Segment | undefined;
-  /** Open files, those used last at the end. */
+  /** Open files, most recently used last. */
   readonly #handles = new Map<number, Handle>();
-  /** Of removed segments, still being read from; by file descriptor. */
+  /** Handles of removed segments that are still being read, by file descriptor. */
   readonly #doomed = new Map<number, Handle>();
 
   constructor(folder: string) {
@@ -55,7 +55,7 @@ export class Segments {
     return this.#segments.values();
   }
 
-  /** Who asks for one often asks for it again. */
+  /** Cached: callers often ask for the same segment again. */
   get(number: number): Segment | undefined {
     if (this.#last?.number !== number) this.#last = this.#segments.get(number);
     return this.#last;
@@ -80,14 +80,14 @@ export class Segments {
     if (segment) segment.liveBytes += bytes;
   }
 
-  /** A new, empty file. */
+  /** Creates an empty file. */
   create(number: number): Segment {
     const fd = openSync(this.path(number), "wx+", 0o600);
     this.#handles.set(number, { fd, users: 0 });
     return this.add(number, 0);
   }
 
-  /** To be released again; the file stays readable until then, also when it is removed meanwhile. */
+  /** Must be released; until then the file stays readable, even if it is removed. */
   acquire(number: number): number {
     let handle = this.#handles.get(number);
     if (handle) this.#handles.delete(number);
@@ -111,13 +111,13 @@ export class Segments {
     closeSync(fd);
   }
 
-  /** Nobody finds it any more; the file itself takes the disk a while, which nobody else waits for. */
+  /** Forgets the segment at once, then deletes the file, which may take a while. */
   async remove(number: number): Promise<void> {
     this.#forget(number);
     await rm(this.path(number), { force: true });
   }
 
-  /** One that nothing was written to. */
+  /** Removes a segment without records. */
   removeEmpty(number: number): void {
     this.#forget(number);
     rmSync(this.path(number), { force: true });

@@ -1,7 +1,7 @@
 /**
- * Small blobs in memory: slabs of 1 MiB, the oldest of which is let go when there are too many. What is written to the
- * log is put together in a slab and simply stays there; what is read from the disk is copied into one. The memory of a
- * slab that somebody outside may still look at is never written to again.
+ * Small blobs in memory: slabs of 1 MiB, of which the oldest is dropped when there are too many. Written records are
+ * assembled in a slab and stay there; blobs read from disk are copied into one. The memory of a slab that was handed to
+ * a caller is never overwritten.
  */
 import { flags, type Table } from "#blobs/disk/table/table.ts";
 
@@ -12,19 +12,19 @@ const slotsMax = (1 << 14) - 1;
 
 export type Slab = {
   readonly slot: number;
-  /** Counts slabs since the start. */
+  /** Slabs opened before this one. */
   readonly age: number;
   readonly buffer: Buffer;
   usedBytes: number;
-  /** Entries with bytes in here, and some that had them once. */
+  /** Entries with bytes in here, including some that no longer have. */
   readonly entries: number[];
-  /** Something in it is still to be written to the disk. */
+  /** Some of it is not written to disk yet. */
   isBusy: boolean;
-  /** Bytes of it were shown to somebody who may look at them for as long as they like. */
+  /** Bytes of it were handed to a caller, which may keep them. */
   isShown: boolean;
 };
 
-/** Memory of what is only passing through: nothing is looked for in it. */
+/** Memory for records in transit: no lookup finds anything in it. */
 export const passingSlab = (sizeBytes: number): Slab => ({
   slot: -1,
   age: 0,
@@ -40,7 +40,7 @@ export class Slabs {
   readonly #ring: (Slab | undefined)[];
   #next = 0;
   #age = 0;
-  /** Takes what is read from the disk. */
+  /** The slab that takes blobs read from disk. */
   #reads: Slab | undefined;
 
   constructor(table: Table, bytesMax: number) {
@@ -49,7 +49,7 @@ export class Slabs {
     this.#ring = Array.from({ length: slots });
   }
 
-  /** A new slab in the place of the oldest that nobody writes from. */
+  /** Opens a new slab in place of the oldest that is not being written. */
   open(): Slab {
     let slot = this.#next;
     for (let tries = 0; this.#ring[slot]?.isBusy && tries < this.#ring.length; tries += 1)
@@ -71,14 +71,14 @@ export class Slabs {
         table.setMemory(entry, 0);
   }
 
-  /** The entry's bytes are in this slab from now on. */
+  /** Records that the entry's bytes are in this slab. */
   place(entry: number, slab: Slab, at: number): void {
     if (this.#ring[slab.slot] !== slab) return;
     slab.entries.push(entry);
     this.#table.setMemory(entry, ((slab.slot + 1) << offsetBits) | (at >>> 3));
   }
 
-  /** A copy of what was read. */
+  /** Keeps a copy of what was read. */
   keep(entry: number, bytes: Uint8Array): void {
     let slab = this.#reads;
     if (!slab || slab.usedBytes + bytes.length > slabBytes || this.#ring[slab.slot] !== slab)
@@ -89,17 +89,17 @@ export class Slabs {
     this.place(entry, slab, at);
   }
 
-  /** The same as `bytes`, for somebody who may look at them for as long as they like. */
+  /** Like `bytes`, for a caller that may keep them. */
   shown(entry: number): Buffer | undefined {
     const found = this.bytes(entry);
     const slab = this.#ring[(this.#table.memory(entry) >>> offsetBits) - 1];
-    // A blob that was copied just now was found in its old slab.
+    // A blob that was copied just now may have been found in its old slab.
     if (!found || !slab) return found;
     slab.isShown = true;
     return slab.buffer.buffer === found.buffer ? found : this.bytes(entry);
   }
 
-  /** The plain bytes of a packed blob, if they are in memory. To be looked at only, and only now. */
+  /** The plain bytes of a packed blob, if they are in memory. The caller must not change or keep them. */
   bytes(entry: number): Buffer | undefined {
     const place = this.#table.memory(entry);
     if (place === 0 || this.#table.has(entry, flags.file)) return undefined;
@@ -107,7 +107,7 @@ export class Slabs {
     if (!slab) return undefined;
     const at = (place & offsetMask) * 8;
     const found = slab.buffer.subarray(at, at + this.#table.sizeOf(entry));
-    // What is asked for shortly before its slab goes is worth a copy.
+    // A blob that is used shortly before its slab is dropped is worth a copy.
     if (this.#age - slab.age > this.#ring.length / 2) this.keep(entry, found);
     return found;
   }

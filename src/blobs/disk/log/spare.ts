@@ -1,4 +1,6 @@
-/** Room that is kept on the disk itself, for when others have filled it: to be used up, and laid by again later. */
+/**
+ * Disk space held in reserve, for when other programs fill the disk: released when needed, and allocated again later.
+ */
 import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -11,11 +13,11 @@ export class Spare {
     this.sizeBytes = Math.floor(sizeBytes);
   }
 
-  /** Whether it is there again. */
+  /** Allocates the reserve. True if it is there. */
   layBy(): boolean {
     try {
       if (statSync(this.#path, { throwIfNoEntry: false })?.size === this.sizeBytes) return true;
-      // Not zeros: some file systems would keep none of those.
+      // Not zeros: some file systems allocate nothing for those.
       writeFileSync(this.#path, Buffer.alloc(this.sizeBytes, "spare "), { mode: 0o600 });
       return true;
     } catch {

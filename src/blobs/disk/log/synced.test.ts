@@ -1,4 +1,4 @@
-// Acknowledged when synced: nothing is told, or found, before the disk has it, and one sync serves many.
+// With sync "synced": nothing is acknowledged or found before the disk has it, and one sync serves many writes.
 import { deepEqual, equal, rejects } from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { until } from "#testing/until.ts";
 import { InlineGate } from "#blobs/disk/upload/inline-gate.ts";
 import { PackedLog } from "./packed-log.ts";
 import { kinds } from "./record.ts";
-import { Room } from "#blobs/disk/janitor/room.ts";
+import { SpaceBudget } from "#blobs/disk/janitor/space-budget.ts";
 import { Segments } from "./segments.ts";
 import { Slabs } from "./slabs.ts";
 import { Table } from "#blobs/disk/table/table.ts";
@@ -33,7 +33,7 @@ exerciseUploads("the disk store, synced (files)", async () => {
   };
 });
 
-/** A log whose disk takes as long as the test says. */
+/** A log whose syncs the test controls. */
 async function logRig() {
   const folder = await mkdtemp(join(tmpdir(), "millrace-log-"));
   const segments = new Segments(folder);
@@ -43,7 +43,7 @@ async function logRig() {
     {
       segments,
       slabs: new Slabs(new Table(), 4 * 2 ** 20),
-      room: new Room(2 ** 30, 0),
+      budget: new SpaceBudget(2 ** 30, 0),
       gate: new InlineGate(() => performance.now()),
       segmentBytes: 2 ** 20,
       isSynced: true,
@@ -69,7 +69,7 @@ async function logRig() {
   return { log, segments, syncs, seen, append, dispose };
 }
 
-test("one sync serves all that came while the one before was under way", async () => {
+test("one sync serves all writes that came during the one before", async () => {
   const { log, segments, syncs, seen, append, dispose } = await logRig();
   const told: string[] = [];
   const first = append().then(() => told.push("first"));
@@ -85,12 +85,12 @@ test("one sync serves all that came while the one before was under way", async (
   await Promise.all(others);
   deepEqual([told.length, seen.length, syncs.length], [51, 51, 2]);
   const [segment] = segments.all();
-  equal(segment?.syncedBytes, segment?.sizeBytes); // a pin has nothing left to wait for
+  equal(segment?.syncedBytes, segment?.sizeBytes); // so a pin need not wait
   await log.settled();
   await dispose();
 });
 
-test("what could not be synced is refused, is not there, and what comes then goes elsewhere", async () => {
+test("a write whose sync failed is refused and not found, and later writes go to another segment", async () => {
   const { segments, syncs, seen, append, dispose } = await logRig();
   const refused = rejects(append(), (error) => isFault(error, "unavailable"));
   await until("it is being synced", () => syncs.length === 1);

@@ -1,6 +1,6 @@
 /**
- * Streams (B8, B9) in files: a folder for each task, a file for each token and name. What is acknowledged has been
- * synced. A sealed stream has its digest beside it; its bytes stay until it is removed, whatever becomes of the blob.
+ * Streams (B8, B9) in files: a folder for each task, a file for each token and name. Acknowledged bytes were synced. A
+ * sealed stream has its digest in a file beside it; its bytes stay until it is removed, even if the blob is evicted.
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -20,11 +20,11 @@ import { Turns } from "#blobs/disk/turns.ts";
 
 type State = {
   sizeBytes: number;
-  /** Known to be as the writer sent them: acknowledged since this process began. What lies behind may be torn. */
+  /** Bytes acknowledged by this process. What follows them in the file may be torn. */
   trustedBytes: number;
   sealed: Digest | undefined;
   isRemoved: boolean;
-  /** Wakes those who wait for more. */
+  /** Wakes readers that wait for more. */
   changed: PromiseWithResolvers<void>;
 };
 
@@ -32,17 +32,17 @@ type Task = {
   readonly folder: string;
   newestToken: number;
   readonly states: Map<string, State>;
-  /** Readers, and writers at work: those are woken, or seen, through this very object. */
+  /** Readers and active writers, which share this object and must not lose it. */
   users: number;
 };
 
-/** Tasks that are kept in mind; others are looked up on the disk again. */
+/** Tasks kept in memory; others are looked up on disk again. */
 const tasksMax = 10_000;
-/** Of the oldest, so many are looked at each time that there are too many. */
+/** How many of the oldest are considered each time that there are too many. */
 const forgetAtOnce = 16;
 
 export type DiskStreamsPort = Streams & {
-  /** When what an earlier process left counts as used. */
+  /** Resolves when the files of an earlier process are counted as used. */
   readonly counted: Promise<void>;
 };
 
@@ -70,14 +70,14 @@ class DiskStreams {
     this.#blobsOf = blobsOf;
   }
 
-  /** Folder by folder, while others have their turn: a start does not wait for it. */
+  /** Folder by folder, yielding in between: a start does not wait for it. */
   async countAll(): Promise<void> {
     const folder = join(this.#core.root, "streams");
     for (const prefix of (await namesIn(folder)).toSorted()) {
       for (const hash of await namesIn(join(folder, prefix)))
         if (this.#counts.begin(hash))
           await this.#turns.take(hash, async () => {
-            for (const { sizeBytes } of await filesIn(join(folder, prefix, hash))) this.#core.room.takeOwn(sizeBytes);
+            for (const { sizeBytes } of await filesIn(join(folder, prefix, hash))) this.#core.budget.takeOwn(sizeBytes);
           });
       this.#counts.passed(prefix);
     }
@@ -93,7 +93,7 @@ class DiskStreams {
       if (state.sealed) throw new Fault("stale", "append to stream", { ...facts, why: "it is sealed" });
       if (!(offset >= 0 && offset <= state.sizeBytes))
         throw new Fault("invalid", "append to stream", { ...facts, why: "there is a gap" });
-      // A reader that comes meanwhile has to wait for this very state to change.
+      // A concurrent reader must wait on this same state object.
       task.states.set(name, state);
       const skipped = Math.max(0, state.trustedBytes - offset);
       if (bytes.length > skipped)
@@ -106,10 +106,10 @@ class DiskStreams {
   async #write(task: Task, name: string, state: State, piece: { readonly at: number; readonly bytes: Uint8Array }) {
     const { at, bytes } = piece;
     const growth = Math.max(0, at + bytes.length - state.sizeBytes);
-    const { room, log } = this.#core;
+    const { budget, log } = this.#core;
     if (log.lost) throw log.lost;
-    if (!room.take(growth) && !((await this.#core.makeRoom(growth)) && room.take(growth)))
-      throw this.#core.noRoom("append to stream", { neededBytes: growth });
+    if (!budget.take(growth) && !((await this.#core.makeSpace(growth)) && budget.take(growth)))
+      throw this.#core.noSpace("append to stream", { neededBytes: growth });
     try {
       const isNew = state.sizeBytes === 0;
       if (isNew) await this.#core.names.makeFolder(task.folder);
@@ -119,7 +119,7 @@ class DiskStreams {
       await this.#core.options.syncs.file(file.fd, join(task.folder, name));
       if (isNew) await this.#core.names.sync(task.folder);
     } catch (error) {
-      room.give(growth);
+      budget.give(growth);
       throw error;
     }
     state.sizeBytes = Math.max(state.sizeBytes, at + bytes.length);
@@ -135,7 +135,7 @@ class DiskStreams {
     const name = nameOf(key);
     task.users += 1;
     try {
-      // One that was never written to may yet be.
+      // A stream that does not exist yet may still be written.
       const state = task.states.get(name) ?? newState();
       task.states.set(name, state);
       for (;;) {
@@ -155,7 +155,7 @@ class DiskStreams {
     }
   }
 
-  /** A stream that was read and never written to leaves nothing behind. */
+  /** A stream that was read and never written leaves nothing behind. */
   #leave(task: Task, name: string): void {
     const state = task.states.get(name);
     if (task.users === 0 && state?.sizeBytes === 0 && state.sealed === undefined) task.states.delete(name);
@@ -206,10 +206,10 @@ class DiskStreams {
       const state = task.states.get(name);
       for (const path of [`${name}.sealed`, name]) await rm(join(task.folder, path), { force: true });
       task.states.delete(name);
-      // Otherwise every task would leave an empty folder. It stays where other streams of the task do.
+      // Removes the task's empty folder; fails, as it should, while other streams are in it.
       if (task.states.size === 0) await rmdir(task.folder).catch(() => {});
       if (!state) return;
-      this.#core.room.give(state.sizeBytes);
+      this.#core.budget.give(state.sizeBytes);
       state.isRemoved = true;
       wake(state);
     });
@@ -242,7 +242,7 @@ class DiskStreams {
     return task;
   }
 
-  /** Those that nobody uses just now; the others come to the young end. */
+  /** Drops tasks that are not in use; the others move to the young end. */
   #forgetSome(): void {
     for (const [hash, coming] of this.#tasks.entries().take(forgetAtOnce).toArray())
       void coming.then(({ users }) => {
@@ -267,7 +267,7 @@ class DiskStreams {
       const sealed = await readFile(join(folder, `${name}.sealed`), "utf8").catch(() => undefined);
       task.states.set(name, { ...newState(), sizeBytes, sealed });
       task.newestToken = Math.max(task.newestToken, token);
-      if (isFirst) this.#core.room.takeOwn(sizeBytes);
+      if (isFirst) this.#core.budget.takeOwn(sizeBytes);
     }
     return task;
   }

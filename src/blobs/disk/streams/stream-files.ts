@@ -1,4 +1,4 @@
-/** How streams lie on the disk: a folder for each task, a file for each token and name. */
+/** How streams are stored on disk: a folder for each task, a file for each token and name. */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 

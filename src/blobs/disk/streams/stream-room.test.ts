@@ -1,4 +1,4 @@
-/** What streams take is part of what the store may use: of those that an earlier process left, too. */
+/** Streams count against the store's limit, also those of an earlier process. */
 import { equal, ok, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -10,7 +10,7 @@ import { diskRig } from "#blobs/disk/testing/disk.ts";
 const MiB = 1024 * 1024;
 const keyOf = (task: number) => ({ tenant: "mill", task: `task ${task}`, token: 1, name: "stdout" });
 
-test("streams of an earlier process count against the limit after a restart, and are given back once", async () => {
+test("streams of an earlier process count against the limit after a restart, and are released once", async () => {
   const rig = await diskRig({ sizeBytesMax: 64 * MiB });
   const used = async (): Promise<number> => (await rig.store.upkeep.stat()).usedBytes;
   try {
@@ -18,7 +18,7 @@ test("streams of an earlier process count against the limit after a restart, and
     for (let task = 0; task < 20; task += 1) await rig.store.streams.append(keyOf(task), 0, Buffer.alloc(MiB, "x"));
     equal((await used()) - emptyBytes, 20 * MiB);
     await rig.reopen();
-    // Some are used while all are being counted.
+    // Some are used while they are being counted.
     await rig.store.streams.append(keyOf(3), MiB, Buffer.alloc(MiB, "y"));
     await rig.store.streams.remove(keyOf(4));
     await until("all are counted", async () => (await used()) - emptyBytes >= 20 * MiB);
@@ -26,7 +26,7 @@ test("streams of an earlier process count against the limit after a restart, and
     await rejects(
       rig.store.streams.append(keyOf(100), 0, Buffer.alloc(50 * MiB)),
       (error) => isFault(error, "exhausted"),
-      "there is no room for more than the limit",
+      "no space is given beyond the limit",
     );
     for (let task = 0; task < 20; task += 1) await rig.store.streams.remove(keyOf(task));
     equal(await used(), emptyBytes);
@@ -35,7 +35,7 @@ test("streams of an earlier process count against the limit after a restart, and
   }
 });
 
-test("each task is counted once, whoever comes first and wherever the walk is", () => {
+test("each task is counted once, by the walk or by its first user", () => {
   const hash = fc.stringMatching(/^[0-9a-c]{2}[0-9]$/);
   fc.assert(
     fc.property(fc.uniqueArray(hash), fc.array(fc.tuple(fc.nat(30), hash)), (left, used) => {

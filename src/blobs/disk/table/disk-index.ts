@@ -1,4 +1,4 @@
-/** The ActionIndex on the packed log: a name is an entry of the table, filed under a hash of its key. */
+/** The ActionIndex on the packed log: a name is an entry of the table, under a hash of its key. */
 import { Fault } from "#base/fault.ts";
 import type { ActionIndex, Entry, EntryFilter, EntryKey, EntryPage, NewEntry, Written } from "#blobs/action-index.ts";
 import { checkEntry } from "#blobs/memory/memory-index.ts";
@@ -10,17 +10,17 @@ import { noEntry } from "./table.ts";
 
 const fixedBytes = 4 * keyWords + 8;
 
-/** The order is that of `fields`. */
+/** In the order of `fields`. */
 type Stored = readonly [string, string, string, string, number, Entry["notes"] | null];
 
 export function createDiskIndex(core: Core): ActionIndex {
   const { table } = core.holdings;
   const names = new KnownNames();
-  /** Writers of one name come one after the other, so that the version one of them looked at is still it. */
+  /** Writers of one name run one after another, so that the version that one of them read is still current. */
   const inTurn = <T>(hashed: Buffer, work: () => Promise<T>): Promise<T> =>
     core.nameTurns.take(hashed.toString("latin1"), work);
 
-  /** As a use of it; `noEntry` where there is none. */
+  /** Counts as a use; `noEntry` if there is none. */
   const findAt = (place: number): number => {
     const entry = table.findAt(names.words, wordOf(place), namedFunction);
     if (entry !== noEntry) core.touch(entry);
@@ -107,7 +107,7 @@ async function write(core: Core, { hashed, tenant, key, entry }: NewNamed): Prom
     header: { kind: kinds.named, fn: namedFunction, visible: tenant, accessSec: core.nowSec() },
     bodyBytes: fixedBytes + body.length,
     fill(target, at) {
-      version = core.log.sequence + 1; // no two records have the same
+      version = core.log.sequence + 1; // unique, because sequence numbers are
       target.set(hashed, at);
       writeUint64(target, at + 4 * keyWords, version);
       target.set(body, at + fixedBytes);
@@ -122,7 +122,7 @@ function parseNamed(body: Buffer): Named {
   return { space, name, entry: { digest, version, principal, atMs, ...(notes && { notes }) } };
 }
 
-/** Those with many notes are not worth the memory. */
+/** Entries with long notes are not worth the memory. */
 const recentBytesMax = 1_024;
 
 function parsedNow(core: Core, entry: number): Named | undefined {
@@ -139,7 +139,7 @@ function parsedNow(core: Core, entry: number): Named | undefined {
   }
 }
 
-/** Undefined: it went, or moved, while it was being read. */
+/** Undefined if it was removed or moved while it was read. */
 async function readNamed(core: Core, entry: number): Promise<Named | undefined> {
   const now = parsedNow(core, entry);
   if (now) return now;
@@ -153,16 +153,16 @@ async function readNamed(core: Core, entry: number): Promise<Named | undefined> 
   } catch (error) {
     if (!isSame()) return undefined;
     if (!(error instanceof Fault) || error.code !== "corrupt") throw error;
-    core.options.report("a damaged name was found and let go", {});
+    core.options.report("a damaged name was found and dropped", {});
     await core.drop([entry]);
     return undefined;
   }
 }
 
-/** Looks at so many entries of the table before others have their turn. */
+/** Entries to look at before yielding to other work. */
 const slice = 20_000;
 
-/** By the numbers of entries, which stay the same while nothing changes. */
+/** In the order of entry numbers, which stay the same while nothing changes. */
 async function list(core: Core, { tenant, spacePrefix = "", after, limit }: EntryFilter): Promise<EntryPage> {
   const { table } = core.holdings;
   const wanted = core.holdings.tenantNumber(tenant);

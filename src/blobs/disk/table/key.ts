@@ -1,4 +1,4 @@
-/** What things are filed under in the table: 8 words, whatever the digest function. */
+/** Keys of the table: 8 words for every digest function. */
 import { hash as hashOnce } from "node:crypto";
 import { digestFunctions, hashBytes, type DigestFunction } from "#base/digest.ts";
 import { byteOfDigits } from "#wire/hex-words.ts";
@@ -6,13 +6,13 @@ import { byteOfDigits } from "#wire/hex-words.ts";
 export const keyWords = 8;
 export type Key = Uint32Array;
 
-/** A digest function as a number, as records and entries have it. The order of `digestFunctions` never changes. */
+/** The number of a digest function in records and entries. The order of `digestFunctions` never changes. */
 export const functionNumber = (fn: DigestFunction): number => digestFunctions.indexOf(fn);
 
-/** Names of the ActionIndex are filed beside blobs, under a function that no blob has. */
+/** Names of the ActionIndex are in the same table, under a function number that no blob has. */
 export const namedFunction = 15;
 
-/** From a hash in hex. A hash that is longer than the key is hashed to its size, so keys differ as hashes do. */
+/** From a hash in hex. A hash longer than a key is hashed again, so that keys still differ. */
 export function keyFromHex(key: Key, fn: number, hex: string): void {
   if (hex.length === keyWords * 8) return wordsOfHex(key, hex, keyWords);
   if (hex.length > keyWords * 8) return keyFromBytes(key, fn, Buffer.from(hex, "hex"), 0);
@@ -23,10 +23,10 @@ export function keyFromHex(key: Key, fn: number, hex: string): void {
 const plainHexLength = keyWords * 8;
 const slash = 0x2f;
 const zero = 0x30;
-/** Sizes of nine digits fit into a small integer; there is hardly any reason to look at larger ones here. */
+/** Sizes up to nine digits fit into a small integer; larger ones take the general path. */
 const plainLengthMax = plainHexLength + 1 + 9;
 
-/** From a digest of SHA-256 as it is mostly written, `<hash>/<size>`: answers the size, or -1 for any other text. */
+/** From a SHA-256 digest in its usual form `<hash>/<size>`: returns the size, or -1 for any other text. */
 export function keyFromPlain(key: Key, digest: string): number {
   const { length } = digest;
   if (length < plainHexLength + 2 || length > plainLengthMax) return -1;
@@ -41,7 +41,7 @@ export function keyFromPlain(key: Key, digest: string): number {
   return sizeBytes;
 }
 
-/** Each digit is looked at once; what is none shows in the end. */
+/** Checks each digit without a branch; a wrong one shows in the final result. */
 function plainWords(key: Key, digest: string): boolean {
   let all = 0;
   let wide = 0;
@@ -59,7 +59,7 @@ function plainWords(key: Key, digest: string): boolean {
   return wide < 0x80 && all < 0x100;
 }
 
-/** From raw bytes at `at`; their number is the function's. */
+/** From the raw bytes at `at`, as many as the function has. */
 export function keyFromBytes(key: Key, fn: number, bytes: Uint8Array, at: number): void {
   const count = hashLength(fn);
   if (count > keyWords * 4) {

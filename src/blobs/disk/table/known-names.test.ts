@@ -17,9 +17,9 @@ const named = (name: string) => ({
   entry: { digest: "", version: 1, principal: "ada", atMs: 1 },
 });
 
-test("a name is filed under the same hash, whatever else is asked for and whoever's place it takes", () => {
+test("a name keeps its hash, whatever other names take its place", () => {
   const names = new KnownNames();
-  // All begin alike, so all want the same four places.
+  // The same beginning, so that all compete for the same four places.
   const digests = Array.from({ length: 9 }, (_, i) => `${`abcdef01${i}`.padEnd(64, "0")}/142`);
   const keys = [...digests, "head", "", "ABC/1", `${"0".repeat(64)}/007`].flatMap((name) =>
     ["ac/sha256", "ac/sha256/main"].flatMap((space) =>
@@ -30,7 +30,7 @@ test("a name is filed under the same hash, whatever else is asked for and whoeve
   for (const key of keys) equal(names.hashOf(key).toString("hex"), filed(key));
 });
 
-test("a name that is a digest is the same by its words", () => {
+test("a name that is a digest is found by its words too", () => {
   const names = new KnownNames();
   const words = new Uint32Array(keyWords);
   for (const size of [1, 142, 999_999_999]) {
@@ -39,12 +39,12 @@ test("a name that is a digest is the same by its words", () => {
     const owner = { tenant: "mill", space: "ac/sha256" };
     const place = names.placeOfHash(owner, words, size);
     equal(names.placeOf({ ...owner, name }), place);
-    names.keep(place, { segment: 1, offset: 8 }, named(name)); // until then it is anybody's
+    names.keep(place, { segment: 1, offset: 8 }, named(name)); // until then the place is free
     notEqual(names.placeOf({ ...owner, space: "other", name }), place);
   }
 });
 
-test("what a record says is known by its place, until the name's place is taken over", () => {
+test("a record's content is known by its position, until another name takes the place", () => {
   const names = new KnownNames();
   const owner = { tenant: "mill", space: "ac" };
   const nameOf = (i: number): string => `${`abcdef01${i}`.padEnd(64, "0")}/142`;
@@ -55,13 +55,13 @@ test("what a record says is known by its place, until the name's place is taken 
   equal(names.named(place, 4, 64), undefined);
   for (let i = 1; i < 9; i += 1) {
     const other = names.placeOf({ ...owner, name: nameOf(i) });
-    equal(names.named(other, 3, 64), undefined, "nothing is left of who was there");
+    equal(names.named(other, 3, 64), undefined, "nothing is left of the previous name");
     names.keep(other, { segment: i, offset: 8 }, named(nameOf(i)));
   }
   equal(names.named(names.placeOf({ ...owner, name: nameOf(0) }), 3, 64), undefined);
 });
 
-test("only digests of SHA-256 in their one spelling are taken for some", () => {
+test("only canonical SHA-256 digests are recognised as digests", () => {
   const words = new Uint32Array(keyWords);
   const hex = "0123456789abcdef".repeat(4);
   equal(keyFromPlain(words, `${hex}/42`), 42);

@@ -1,29 +1,27 @@
 /**
- * Names that were asked for lately, with the hash that each is filed under and what its record says. A name has four
- * places where it can be; one that comes to places that are all taken takes one of them over.
+ * A cache of names that were looked up recently: the hash of each, and what its record says. A name has four possible
+ * places; if all are taken, it replaces one.
  *
- * What is looked at for every name lies side by side in a line of one array: a lookup is mostly waiting for memory, and
- * a map of texts, each of which V8 has to make unique first, waits for a dozen places of it.
+ * All data for one lookup is contiguous in one array, because lookups mostly wait for memory; a Map keyed by strings,
+ * which V8 must first intern, would touch a dozen places.
  */
+import type { RecordPosition } from "#blobs/disk/log/record.ts";
 import { hash as hashOnce } from "node:crypto";
 import type { Entry, EntryKey } from "#blobs/action-index.ts";
 import { keyFromPlain, keyWords, wordsOfBytes, type Key } from "./key.ts";
 
-/** What a record of the log says of a name. */
+/** What a record of the log says about a name. */
 export type Named = { readonly space: string; readonly name: string; readonly entry: Entry };
-
-/** Where a record is; it never changes, so what it says is known by its place. */
-export type Place = { readonly segment: number; readonly offset: number };
 
 const setsBits = 13;
 const ways = 4;
 const places = (1 << setsBits) * ways;
 
-/** A line: the hash that it is filed under, the one that the name begins with, and these. */
+/** A line holds the hash of the whole key, the hash in the name, and the words below. */
 const lineWords = 32;
 const ownHash = keyWords;
 const ownSize = 2 * keyWords;
-/** 0: the line is nobody's, or its name is another text, which is kept beside. */
+/** 0: the line is free, or its name is not a digest and is kept beside. */
 const space = ownSize + 1;
 const segment = ownSize + 2;
 const offset = ownSize + 3;
@@ -41,13 +39,13 @@ export class KnownNames {
     return this.#lines;
   }
 
-  /** Where this name is, from now until the next one is asked for. */
+  /** The place of this name; valid until the next lookup. */
   placeOf(key: EntryKey): number {
     const sizeBytes = keyFromPlain(this.#hash, key.name);
     return sizeBytes < 0 ? this.#placeOfText(key) : this.placeOfHash(key, this.#hash, sizeBytes);
   }
 
-  /** The same for the name `<hash>/<size>`, as nearly all are. */
+  /** The place of the name `<hash>/<size>`, the most common form. */
   placeOfHash(owner: Omit<EntryKey, "name">, hash: Key, sizeBytes: number): number {
     const lines = this.#lines;
     const spaceNumber = this.#spaces.numberOf(owner);
@@ -80,7 +78,7 @@ export class KnownNames {
     return place;
   }
 
-  /** One of the places from this one on: one that nobody has, else each in turn. */
+  /** One of the places from this one on: a free one, else each in turn. */
   #take(from: number, { tenant, space: spaceName, name }: EntryKey): number {
     this.#turn = (this.#turn + 1) % ways;
     let place = from + this.#turn;
@@ -94,19 +92,19 @@ export class KnownNames {
     return place;
   }
 
-  /** The hash by itself: the caller's own. */
+  /** The hash alone, in the caller's own memory. */
   hashOf(key: EntryKey): Buffer {
     return Buffer.copyBytesFrom(this.#lines, wordOf(this.placeOf(key)), keyWords);
   }
 
-  /** What the record there says, if it was kept. */
+  /** What the record at this position says, if it is cached. */
   named(place: number, segmentNumber: number, offsetBytes: number): Named | undefined {
     const line = place * lineWords;
     const isThat = this.#lines[line + segment] === segmentNumber && this.#lines[line + offset] === offsetBytes;
     return isThat ? this.#named[place] : undefined;
   }
 
-  keep(place: number, at: Place, named: Named): void {
+  keep(place: number, at: RecordPosition, named: Named): void {
     const line = place * lineWords;
     this.#lines[line + segment] = at.segment;
     this.#lines[line + offset] = at.offset;
@@ -124,13 +122,13 @@ function setOfText(name: string): number {
 
 const spacesMax = 10_000;
 
-/** Numbers for tenants and their spaces, of which there are few; when there are too many it begins anew. */
+/** Numbers for tenants and their spaces, of which there are few; starts over when there are too many. */
 class Spaces {
   #numbers = new Map<string, Map<string, number>>();
   #last = 0;
   #count = 0;
 
-  /** Never the same for two, nor 0. */
+  /** Unique, and never 0. */
   numberOf({ tenant, space: name }: Omit<EntryKey, "name">): number {
     return this.#numbers.get(tenant)?.get(name) ?? this.#next(tenant, name);
   }

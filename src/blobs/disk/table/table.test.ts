@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { keyFromBytes, keyFromHex, keyWords, type Key } from "./key.ts";
 import { entriesPerChunk, entryWords, flags, groupMax, noEntry, Table } from "./table.ts";
 
-/** Few first words, so that keys crowd each other. */
+/** Few different first words, so that keys collide. */
 const keyOf = (name: number): Key => Uint32Array.of(name % 5, 0, 0, 0, 0, 0, 0, name);
 
 type Step = { readonly remove: boolean; readonly name: number };
@@ -12,7 +12,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(fc.record({ remove: fc.boolean(), n
   maxLength: 300,
 });
 
-test("a table finds what was added and not removed, however keys crowd each other", () => {
+test("a table finds what was added and not removed, also when keys collide", () => {
   fc.assert(
     fc.property(steps, (play) => {
       const table = new Table();
@@ -31,7 +31,7 @@ test("a table finds what was added and not removed, however keys crowd each othe
   );
 });
 
-test("a group is found as each one by itself is", () => {
+test("a group lookup equals single lookups", () => {
   const names = fc.array(fc.nat(300), { maxLength: groupMax });
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(300)), names, fc.nat(5), (there, asked, before) => {
@@ -51,7 +51,7 @@ test("a group is found as each one by itself is", () => {
   );
 });
 
-test("it grows, and what is loaded from its chunks is the same", () => {
+test("it grows, and a table loaded from its chunks is the same", () => {
   const table = new Table();
   const key = new Uint32Array(keyWords);
   const word = (i: number): number => Math.imul(i, 0x9e3779b1) >>> 0;
@@ -100,7 +100,7 @@ test("the function is part of the key, and sizes may be beyond 4 GiB", () => {
   ok(!table.has(entry, flags.file));
 });
 
-test("keys from hex and from bytes agree, and differ for hashes that differ anywhere", () => {
+test("keys from hex and from bytes agree, and differ if hashes differ anywhere", () => {
   const functions = [0, 1, 2, 3, 4] as const;
   const lengths = [32, 32, 20, 48, 64] as const;
   for (const fn of functions) {

@@ -1,8 +1,9 @@
 /**
- * Everything the store holds, in memory: one entry of 64 bytes for each blob and each name, and an open-addressing
- * index of 8 bytes a slot. Typed arrays, so a million entries cost the collector nothing. Pure: no I/O, no clock.
+ * Everything the store holds, in memory: an entry of 64 bytes for each blob and each name, and an open-addressing index
+ * of 8 bytes per slot. Typed arrays, so that millions of entries cost the garbage collector nothing. Pure: no I/O, no
+ * clock.
  *
- * Entries are numbered; a number stays its entry's until that is removed, and may be another's afterwards.
+ * Entries are numbered. A number belongs to its entry until that is removed, and may be reused afterwards.
  */
 import { assert } from "#base/assert.ts";
 import { keyWords, type Key } from "./key.ts";
@@ -12,10 +13,10 @@ const chunkBits = 13;
 export const entriesPerChunk = 1 << chunkBits;
 const inChunk = entriesPerChunk - 1;
 const loadMax = 0.7;
-/** As many as are looked up together. */
+/** How many keys are looked up together. */
 export const groupMax = 64;
 
-/** Words of an entry; 0-7 are the key. */
+/** Indices of an entry's words; 0-7 are the key. */
 const sizeLow = 8;
 /** Bits 0-15: high bits of the size of a file, or the length of a packed record in units of 8; 16-19: function. */
 const misc = 9;
@@ -24,24 +25,24 @@ const offset = 11;
 const access = 12;
 const keep = 13;
 const visible = 14;
-/** Packed: where the bytes are in memory, 0 if they are not. File: what it takes on the disk, in KiB. */
+/** Packed: position of the bytes in memory, 0 if they are not there. File: its size on disk, in KiB. */
 const memory = 15;
 
 export const flags = {
   file: 1 << 20,
   zstd: 1 << 21,
-  /** Known to outlive a loss of power. */
+  /** Survives a power failure. */
   durable: 1 << 22,
-  /** Whether its bytes are right is to be found out before they are served: power was lost since they came. */
+  /** Must be verified before it is served: the power failed since it was written. */
   suspect: 1 << 23,
-  /** Used since access times were written down last. */
+  /** Used since access times were recorded last. */
   touched: 1 << 24,
   taken: 1 << 31,
 } as const;
 
 export const noEntry = -1;
 
-/** A full one is used where it lies, whatever else lies there: a million entries are 64 MB. */
+/** A full chunk is used in place, without a copy: a million entries are 64 MB. */
 function asChunk(words: Uint32Array): Uint32Array {
   if (words.length === entriesPerChunk * entryWords) return words;
   const chunk = new Uint32Array(entriesPerChunk * entryWords);
@@ -51,22 +52,22 @@ function asChunk(words: Uint32Array): Uint32Array {
 
 export class Table {
   #chunks: Uint32Array[] = [];
-  /** Pairs: first word of the key, entry + 1. */
+  /** Pairs: first word of the key, entry number + 1. */
   #slots = new Uint32Array(2 * 1024);
   #mask = 1023;
-  /** Entries were handed out up to here; below it, those that are free are chained through word 0. */
+  /** Entries below this were handed out; the free ones among them are chained through word 0. */
   #end = 0;
   #free = noEntry;
   #count = 0;
   readonly #likely = new Int32Array(groupMax);
-  /** Of no use to anybody, and in sight of everybody, so that what was fetched counts as used. */
+  /** Written only so that the engine cannot optimise the prefetching reads away. */
   seen = 0;
 
   get count(): number {
     return this.#count;
   }
 
-  /** One more than the highest number an entry can have now. */
+  /** One more than the highest entry number. */
   get end(): number {
     return this.#end;
   }
@@ -79,7 +80,7 @@ export class Table {
     return this.findAt(key, 0, fn);
   }
 
-  /** The key that begins at `keys[at]`. */
+  /** Finds the key that begins at `keys[at]`. */
   findAt(keys: Uint32Array, at: number, fn: number): number {
     const slots = this.#slots;
     const mask = this.#mask;
@@ -92,10 +93,10 @@ export class Table {
   }
 
   /**
-   * Up to `groupMax` at once, `keyWords` words each, beginning with the key numbered `from`: gives entries, or
-   * `noEntry`. A slot, and then an entry, is most often not in the processor's caches; those of the whole group are
-   * asked for before the first one is needed, so that they come together instead of each being waited for. They are at
-   * hand until the next group, so that is when to look at the entries.
+   * Looks up to `groupMax` keys of `keyWords` words each, beginning with the key numbered `from`, and writes their
+   * entries or `noEntry`. A slot, and then an entry, is usually not in the CPU's caches. Those of the whole group are
+   * touched before the first is needed, so that the cache misses overlap. They stay cached until the next group, so
+   * callers should look at the entries before that.
    */
   findGroup(keys: Uint32Array, from: number, count: number, fn: number, entries: Int32Array): void {
     const slots = this.#slots;
@@ -114,7 +115,7 @@ export class Table {
     }
   }
 
-  /** How many of the group are likely to be there: their entries are in `#likely`. Without a branch for each. */
+  /** Returns how many of the group are probably there; their entries are in `#likely`. Branchless. */
   #fetchSlots(keys: Uint32Array, from: number, count: number): number {
     const slots = this.#slots;
     const mask = this.#mask;
@@ -168,7 +169,7 @@ export class Table {
   }
 
   remove(entry: number): void {
-    assert(this.isTaken(entry), "only what is there is removed");
+    assert(this.isTaken(entry), "the entry exists");
     this.#unlink(entry);
     const chunk = this.#chunk(entry);
     const base = (entry & inChunk) * entryWords;
@@ -187,7 +188,7 @@ export class Table {
     return this.#chunk(entry).subarray(base, base + keyWords);
   }
 
-  /** One word of it, for who looks at very many. */
+  /** One word of the key, for scans of many entries. */
   keyWord(entry: number, index: number): number {
     return this.#word(entry, index);
   }
@@ -210,7 +211,7 @@ export class Table {
     return this.#word(entry, sizeLow) + ((word & flags.file) === 0 ? 0 : (word & 0xffff) * 2 ** 32);
   }
 
-  /** The length of a packed record as it is in its segment. */
+  /** The length of a packed record in its segment. */
   recordBytes(entry: number): number {
     return (this.#word(entry, misc) & 0xffff) * 8;
   }
@@ -227,7 +228,7 @@ export class Table {
     this.#set(entry, memory, Math.ceil(diskBytes / 1024));
   }
 
-  /** What a file takes on the disk, to the next KiB. */
+  /** A file's size on disk, rounded up to KiB. */
   fileBytes(entry: number): number {
     return this.#word(entry, memory) * 1024;
   }
@@ -253,7 +254,7 @@ export class Table {
     this.#set(entry, access, seconds);
   }
 
-  /** Used now; says whether that is news worth writing down. */
+  /** Marks the entry as used now; true if the use should be recorded. */
   touch(entry: number, seconds: number, coarseSec: number): boolean {
     const chunk = this.#chunk(entry);
     const base = (entry & inChunk) * entryWords;
@@ -289,7 +290,7 @@ export class Table {
     this.#set(entry, memory, place);
   }
 
-  /** The raw words of one chunk, for a checkpoint: a copy in `into`, which has room for a whole one. */
+  /** Copies one chunk's words into `into`, for a checkpoint; `into` must hold a whole chunk. */
   copyChunk(index: number, into: Uint32Array): Uint32Array {
     const chunk = this.#chunks[index];
     assert(chunk, "a chunk that is there");
@@ -303,9 +304,8 @@ export class Table {
   }
 
   /**
-   * Takes over the words of a checkpoint, chunk by chunk, for good, into an empty table. A checkpoint is written while
-   * entries
-   * come and go, so one key may be in it twice; one of them counts then, and the log will have the last word.
+   * Takes over the chunks of a checkpoint, without copying, into an empty table. A checkpoint is written while entries
+   * change, so it may hold one key twice; one of them counts then, and the log decides in the end.
    */
   load(chunks: readonly Uint32Array[]): void {
     assert(this.#count === 0 && this.#end === 0, "an empty table");
@@ -322,7 +322,7 @@ export class Table {
     }
   }
 
-  /** The slots that these will want, all at once: see `findGroup`. */
+  /** Touches the slots that these will use, so that cache misses overlap: see `findGroup`. */
   #fetchHomes(from: number, end: number): void {
     const slots = this.#slots;
     const mask = this.#mask;
@@ -345,7 +345,7 @@ export class Table {
     this.#free = entry;
   }
 
-  /** False: its key is there already. */
+  /** False if its key is there already. */
   #linkUnlessTwin(entry: number, first: number): boolean {
     const slots = this.#slots;
     let slot = first & this.#mask;
@@ -389,7 +389,7 @@ export class Table {
     slots[2 * slot + 1] = entry + 1;
   }
 
-  /** Linear probing without gravestones: what follows moves up where it may. */
+  /** Linear probing without tombstones: later entries move up where they may. */
   #unlink(entry: number): void {
     const slots = this.#slots;
     const mask = this.#mask;
@@ -410,7 +410,7 @@ export class Table {
     this.#resize((this.#mask + 1) * 2);
   }
 
-  /** The first word of a key is in its slot, so entries need not be looked at. */
+  /** Slots hold the first word of the key, so entries need not be read. */
   #resize(capacity: number): void {
     const before = this.#slots;
     this.#slots = new Uint32Array(2 * capacity);

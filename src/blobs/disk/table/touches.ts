@@ -1,4 +1,4 @@
-/** Uses of blobs, written down a moment later, so that a restart knows what is old and what was promised. */
+/** Records uses of blobs a moment later, so that a restart knows which are old and which were promised. */
 import type { Core } from "#blobs/disk/core.ts";
 import { kinds } from "#blobs/disk/log/record.ts";
 import { flags } from "./table.ts";
@@ -22,10 +22,10 @@ export class Touches {
     if (pending.length === 0) return;
     this.#pending = [];
     const { table } = this.#core.holdings;
-    // Some have gone since, and their number may be another's.
+    // Some were evicted since, and their number may be reused.
     const used = pending.filter((entry) => table.isTaken(entry) && table.has(entry, flags.touched));
     for (const entry of used) table.setFlag(entry, flags.touched, false);
-    // If they cannot be written down, things look older after a restart than they are; no reason to fail.
+    // If this fails, blobs look older after a restart than they are, which is acceptable.
     await this.#core.appendKeys({ kind: kinds.touches, accessSec: this.#core.nowSec() }, used).catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-/** For tests: stores in folders that go away again. */
+/** For tests: stores in temporary folders. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,12 +10,12 @@ export type DiskRig = {
   readonly root: string;
   readonly clock: Clock;
   store: DiskStore;
-  /** As after a restart; the options given replace those it had. */
+  /** Opens the store again, as after a restart; the given options replace the earlier ones. */
   reopen(options?: Partial<OpenDisk>): Promise<DiskStore>;
   dispose(): Promise<void>;
 };
 
-/** Real time passes by itself and timers never fire: nothing happens that a test did not ask for. */
+/** Real time, but timers never fire: nothing happens that the test did not start. */
 export const quietClock: Clock = {
   monotonicMs: () => performance.now(),
   wallMs: () => Date.now(),

@@ -1,6 +1,6 @@
 /**
- * What is on its way into the log. A record that says "gone" means whatever lies before it in the log under that key;
- * so it must not be written for what is just coming, which the table does not know yet.
+ * Records that are being written to the log. A "gone" record applies to everything before it in the log under that key,
+ * so it must not be written for a blob that is on its way and not in the table yet.
  */
 import { must } from "#base/assert.ts";
 import { keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "#blobs/disk/table/key.ts";
@@ -10,7 +10,7 @@ import { headerBytes, kinds, peekHeader, recordBytes } from "#blobs/disk/log/rec
 export const keyText = (fn: number, key: Key): string =>
   `${fn} ${Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1")}`;
 
-/** As many as there are writes under way: looked for by who lets go, which is seldom, so that writers pay nothing. */
+/** Computed when blobs are evicted, which is rare, so that writers pay nothing for it. */
 export function comingKeys(log: PackedLog): ReadonlySet<string> {
   const keys = new Set<string>();
   const key: Key = new Uint32Array(keyWords);

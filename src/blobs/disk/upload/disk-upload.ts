@@ -1,4 +1,6 @@
-/** One connection's part in an upload: takes bytes, keeps what came when it breaks off, publishes what is whole. */
+/**
+ * One connection's part in an upload: takes bytes, keeps them if the connection breaks, publishes the complete blob.
+ */
 import { constants } from "node:fs";
 import { open, rm, type FileHandle } from "node:fs/promises";
 import type { DigestParts } from "#base/digest.ts";
@@ -18,7 +20,7 @@ import { noEntry } from "#blobs/disk/table/table.ts";
 
 export type Opening = {
   readonly name: string;
-  /** Undefined: the node's own. */
+  /** Undefined for the node's own. */
   readonly owner: UploadOwner | undefined;
   readonly parts: DigestParts;
   readonly view: TenantView;
@@ -30,7 +32,7 @@ export async function openUpload(core: Core, partials: PartialUploads, opening: 
   const { name, owner, parts, offset } = opening;
   if (core.log.isClosed || core.log.lost) throw core.log.lost ?? storeIsClosed("upload");
   const wrong = (committed: number): Fault =>
-    new Fault("invalid", "go on with upload", { hash: parts.hash, offset, committed });
+    new Fault("invalid", "resume upload", { hash: parts.hash, offset, committed });
   if (!(offset >= 0 && offset <= partials.keptBytes(name))) throw wrong(partials.keptBytes(name));
   const partial = await partials.take({ name, totalBytes: parts.sizeBytes, owner });
   if (offset > partial.keptBytes) throw wrong(partial.keptBytes);
@@ -39,7 +41,7 @@ export async function openUpload(core: Core, partials: PartialUploads, opening: 
   return upload;
 }
 
-/** Small pieces are gathered up to this before they are written. */
+/** Small pieces are gathered up to this size before they are written. */
 const gatherBytes = 256 * 1024;
 
 class DiskUpload implements Upload {
@@ -48,7 +50,7 @@ class DiskUpload implements Upload {
   readonly #opening: Opening;
   readonly #partial: Partial;
   readonly #unpacker: ZstdUnpacker | undefined;
-  /** What has come and is not in the file: for a small blob, all of it. */
+  /** Bytes that arrived and are not in the file: for a small blob, all of them. */
   #gathered: Buffer;
   #gatheredBytes = 0;
   #file: FileHandle | undefined;
@@ -75,7 +77,7 @@ class DiskUpload implements Upload {
     return (this.#isSmall ? 0 : this.#partial.keptBytes) + this.#gatheredBytes;
   }
 
-  /** Goes back to the offset that was asked for. */
+  /** Truncates to the requested offset. */
   async begin(): Promise<void> {
     const { offset, parts } = this.#opening;
     const partial = this.#partial;
@@ -130,14 +132,14 @@ class DiskUpload implements Upload {
         if (partial.writer !== this) return;
         if (this.#gatheredBytes > 0) await this.#keepGathered();
         if (partial.keptBytes > 0) this.#partials.settle(partial);
-        else await this.#partials.forget(partial, !this.#file); // nothing to go on with
+        else await this.#partials.forget(partial, !this.#file); // nothing worth resuming
       });
     } finally {
       await this.#end();
     }
   }
 
-  /** A small blob's bytes have been in memory only. */
+  /** Writes a small blob's bytes, so far only in memory, to a file. */
   async #keepGathered(): Promise<void> {
     if (!this.#isSmall) return await this.#flush();
     this.#file ??= await open(this.#partial.path, constants.O_RDWR | constants.O_CREAT, 0o600);
@@ -211,7 +213,7 @@ class DiskUpload implements Upload {
       return await this.#partials.forget(partial, true);
     }
     const framed = `${partial.path}.zst`;
-    await core.borrowRoom(parts.sizeBytes, async () => await this.#publishFramed(framed, tenant));
+    await core.borrowSpace(parts.sizeBytes, async () => await this.#publishFramed(framed, tenant));
     await this.#partials.forget(partial);
   }
 
@@ -227,7 +229,7 @@ class DiskUpload implements Upload {
     }
   }
 
-  /** One thing after the other. Bytes that are wrong leave nothing behind; a disk that fails leaves what it has. */
+  /** Runs one operation after another. Wrong bytes are dropped; after a disk error the stored ones are kept. */
   async #inTurn(work: () => Promise<void>): Promise<void> {
     const partial = this.#partial;
     const mine = partial.turn
@@ -267,7 +269,7 @@ class DiskUpload implements Upload {
 
   #checkMine(): void {
     if (this.#partial.writer === this && !this.#partial.isForgotten) return;
-    const forgotten = "nothing came for too long and its room was needed; begin it again";
+    const forgotten = "it had no progress for too long and its space was needed; start it again";
     const taken = this.#partial.isForgotten ? forgotten : "another connection took the upload over";
     const why = this.#hasEnded ? "it has ended" : taken;
     throw new Fault("stale", "write blob", { hash: this.#opening.parts.hash, why });

@@ -1,15 +1,13 @@
-/**
- * The digest of a file while it grows: in a thread of its own, which reads what was written from the system's memory.
- */
+/** Hashes a file while it grows, in a thread that reads the written bytes from the page cache. */
 import { Worker } from "node:worker_threads";
 import type { DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { storeIsClosed } from "#blobs/disk/disk-fault.ts";
 
 export type FileHashing = {
-  /** So much of the file is there. */
+  /** So many bytes are in the file now. */
   advance(sizeBytes: number): void;
-  /** The hash in hex of its first bytes. */
+  /** The hash, in hex, of the first `sizeBytes`. */
   finish(sizeBytes: number): Promise<string>;
   close(): void;
 };
@@ -62,7 +60,7 @@ export class HashThread {
     };
   }
 
-  /** A thread that was started now would have nobody to end it, and the process would not end either. */
+  /** Starting a thread from here on is refused: nothing would end it, and the process could not exit. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#worker?.terminate();

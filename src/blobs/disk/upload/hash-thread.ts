@@ -42,7 +42,7 @@ function begin({ path, fn }: Extract<HashRequest, { kind: "begin" }>): Job | Err
 function readUpTo(job: Job, sizeBytes: number): void {
   while (job.hashedBytes < sizeBytes) {
     const got = readSync(job.fd, buffer, 0, Math.min(buffer.length, sizeBytes - job.hashedBytes), job.hashedBytes);
-    if (got === 0) throw new Error("the file is shorter than was said");
+    if (got === 0) throw new Error("the file is shorter than announced");
     job.hasher.update(buffer.subarray(0, got));
     job.hashedBytes += got;
   }

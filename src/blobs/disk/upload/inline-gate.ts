@@ -1,7 +1,7 @@
 /**
- * Whether small I/O may be done on the loop. A page that the system has in memory is read in 2 us, a trip through the
- * thread pool costs 20 to 40 us of CPU; but a disk that lets wait would hold up everybody. So it is done inline for as
- * long as that has been quick lately, and elsewhere for a while once it was not.
+ * Decides whether small I/O runs synchronously. Reading a cached page takes 2 us, while the thread pool costs 20 to 40
+ * us of CPU; but a slow disk would block the event loop. So I/O runs inline while it has been fast recently, and in the
+ * thread pool for a while after it was slow.
  */
 export class InlineGate {
   readonly #now: () => number;
@@ -20,7 +20,7 @@ export class InlineGate {
     return this.#debtMs < debtMsMax;
   }
 
-  /** Runs it and remembers what it took. */
+  /** Runs it and records how long it took. */
   run<T>(work: () => T): T {
     const fromMs = this.#now();
     try {
@@ -37,6 +37,6 @@ export class InlineGate {
 }
 
 const quickMs = 1;
-/** So much of the time may be waited: a tenth. */
+/** The share of time that may be spent waiting: a tenth. */
 const paidBackPerMs = 0.1;
 const debtMsMax = 50;

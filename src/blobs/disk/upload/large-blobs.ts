@@ -1,4 +1,4 @@
-/** Large blobs, read: plain or as zstd, from files of either kind. */
+/** Reads large blobs, plain or as zstd, from both kinds of files. */
 import { digestText, type DigestParts } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Form } from "#blobs/store.ts";
@@ -65,7 +65,7 @@ async function* fromFrames(core: Core, fd: number, { fileBytes, span, form }: Fr
     const [start = 0, end = 0] = [starts[i], starts[i + 1]];
     const plainStart = i * framePlainBytes;
     if (form === "zstd" && span.from <= plainStart) {
-      // From here on the file is what is asked for, as it is.
+      // From here on, the file's own frames are what was asked for.
       return yield* piecesOf(core, fd, { from: start, to: starts[last] ?? 0 });
     }
     const frame = Buffer.allocUnsafe(end - start);

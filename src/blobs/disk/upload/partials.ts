@@ -1,6 +1,6 @@
 /**
- * Unfinished uploads: a file each, whose room is taken as the bytes come. A file's name says whose it is, so that
- * limits per tenant and per caller hold after a restart.
+ * Unfinished uploads: one file each, whose space is reserved as bytes arrive. The file's name contains its owner, so
+ * that limits per tenant and caller hold after a restart.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -16,23 +16,23 @@ import { retryAfterMs } from "#blobs/disk/disk-fault.ts";
 export type Partial = {
   readonly name: string;
   readonly path: string;
-  /** Of the whole blob, as announced. */
+  /** Announced size of the blob. */
   readonly totalBytes: number;
-  /** Undefined: the node's own, which has no limit but the store's. */
+  /** Undefined for the node's own, which have no limit but the store's. */
   readonly owner: UploadOwner | undefined;
-  /** Taken from the store's room: what came, and a little ahead of it. */
+  /** Space reserved: the bytes that arrived and a little ahead. */
   reservedBytes: number;
-  /** What is in the file. */
+  /** Bytes in the file. */
   keptBytes: number;
-  /** Who writes: whoever opened it last. */
+  /** The connection that opened it last; earlier ones are refused. */
   writer: object | undefined;
-  /** When bytes last came. */
+  /** When bytes last arrived. */
   touchedSec: number;
-  /** What is being done to the file; the next waits for it. */
+  /** The pending operation on the file; the next one waits for it. */
   turn: Promise<unknown>;
-  /** The store is at work on it, so it is not idle however long that takes. */
+  /** The store is working on it, so it is not idle. */
   isBusy: boolean;
-  /** It was idle for too long, and its bytes are gone. */
+  /** It was idle for too long, and its bytes are deleted. */
   isForgotten: boolean;
 };
 
@@ -42,7 +42,7 @@ export type NewPartial = {
   readonly owner: UploadOwner | undefined;
 };
 
-/** Room is taken in steps of this size, so that not every piece has to ask for it. */
+/** Space is reserved in steps of this size, so that small writes need not ask each time. */
 const stepBytes = 256 * 1024;
 
 const tagOf = (words: readonly string[]): string =>
@@ -62,26 +62,26 @@ export class PartialUploads {
   constructor(core: Core) {
     this.#core = core;
     const { uploadShares, sizeBytesMax } = core.options;
-    this.#ledger = new UploadLedger(uploadShares, sizeBytesMax, () => core.room.offeredBytes);
+    this.#ledger = new UploadLedger(uploadShares, sizeBytesMax, () => core.budget.offeredBytes);
     core.unwrittenBytes = () => this.#sum(({ reservedBytes, keptBytes }) => reservedBytes - keptBytes);
     this.#folder = join(core.root, "uploads");
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(this.#folder)) this.#adopt(name);
   }
 
-  /** Left by an earlier process. What nobody can go on with is removed. */
+  /** Takes over a file of an earlier process, or removes it if it cannot be resumed. */
   #adopt(fileName: string): void {
     const path = join(this.#folder, fileName);
     const match = /^([0-9a-f]{64}\.(\d{1,16}))(?:\.([0-9a-f]{16})\.([0-9a-f]{16}|any))?$/.exec(fileName);
     const { size, mtimeMs } = statSync(path);
     if (!match || size === 0) return rmSync(path, { force: true, recursive: true });
     const [, name = "", total, tenant, caller] = match;
-    // Files of older versions do not say whose they are.
+    // File names of older versions do not contain the owner.
     const owner = { tenant: tenant ?? "unknown", caller: caller === "any" ? undefined : caller };
     const partial = this.#add({ name, totalBytes: Number(total), owner }, path);
     partial.keptBytes = partial.reservedBytes = size;
     partial.touchedSec = Math.floor(mtimeMs / 1_000);
-    this.#core.room.takeOwn(size);
+    this.#core.budget.takeOwn(size);
     this.#ledger.add(owner, size, 0);
   }
 
@@ -118,7 +118,7 @@ export class PartialUploads {
     return sum;
   }
 
-  /** The tenant is part of it: nobody goes on with, or hears of, an upload of another tenant (B5). */
+  /** Contains the tenant: an upload of another tenant cannot be resumed or seen (B5). */
   nameOf(tenant: string, { uuid, digest }: UploadKey): string {
     const { fn, hash, sizeBytes } = partsOf(digest);
     const text = JSON.stringify([tenant, uuid, digestText(fn, hash, sizeBytes)]);
@@ -129,7 +129,7 @@ export class PartialUploads {
     return this.#partials.get(name)?.keptBytes ?? 0;
   }
 
-  /** The upload of that name, begun if there is none. Takes no room yet, and evicts nothing. */
+  /** The upload of that name, created if there is none. Reserves no space yet, and evicts nothing. */
   async take(wanted: NewPartial): Promise<Partial> {
     const { name, totalBytes, owner } = wanted;
     const there = this.#partials.get(name);
@@ -137,8 +137,8 @@ export class PartialUploads {
       await there.turn.catch(() => {});
       if (this.#partials.get(name) === there) return there;
     }
-    if (totalBytes > this.#core.room.offeredBytes)
-      throw this.#core.noRoom("upload", { neededBytes: totalBytes, storeBytes: this.#core.room.offeredBytes });
+    if (totalBytes > this.#core.budget.offeredBytes)
+      throw this.#core.noSpace("upload", { neededBytes: totalBytes, storeBytes: this.#core.budget.offeredBytes });
     if (owner) {
       const never = this.#ledger.excessOfWhole(owner, totalBytes);
       if (never) throw beyondLimit(never);
@@ -148,31 +148,31 @@ export class PartialUploads {
     return this.#partials.get(name) ?? this.#add(wanted, join(this.#folder, `${name}${suffix}`));
   }
 
-  /** Takes the room for its first `untilBytes`. Throws "exhausted" when there is none, or when its owner has enough. */
+  /** Reserves space for its first `untilBytes`. Throws "exhausted" if there is none, or if its owner holds too much. */
   async reserve(partial: Partial, untilBytes: number): Promise<void> {
     const wanted = Math.min(partial.totalBytes, Math.ceil(untilBytes / stepBytes) * stepBytes);
     const more = wanted - partial.reservedBytes;
     if (more <= 0) return;
     const { owner } = partial;
     if (owner) await this.#checkLimit(owner, "bytes", more);
-    const { room } = this.#core;
-    if (!room.fits(more)) {
-      await this.#core.makeRoom(more);
-      // Others may have taken theirs meanwhile.
+    const { budget } = this.#core;
+    if (!budget.fits(more)) {
+      await this.#core.makeSpace(more);
+      // Others may have reserved theirs meanwhile.
       if (owner) await this.#checkLimit(owner, "bytes", more);
     }
-    if (partial.isForgotten) return; // its writer is told so when it goes on
-    if (!room.take(more)) throw this.#core.noRoom("upload", { neededBytes: more });
+    if (partial.isForgotten) return; // its writer gets an error when it continues
+    if (!budget.take(more)) throw this.#core.noSpace("upload", { neededBytes: more });
     partial.reservedBytes += more;
     if (owner) this.#ledger.add(owner, more, 0);
   }
 
-  /** Gives back what was taken ahead of the bytes that came. */
+  /** Releases what was reserved ahead of the bytes that arrived. */
   settle(partial: Partial): void {
     const spareBytes = partial.reservedBytes - partial.keptBytes;
     if (partial.isForgotten || spareBytes <= 0) return;
     partial.reservedBytes -= spareBytes;
-    this.#core.room.give(spareBytes);
+    this.#core.budget.give(spareBytes);
     if (partial.owner) this.#ledger.add(partial.owner, -spareBytes, 0);
   }
 
@@ -186,7 +186,7 @@ export class PartialUploads {
     if (still) throw beyondLimit(still, this.#untilIdleMs(mates()));
   }
 
-  /** When the first of them may be forgotten, to give others room. */
+  /** When the first of them may be dropped, to free space for others. */
   #untilIdleMs(partials: readonly Partial[]): number {
     const { uploadIdleMs } = this.#core.options;
     const oldestSec = partials.reduce((oldest, { touchedSec }) => Math.min(oldest, touchedSec), this.#core.nowSec());
@@ -194,12 +194,12 @@ export class PartialUploads {
     return Math.min(uploadIdleMs, Math.max(retryAfterMs, uploadIdleMs - ageMs));
   }
 
-  /** Its file became a blob, or is to go. */
+  /** Its file became a blob, or must be deleted. */
   async forget(partial: Partial, isFileGone = false): Promise<void> {
     if (partial.isForgotten) return;
     partial.isForgotten = true;
     this.#partials.delete(partial.name);
-    this.#core.room.give(partial.reservedBytes);
+    this.#core.budget.give(partial.reservedBytes);
     if (partial.owner) this.#ledger.add(partial.owner, -partial.reservedBytes, -1);
     if (!isFileGone) await rm(partial.path, { force: true }).catch(() => {});
   }
@@ -212,7 +212,7 @@ export class PartialUploads {
     await this.forget(partial);
   }
 
-  /** What nothing came of for too long; while room is short, that is minutes. */
+  /** Drops uploads without progress for too long: minutes while space is short. */
   async reclaim(isShort: boolean): Promise<number> {
     const { uploadIdleMs, uploadKeptMs } = this.#core.options;
     return await this.#forgetIdle(isShort ? Math.min(uploadIdleMs, uploadKeptMs) : uploadKeptMs, [

@@ -1,4 +1,4 @@
-/** A whole, verified file becomes a blob. */
+/** Turns a complete, verified file into a blob. */
 import type { DigestParts } from "#base/digest.ts";
 import { asDiskFault } from "#blobs/disk/disk-fault.ts";
 import { fileName } from "#blobs/disk/blob-files.ts";
@@ -6,7 +6,7 @@ import type { Core } from "#blobs/disk/core.ts";
 import { grant, visibleTo } from "#blobs/disk/disk-blobs.ts";
 import { bitTenantMax } from "#blobs/disk/holdings.ts";
 import { functionNumber, hashLength, keyFromHex, keyWords } from "#blobs/disk/table/key.ts";
-import { hashRoom, kinds, writeUint64 } from "#blobs/disk/log/record.ts";
+import { paddedHashBytes, kinds, writeUint64 } from "#blobs/disk/log/record.ts";
 import { flags, noEntry } from "#blobs/disk/table/table.ts";
 
 export type NewFile = {
@@ -21,19 +21,19 @@ export async function publishFile(core: Core, parts: DigestParts, file: NewFile)
   const fn = functionNumber(parts.fn);
   const key = new Uint32Array(keyWords);
   keyFromHex(key, fn, parts.hash);
-  const room = hashRoom(hashLength(fn));
+  const paddedBytes = paddedHashBytes(hashLength(fn));
   const visible = visibleTo(tenant);
   const record = async (): Promise<void> => {
     await core.append({
       header: { kind: kinds.file, fn, isZstd: isFramed, accessSec: core.nowSec(), visible },
-      bodyBytes: room + 16,
+      bodyBytes: paddedBytes + 16,
       fill(target, at) {
-        target.fill(0, at, at + room);
+        target.fill(0, at, at + paddedBytes);
         target.write(parts.hash, at, "hex");
-        writeUint64(target, at + room, parts.sizeBytes);
-        writeUint64(target, at + room + 8, diskBytes);
+        writeUint64(target, at + paddedBytes, parts.sizeBytes);
+        writeUint64(target, at + paddedBytes + 8, diskBytes);
       },
-      isOwn: true, // room for the blob was taken when it began to come
+      isOwn: true, // its space was reserved when the upload began
     });
   };
   try {

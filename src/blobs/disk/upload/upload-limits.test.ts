@@ -1,4 +1,4 @@
-/** What unfinished uploads may take of the store: the bytes that came, within limits per tenant and per caller. */
+/** What unfinished uploads may take of the store: the bytes that arrived, within limits per tenant and per caller. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { diskRig, type DiskRig } from "#blobs/disk/testing/disk.ts";
 const MiB = 1024 * 1024;
 const announced = (bytes: number, n = 0) => `${String(n).padStart(64, "a")}/${bytes}`;
 
-test("an upload takes the room of the bytes that came, not of what it announced, also after a restart", async () => {
+test("an upload takes space for the bytes that arrived, not for its announced size, also after a restart", async () => {
   const rig = await diskRig({ sizeBytesMax: 256 * MiB });
   try {
     const { uploads } = rig.store.forTenant("greedy");
@@ -89,7 +89,7 @@ test("the number of unfinished uploads is limited for a caller, a tenant and all
     await rejects(started(rig, "mill", "bob", 3), refusedBy("uploads-per-tenant"));
     for (let n = 0; n < 2; n += 1) await suspended(rig, "farm", "cid", n);
     await rejects(started(rig, "yard", "dan", 0), refusedBy("uploads"));
-    await suspended(rig, "mill", "ann", 1); // going on with one is not one more
+    await suspended(rig, "mill", "ann", 1); // resuming one does not count as another
   } finally {
     await rig.dispose();
   }
@@ -97,7 +97,7 @@ test("the number of unfinished uploads is limited for a caller, a tenant and all
 
 test("the bytes of unfinished uploads are limited for a caller, a tenant and all, also after a restart", async () => {
   const uploadShares = { ...uploadSharesDefault, caller: 0.25, tenant: 0.35, all: 0.5 };
-  const rig = await diskRig({ sizeBytesMax: 36 * MiB, uploadShares }); // 32 MiB and what the store needs itself
+  const rig = await diskRig({ sizeBytesMax: 36 * MiB, uploadShares }); // 32 MiB and the store's own needs
   try {
     await suspended(rig, "mill", "ann", 0, 5 * MiB);
     await rejects(started(rig, "mill", "ann", 1, 5 * MiB), refusedBy("uploads-per-caller"));
@@ -109,33 +109,33 @@ test("the bytes of unfinished uploads are limited for a caller, a tenant and all
     await rejects(started(rig, "yard", "dan", 0, 6 * MiB), refusedBy("uploads"));
     const whole = Buffer.alloc(5 * MiB, "small enough");
     await rejects(rig.store.forTenant("yard").blobs.write(digestOf(whole), whole), refusedBy("uploads"));
-    const small = Buffer.alloc(50_000, "packed"); // the rest of the store is not theirs
+    const small = Buffer.alloc(50_000, "packed"); // uploads may not take the rest of the store
     await rig.store.forTenant("yard").blobs.write(digestOf(small), small);
     const { uploads } = rig.store.forTenant("yard");
     await rejects(
       uploads.open({ uuid: "u", digest: announced(20 * MiB) }, 0, { caller: "dan" }),
       (e) => isFault(e, "exhausted") && e.facts["retryAfterMs"] === undefined,
-      "no time would be right to try again",
+      "retrying would never help",
     );
   } finally {
     await rig.dispose();
   }
 });
 
-test("idle uploads are forgotten in minutes when room is short, and kept for a day when it is not", async () => {
+test("idle uploads are dropped in minutes if space is short, and kept for a day if not", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 36 * MiB, promisedMs: 3_600_000 });
   try {
     for (const caller of ["ann", "bob"]) await suspended(rig, "greedy", caller, 0, 6 * MiB);
-    const trickling = await started(rig, "greedy", "cid", 0, 3 * MiB); // a connection that nothing comes of
+    const trickling = await started(rig, "greedy", "cid", 0, 3 * MiB); // a connection without progress
     await clock.advance(6 * 60_000);
-    equal((await rig.store.upkeep.stat()).reservedBytes, 15 * MiB, "there is room");
+    equal((await rig.store.upkeep.stat()).reservedBytes, 15 * MiB, "there is space");
     const fresh = await started(rig, "mill", "eve", 0, MiB);
     for (let i = 0; i < 300; i += 1) {
       const packed = Buffer.alloc(60_000, `packed ${i}`);
       await rig.store.forTenant("mill").blobs.write(digestOf(packed), packed);
     }
-    ok((await rig.store.upkeep.stat()).reservedBytes <= 2 * MiB, "idle ones made way for bytes that came");
+    ok((await rig.store.upkeep.stat()).reservedBytes <= 2 * MiB, "idle ones were dropped for new bytes");
     await rejects(trickling.append(Buffer.alloc(1)), (e) => isFault(e, "stale"));
     await trickling.suspend();
     await fresh.append(Buffer.alloc(1));
@@ -150,7 +150,7 @@ test("idle uploads are forgotten in minutes when room is short, and kept for a d
   }
 });
 
-test("an upload that its owner has no room left for takes the place of one that rested", async () => {
+test("an upload beyond its owner's limit replaces an idle one of the same owner", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, uploadShares: { ...uploadSharesDefault, countCaller: 2 } });
   try {
@@ -164,13 +164,13 @@ test("an upload that its owner has no room left for takes the place of one that 
     const kept = async (tenant: string, uuid: string, n: number) =>
       (await rig.store.forTenant(tenant).uploads.committed({ uuid, digest: announced(8 * MiB, n) })).sizeBytes;
     deepEqual([await kept("mill", "ann 0", 0), await kept("mill", "ann 1", 1)], [0, 22]);
-    equal(await kept("mill", "bob 0", 0), 22, "those of others stay");
+    equal(await kept("mill", "bob 0", 0), 22, "uploads of others stay");
   } finally {
     await rig.dispose();
   }
 });
 
-test("an upload without a byte leaves nothing, and writes that a killed process left are removed", async () => {
+test("an upload without a byte leaves nothing, and temporary files of a killed process are removed", async () => {
   const rig = await diskRig();
   try {
     const { uploads } = rig.store.forTenant("mill");

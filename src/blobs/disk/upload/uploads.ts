@@ -1,4 +1,4 @@
-/** Uploads in files, which can be gone on with after a restart; small ones come to a file only when they break off. */
+/** Uploads in files, which can be resumed after a restart; a small one gets a file only when its connection breaks. */
 import type { DigestParts } from "#base/digest.ts";
 import { partsOf } from "#blobs/hashing.ts";
 import type { Uploads } from "#blobs/uploads.ts";

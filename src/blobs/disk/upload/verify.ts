@@ -1,4 +1,4 @@
-/** Whether a blob's bytes are still what its digest says. */
+/** Whether a blob's bytes still match its digest. */
 import type { DigestParts } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { createHasher, hashHex } from "#blobs/hashing.ts";
@@ -7,7 +7,7 @@ import { readLarge } from "./large-blobs.ts";
 import { readPacked } from "#blobs/disk/log/packed-blobs.ts";
 import { flags } from "#blobs/disk/table/table.ts";
 
-/** False: they are not, or are gone. What cannot be read for another reason is thrown. */
+/** False if they do not match or are gone. Throws if they cannot be read for another reason. */
 export async function verifyEntry(core: Core, entry: number, parts: DigestParts): Promise<boolean> {
   try {
     if (!core.holdings.table.has(entry, flags.file))

@@ -1,4 +1,4 @@
-// Names in PostgreSQL, when commits should wait for a synchronous standby that does not confirm them (K7).
+// The action index in PostgreSQL with a synchronous standby that does not confirm commits (K7).
 import { deepEqual, equal, fail } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
@@ -37,7 +37,7 @@ describe("names in PostgreSQL, with a synchronous standby", { skip: postgres.ski
         await pair.interrupt(how);
         equal(isFault(await put, "unknown-outcome"), true, String(await put));
 
-        // Whoever tries again is told that it is there, once that will stay so.
+        // A retry succeeds only once the standby has the row.
         let told = false;
         const again = index.put(key("n"), entry("d"), 0).finally(() => (told = true));
         await pair.waiting();
@@ -47,7 +47,7 @@ describe("names in PostgreSQL, with a synchronous standby", { skip: postgres.ski
         deepEqual([kind, current.digest], ["conflict", "d"]);
       }));
 
-  test("a name that is found removed is told so once that will stay so", () =>
+  test("the removal of a name is confirmed only once the standby has it", () =>
     withIndex(async (index, pair) => {
       await index.put(key("n"), entry("d"));
       await pair.freeze();

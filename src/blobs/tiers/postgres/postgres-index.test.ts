@@ -1,4 +1,4 @@
-/** Names in a real PostgreSQL. */
+/** The action index in a real PostgreSQL. */
 import { rejects } from "node:assert/strict";
 import { after, test } from "node:test";
 import { sharedPostgres } from "#testing/shared-postgres.ts";

@@ -1,4 +1,4 @@
-/** Names in PostgreSQL (B7): one row each, versions from one sequence, so that none comes twice. */
+/** The action index in PostgreSQL (B7): a row for each entry, and versions from one sequence, so that none repeats. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { Fault, isFault } from "#base/fault.ts";
@@ -42,7 +42,7 @@ function sessions({ url, connectionsMax = 8, timeoutMs = 5_000 }: PostgresIndexO
   const name = `millrace names ${randomBytes(6).toString("hex")}`;
   const live = new Set<number>();
   const doubtful = new WeakSet<pg.ClientBase>();
-  // The pool waits for it, though its types do not say so.
+  // The pool waits for the promise, although its types do not say so.
   const onConnect: (client: pg.ClientBase) => unknown = (client) => {
     live.add(pidOf(client));
     return prepareSession((text, values) => client.query(text, values), name, live);
@@ -56,7 +56,7 @@ function sessions({ url, connectionsMax = 8, timeoutMs = 5_000 }: PostgresIndexO
     query_timeout: timeoutMs,
     statement_timeout: timeoutMs,
   });
-  pool.on("error", () => {}); // an idle connection that broke is replaced
+  pool.on("error", () => {}); // the pool replaces an idle connection that broke
   pool.on("remove", (client) => live.delete(pidOf(client)));
   pool.on("connect", (client) => {
     client.on("error", () => {});
@@ -82,14 +82,14 @@ function sessions({ url, connectionsMax = 8, timeoutMs = 5_000 }: PostgresIndexO
   return { ask, end: () => pool.end() };
 }
 
-/** The server's process for a connection; the driver knows it, though its types do not say so. */
+/** The pid of the server process; the driver has it, although its types do not say so. */
 const pidOf = (client: pg.ClientBase): number => (client as pg.ClientBase & { processID?: number }).processID ?? 0;
 
-/** One with a name is prepared once for each connection. */
+/** A statement with a name is prepared once per connection. */
 type Statement = { readonly name?: string; readonly text: string };
 type Ask = (statement: Statement, values?: readonly unknown[]) => Promise<readonly Row[]>;
 
-/** Nodes that start together prepare together; one of them is let first. */
+/** Nodes may start at the same time: the lock lets one create the table first. */
 async function prepare(ask: Ask, schema: string): Promise<void> {
   const text = `do $$ begin
     perform pg_advisory_xact_lock(hashtext('millrace names'));
@@ -112,7 +112,7 @@ function indexOn(ask: Ask, table: string, sequence: string): ActionIndex {
     `insert into ${table} (tenant, space, name, digest, principal, at_ms, notes, version) ` +
     `values ($1, $2, $3, $4, $5, $6, $7, nextval('${sequence}')) on conflict (tenant, space, name) do`;
   const selectOne = { name: "names-get", text: `select ${columns} from ${table} where ${at}` };
-  /** For those who act on it as on something written: the standby has it, too. */
+  /** For callers that act on the answer: waits until the standby has it too. */
   const selectConfirmed = {
     name: "names-get-confirmed",
     text: `select ${columns}, ${confirmation} from ${table} where ${at}`,
@@ -177,12 +177,15 @@ const entryOf = ({ digest, version, principal, at_ms, notes }: Row): Entry => ({
   ...(notes && { notes }),
 });
 
-/** A server that answers has not done it; a connection that broke after the question had left leaves that open. */
+/**
+ * If the server answered, the statement was not done. If the connection broke after the request was sent, the outcome
+ * is unknown.
+ */
 function failed(error: unknown, otherwise: "unavailable" | "unknown-outcome"): never {
   if (isFault(error)) throw error;
   const { code, message } = error as { code?: string; message: string };
-  // Some answers end the session and leave open what became of the statement: 08, 40003, 57P.
+  // These classes (08, 40003, 57P) end the session and leave the statement's outcome unknown.
   const isAnswer = code !== undefined && /^(?!08|40003|57P)[0-9A-Z]{5}$/.test(code);
   const outcome = isAnswer ? "unavailable" : otherwise;
-  throw new Fault(code === "53100" ? "exhausted" : outcome, "ask for names", { code, why: message }, error);
+  throw new Fault(code === "53100" ? "exhausted" : outcome, "use the action index", { code, why: message }, error);
 }

@@ -1,8 +1,8 @@
-/** What a REAPI server's statuses mean to us. */
+/** Maps gRPC statuses of a REAPI server to fault codes. */
 import { Fault, isFault, type FaultCode } from "#base/fault.ts";
 import { GrpcError, grpcCode } from "#grpc/status.ts";
 
-/** Whatever may be otherwise the next time is "unavailable"; what is not listed is a fault of one of us. */
+/** Statuses that may pass are "unavailable". An unlisted status is a bug on one side. */
 const codes: ReadonlyMap<number, FaultCode> = new Map([
   [grpcCode.cancelled, "unavailable"],
   [grpcCode.unknown, "unavailable"],

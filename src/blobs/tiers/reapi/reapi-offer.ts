@@ -1,17 +1,17 @@
-/** What a server says it can, asked once. */
+/** Asks a server for its capabilities, once. */
 import type { GrpcClient } from "#grpc/client.ts";
 import { Capabilities, Compressor_Value } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { asFault } from "./reapi-fault.ts";
 
 export type Offer = {
   readonly batchBytesMax: number;
-  /** Of streams. */
+  /** Whether it takes zstd in ByteStream calls. */
   readonly zstd: boolean;
 };
 
 export type OfferOptions = { readonly client: GrpcClient; readonly instance: string; readonly callMs: number };
 
-/** What messages may be, by default, in every gRPC: what is around the blobs has to fit in as well. */
+/** gRPC's usual limit is 4 MiB per message: this leaves space for what surrounds the blobs. */
 const batchBytesUsual = 3 * 1024 * 1024;
 
 export function reapiOffer({ client, instance, callMs }: OfferOptions): () => Promise<Offer> {
@@ -28,7 +28,7 @@ export function reapiOffer({ client, instance, callMs }: OfferOptions): () => Pr
   };
   return () => {
     asking ??= ask().catch((error: unknown) => {
-      asking = undefined; // the next one asks again
+      asking = undefined; // so that the next call asks again
       throw asFault(error, "ask a server what it can");
     });
     return asking;

@@ -14,7 +14,7 @@ export type StreamOptions = {
   readonly clock: Clock;
   readonly client: GrpcClient;
   readonly instance: string;
-  /** Without progress for so long, a stream is given up. */
+  /** A stream without progress for this long is aborted. */
   readonly callMs: number;
   readonly again: <T>(doing: string, attempt: () => Promise<T>) => Promise<T>;
   readonly offer: () => Promise<Offer>;
@@ -22,7 +22,7 @@ export type StreamOptions = {
 
 export type ReapiStreams = {
   read(digest: Digest): AsyncGenerator<Uint8Array>;
-  /** The bytes are verified by whoever gives them; they can be read once, so nothing is tried again. */
+  /** The caller verifies the bytes. They can be read only once, so a failed write is not retried. */
   write(digest: Digest, bytes: AsyncIterable<Uint8Array>): Promise<void>;
 };
 
@@ -61,7 +61,7 @@ export function reapiStreams({ clock, client, instance, callMs, again, offer }: 
     }
   }
 
-  /** Goes on where it broke off; what was given out already is not asked for again. */
+  /** Resumes where the stream broke; bytes that were already yielded are not requested again. */
   async function* readPlain(digest: Digest): AsyncGenerator<Uint8Array> {
     let at = 0;
     for (let breaks = 0; ; breaks += 1)
@@ -84,7 +84,7 @@ export function reapiStreams({ clock, client, instance, callMs, again, offer }: 
       try {
         yield* unpacked(frames, partsOf(digest).sizeBytes);
       } catch (error) {
-        // Of a blob that we want to read, what cannot be unpacked is not the caller's mistake.
+        // Undecodable bytes are the server's error here, not the caller's.
         const isBroken = isFault(error, "invalid") && error.doing === "unpack zstd";
         throw isBroken ? new Fault("corrupt", "read blob", { digest, ...error.facts }, error) : error;
       }
@@ -101,9 +101,13 @@ export function reapiStreams({ clock, client, instance, callMs, again, offer }: 
       try {
         const { committedSize } = await client.clientStream(ByteStream.methods.write, requests, { signal });
         const { sizeBytes } = partsOf(digest);
-        // The whole, or what was sent of it packed, or -1 for "there already": servers differ.
+        // Servers report the plain size, the compressed size, or -1 for "already there".
         if (committedSize !== sizeBytes && committedSize !== -1 && !(zstd && committedSize === sent.bytes))
-          throw new Fault("unavailable", "write blob", { digest, committedSize, why: "not all of it was taken" });
+          throw new Fault("unavailable", "write blob", {
+            digest,
+            committedSize,
+            why: "the server did not take all bytes",
+          });
       } catch (error) {
         throw asFault(error, "write blob");
       } finally {
@@ -119,7 +123,7 @@ async function* writeRequests(
   sent: (length: number) => void,
 ): AsyncGenerator<WriteRequest> {
   let writeOffset = 0;
-  let name = resourceName; // only the first one has to say it
+  let name = resourceName; // only the first message needs the name
   for await (const part of bytes)
     for (let at = 0; at < part.length; at += partBytes) {
       const data = Uint8Array.from(part.subarray(at, at + partBytes));

@@ -1,15 +1,16 @@
 /**
- * Another server that speaks the Remote Execution API, as a store: small blobs in batches, large ones in streams that
- * are gone on with where they broke, zstd on the way where it is offered. Bytes are checked in both directions (B1).
+ * A server of the Remote Execution API as a store: small blobs in batches, large ones in streams that resume where they
+ * broke, compressed with zstd if the server offers it. Bytes are verified in both directions (B1).
  */
 import type { Clock } from "#base/clock.ts";
 import { digestText as textOf, type Digest, type DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import { partsOf } from "#blobs/hashing.ts";
-import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import { canonical, verified } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
 import type { BlobStore, Range } from "#blobs/store.ts";
-import { packed, unpacked } from "#blobs/zstd.ts";
+import { unpacked } from "#blobs/zstd.ts";
 import type { GrpcClient } from "#grpc/client.ts";
 import {
   ContentAddressableStorage as Cas,
@@ -29,9 +30,9 @@ export type ReapiOptions = {
   readonly random: Random;
   readonly client: GrpcClient;
   readonly instance: string;
-  /** For how long the server keeps what it was asked about; left out: until somebody removes it. */
+  /** How long the server keeps a blob after a request for it; left out: forever. */
   readonly lifetimeMs?: number;
-  /** How long an answer is waited for, however often it is asked for. */
+  /** How long to wait for an answer, over all attempts. */
   readonly callMs?: number;
   readonly retry?: RetryPolicy;
 };
@@ -44,7 +45,7 @@ const functionNumber: Readonly<Record<DigestFunction, number>> = {
   blake3: numbers.BLAKE3,
 };
 
-/** Smaller blobs go in batches. */
+/** Blobs up to this size are batched. */
 const smallBytes = 64 * 1024;
 const digestsMax = 5_000;
 
@@ -93,12 +94,7 @@ export function reapiBlobs(options: ReapiOptions): BlobStore {
 
   return {
     missing: missingOf,
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      const parts = readPlain(name, range);
-      yield* form === "zstd" ? packed(parts) : parts;
-    },
+    read: readsFrom(readPlain),
     async write(digest, source, form) {
       const name = canonical(digest);
       const { sizeBytes } = partsOf(name);
@@ -109,7 +105,7 @@ export function reapiBlobs(options: ReapiOptions): BlobStore {
     async pin(digests, forMs) {
       const { lifetimeMs = Infinity } = options;
       if (forMs > lifetimeMs)
-        throw new Fault("invalid", "pin", { forMs, lifetimeMs, why: "the server forgets sooner" });
+        throw new Fault("invalid", "pin", { forMs, lifetimeMs, why: "the server keeps blobs for a shorter time" });
       const gone = await missingOf(digests);
       return gone.length > 0 ? { missing: gone } : { digests, pinnedForMs: forMs };
     },

@@ -1,4 +1,4 @@
-/** One request over HTTP/1.1: bounded connections, bounded waiting, and a body that is pulled by its reader. */
+/** One request over HTTP/1.1, with limits on connections and waiting, and a body that its reader pulls. */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { Fault } from "#base/fault.ts";
@@ -14,18 +14,18 @@ export type HttpCall = {
 export type HttpAnswer = {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
-  /** To be read to its end, or left: either frees the connection. */
+  /** Must be read to the end or abandoned: either frees the connection. */
   readonly body: AsyncIterable<Uint8Array>;
 };
 
 export type HttpCaller = Disposable & {
-  /** Throws Fault "unavailable" when no answer comes. */
+  /** Throws Fault "unavailable" if no answer comes. */
   call(request: HttpCall): Promise<HttpAnswer>;
 };
 
 export type HttpCallerOptions = {
   readonly connectionsMax: number;
-  /** Without a byte in either direction for so long, a call is given up. */
+  /** A call without a byte in either direction for this long is aborted. */
   readonly idleMs: number;
 };
 
@@ -84,7 +84,7 @@ export async function bytesOf(parts: AsyncIterable<Uint8Array>, lengthMax: numbe
   return Buffer.concat(all, length);
 }
 
-/** Frees the connection of an answer whose body nobody wants. */
+/** Frees the connection of an answer whose body is not needed. */
 export async function dropBody(answer: HttpAnswer): Promise<void> {
   await textOf(answer, 64 * 1024).catch(() => {});
 }

@@ -1,4 +1,4 @@
-/** The few calls of S3 that we need, signed, tried again where that is safe, with faults in our own words. */
+/** The few S3 calls that we need: signed, retried where that is safe, with our own faults. */
 import { hash } from "node:crypto";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -27,15 +27,15 @@ export type S3Object = { readonly etag: string; readonly sizeBytes: number; read
 export type S3Condition = { readonly ifMatch?: string; readonly ifNoneMatch?: "*" };
 
 export type S3Client = Disposable & {
-  /** Undefined when there is none. */
+  /** Undefined if there is no such object. */
   head(key: string): Promise<S3Object | undefined>;
   get(key: string, offset?: number): Promise<(S3Object & { readonly body: AsyncIterable<Uint8Array> }) | undefined>;
-  /** The new object's tag, or "conflict" when the condition does not hold. */
+  /** The new object's etag, or "conflict" if the condition does not hold. */
   put(key: string, bytes: Uint8Array, condition?: S3Condition, sha256?: string): Promise<{ etag: string } | "conflict">;
-  /** Makes it young again, where the bucket lets go of what is old. False: there is none. */
+  /** Resets the object's age, for buckets that expire old objects. False if there is no such object. */
   refresh(key: string): Promise<boolean>;
   remove(key: string): Promise<void>;
-  /** In the order of their keys. */
+  /** In the order of keys. */
   list(prefix: string, after: string | undefined, limit: number): Promise<S3Page>;
   beginParts(key: string): Promise<string>;
   putPart(key: string, uploadId: string, number: number, bytes: Uint8Array): Promise<string>;
@@ -51,9 +51,9 @@ type Ask = {
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
-  /** Of the body, where it is known already. */
+  /** Of the body, if it is known already. */
   readonly sha256?: string;
-  /** Statuses that are answers; every other one is a fault. */
+  /** Statuses that are answers; every other status is a fault. */
   readonly takes: readonly number[];
 };
 
@@ -65,7 +65,7 @@ export function createS3Client(options: S3Options): S3Client {
   const ask = (one: Ask): Promise<HttpAnswer> =>
     retrying({ clock, random, policy }, () => askOnce(caller, options, one));
   const askForText = async (one: Ask): Promise<string> => {
-    // The body belongs to the attempt: an answer that breaks off is asked for again.
+    // The body is part of the attempt: an answer that breaks off is requested again.
     const attempt = async (): Promise<string> => await textOf(await askOnce(caller, options, one));
     return await retrying({ clock, random, policy }, attempt);
   };
@@ -79,7 +79,8 @@ export function createS3Client(options: S3Options): S3Client {
     async get(key, offset = 0) {
       const headers = offset > 0 ? { range: `bytes=${offset}-` } : {};
       const answer = await ask({ method: "GET", key, headers, takes: [200, 206, 404, 416] });
-      if (answer.status === 200 && offset > 0) throw new Fault("unavailable", "call S3", { why: "ranges are ignored" });
+      if (answer.status === 200 && offset > 0)
+        throw new Fault("unavailable", "call S3", { why: "the server ignores ranges" });
       if (answer.status < 300) return { ...objectOf(answer), body: answer.body };
       await beThere(answer);
       return undefined;
@@ -100,7 +101,7 @@ export function createS3Client(options: S3Options): S3Client {
       const headers = { ...source, "x-amz-metadata-directive": "REPLACE" };
       const answer = await ask({ method: "PUT", key, headers, takes: [200, 404] });
       const text = await textOf(answer);
-      // A copy can fail after its 200 was sent; then the body says so.
+      // S3 may answer 200 to a copy and report the failure in the body.
       if (answer.status === 200 && text.includes("<Error>")) throw new Fault("unavailable", "refresh in S3", { key });
       return answer.status === 200;
     },
@@ -145,7 +146,7 @@ export function createS3Client(options: S3Options): S3Client {
   };
 }
 
-/** Of a bucket that is not there nothing is known: neither what is in it nor what is not. */
+/** If the bucket does not exist, a 404 says nothing about the object. */
 async function beThere(answer: HttpAnswer): Promise<void> {
   const code = answer.status === 404 ? tagOf(await textOf(answer, 64 * 1024), "Code") : await dropBody(answer);
   if (code === "NoSuchBucket") throw new Fault("unavailable", "call S3", { code });
@@ -179,7 +180,7 @@ function urlOf({ endpoint, bucket, virtualHost = false }: S3Options, { key, quer
 function faultOf(status: number, code: string | undefined, method: string, key: string | undefined): Fault {
   const facts = { status, code, method, key };
   const isPassing = status >= 500 && status !== 501 && status !== 507;
-  // 409: somebody else writes the same key at this moment.
+  // 409: another client is writing the same key.
   if (isPassing || [408, 409, 429].includes(status) || code === "RequestTimeout")
     return new Fault("unavailable", "call S3", facts);
   if (status === 404) return new Fault("not-found", "call S3", facts);
@@ -190,7 +191,7 @@ function objectOf(answer: HttpAnswer): S3Object {
   const now = Date.parse(header(answer, "date"));
   const changed = Date.parse(header(answer, "last-modified"));
   const total = /\/(\d+)$/.exec(header(answer, "content-range"))?.[1] ?? header(answer, "content-length");
-  // By the server's own clock, so that ours may be wrong.
+  // By the server's clock, because ours may be wrong.
   const ageMs = Number.isNaN(now) || Number.isNaN(changed) ? 0 : Math.max(0, now - changed);
   return { etag: header(answer, "etag"), sizeBytes: Number(total), ageMs };
 }

@@ -1,7 +1,7 @@
 /**
- * Names in a bucket: one small object for each, replaced only on the tag that was read (B7). A removed name leaves a
- * stone with its last version, so that no version comes twice. It needs a bucket that honours If-Match and
- * If-None-Match when it is written to; `checkConditions` finds out.
+ * The action index in a bucket: one small object for each entry, replaced only if its etag is the one that was read
+ * (B7). A removed entry leaves a tombstone with its last version, so that no version repeats. The bucket must honour
+ * If-Match and If-None-Match on writes; `checkConditions` tests that.
  */
 import { hash, randomUUID } from "node:crypto";
 import { Fault, isFault } from "#base/fault.ts";
@@ -11,7 +11,7 @@ import { bytesOf } from "./http-call.ts";
 import type { S3Client } from "./s3-client.ts";
 import { Gate } from "#blobs/tiers/gate.ts";
 
-/** What an object holds. `write` tells one writing of the same thing from another. */
+/** The content of an object. `write` is a unique id of the write that made it. */
 type Kept = { readonly key: EntryKey; readonly version: number; readonly entry?: NewEntry; readonly write: string };
 
 type Found = { readonly kept: Kept; readonly etag: string };
@@ -30,16 +30,16 @@ export function s3Index({ client, prefix }: { readonly client: S3Client; readonl
     return { kept: JSON.parse(text) as Kept, etag: got.etag };
   };
 
-  /** Undefined: somebody else was faster. */
+  /** Undefined if another writer was faster. */
   const replace = async (object: string, found: Found | undefined, next: Kept): Promise<number | undefined> => {
     const condition = found ? { ifMatch: found.etag } : { ifNoneMatch: "*" as const };
     const answer = await client.put(object, Buffer.from(JSON.stringify(next)), condition);
     if (answer !== "conflict") return next.version;
-    // An answer that was lost makes us ask again, and then it is we ourselves who were faster.
+    // After a lost answer the client retries, and then the "other" writer may be ourselves.
     return (await find(object))?.kept.write === next.write ? next.version : undefined;
   };
 
-  /** Until nobody comes between, or `refuse` says that the condition does not hold. */
+  /** Repeats until no other writer interferes, or `refuse` says that the condition does not hold. */
   const change = async <T>(
     key: EntryKey,
     refuse: (current: Entry | undefined) => T | undefined,
@@ -54,7 +54,7 @@ export function s3Index({ client, prefix }: { readonly client: S3Client; readonl
       const next = { key, version, ...(entry && { entry }), write: randomUUID() };
       if ((await replace(object, found, next)) !== undefined) return { version };
     }
-    throw new Fault("unavailable", "name entry", { why: "too many others write the same name" });
+    throw new Fault("unavailable", "name entry", { why: "too many concurrent writers of the same name" });
   };
 
   return {
@@ -99,7 +99,7 @@ function entryOf(kept: Kept | undefined): Entry | undefined {
   return kept?.entry && { ...kept.entry, version: kept.version };
 }
 
-/** Letters, digits and a few more as they are, the rest by the bytes: a text's beginning stays its beginning. */
+/** Percent-encodes by bytes, which keeps prefixes: the encoding of a prefix is a prefix of the encoding. */
 const encoded = (text: string): string =>
   text.replaceAll(/[^A-Za-z0-9._-]/gu, (character) =>
     Array.from(Buffer.from(character), (byte) => `=${byte.toString(16).padStart(2, "0")}`).join(""),
@@ -107,7 +107,7 @@ const encoded = (text: string): string =>
 
 const keyBytesMax = 1_000;
 
-/** Keys of objects are not as long as names may be: a long name goes by its hash, and is told inside. */
+/** Object keys are shorter than names may be: a long name is replaced by its hash, and the object holds the name. */
 function objectOf(root: string, { tenant, space, name }: EntryKey): string {
   const folder = `${root}${encoded(tenant)}/${encoded(space)}/`;
   const plain = folder + encoded(name);
@@ -118,7 +118,7 @@ function objectOf(root: string, { tenant, space, name }: EntryKey): string {
   return short;
 }
 
-/** Throws unless the bucket refuses a conditional write that it has to refuse. */
+/** Throws unless the bucket refuses a conditional write whose condition does not hold. */
 export async function checkConditions(client: S3Client, prefix: string): Promise<void> {
   const object = `${prefix}names/check-${randomUUID()}`;
   const write = (condition: object) =>
@@ -131,7 +131,7 @@ export async function checkConditions(client: S3Client, prefix: string): Promise
     const second = await write({ ifNoneMatch: "*" });
     const third = await write({ ifMatch: '"00000000000000000000000000000000"' });
     if (typeof first !== "object" || second !== "conflict" || third !== "conflict")
-      throw new Fault("invalid", "use a bucket for names", {
+      throw new Fault("invalid", "use a bucket for the action index", {
         why: "it does not honour If-Match and If-None-Match on PUT; keep the names in PostgreSQL instead",
       });
   } finally {

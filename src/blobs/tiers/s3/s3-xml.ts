@@ -1,4 +1,4 @@
-/** As much of XML as S3's answers need: the text of simple elements, by name. */
+/** As much XML as S3's answers need: the text of simple elements, by name. */
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
 const plain = (text: string): string =>

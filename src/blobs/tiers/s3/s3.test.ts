@@ -1,29 +1,18 @@
-/** The S3 tier: the suite of all stores, what it asks of the bucket, and everything that can go wrong there. */
+/** The S3 tier: the suite of all stores, its requests to the bucket, and its failures. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
-import { Random } from "#base/random.ts";
 import { realClock } from "#testing/real-clock.ts";
 import { bytes, exerciseBlobs, put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { createS3Client } from "./s3-client.ts";
 import { s3Blobs, type S3BlobsOptions } from "./s3.ts";
-import { LittleS3, littleCredentials, type Misbehaviour } from "#blobs/tiers/testing/little-s3.ts";
+import { littleClient, LittleS3, littleCredentials, type Misbehaviour } from "#blobs/tiers/testing/little-s3.ts";
 
 const clientOf = (s3: LittleS3, secretAccessKey = littleCredentials.secretAccessKey) =>
-  createS3Client({
-    clock: realClock,
-    random: new Random(1),
-    endpoint: s3.endpoint,
-    region: "here",
-    bucket: "mill",
-    credentials: { ...littleCredentials, secretAccessKey },
-    idleMs: 300,
-    retry: { attemptsMax: 3, delayMs: 1, delayMsMax: 4 },
-  });
+  littleClient(s3, { credentials: { ...littleCredentials, secretAccessKey }, idleMs: 300 });
 
 async function withBucket(
   body: (blobs: BlobStore, s3: LittleS3) => Promise<void>,
@@ -59,7 +48,7 @@ test("a blob is kept under its function, its hash and its size", () =>
     );
   }));
 
-test("large blobs go in parts, and leave nothing behind when they are wrong", () =>
+test("large blobs are sent in parts, and leave nothing behind if they are wrong", () =>
   withBucket(
     async (blobs, s3) => {
       const large = randomBytes(10_500);
@@ -77,7 +66,7 @@ test("large blobs go in parts, and leave nothing behind when they are wrong", ()
     { partBytes: 2_000 },
   ));
 
-test("B3: what was seen is not asked for again for a while; what was not there is asked for every time", async () => {
+test("B3: a blob that was seen is not looked up again for a while; a missing one is looked up every time", async () => {
   const clock = new ManualClock();
   await withBucket(
     async (blobs, s3) => {
@@ -85,7 +74,7 @@ test("B3: what was seen is not asked for again for a while; what was not there i
       const gone = digestOf(bytes("gone"));
       s3.asked.length = 0;
       for (let i = 0; i < 3; i += 1) deepEqual(await blobs.missing([digest, gone, gone]), [gone, gone]);
-      equal(s3.asked.length, 3, "one for each time the missing one was asked for");
+      equal(s3.asked.length, 3, "one for each lookup of the missing blob");
       await clock.advance(1_001);
       deepEqual(await blobs.missing([digest]), []);
       equal(s3.asked.length, 4);
@@ -94,7 +83,7 @@ test("B3: what was seen is not asked for again for a while; what was not there i
   );
 });
 
-test("a bucket that forgets what is old is made to keep what is used and what is pinned", () =>
+test("a bucket with a lifetime keeps used and pinned blobs", () =>
   withBucket(
     async (blobs, s3) => {
       const digest = await put(blobs, "old");
@@ -104,13 +93,13 @@ test("a bucket that forgets what is old is made to keep what is used and what is
       ok("pinnedForMs" in (await blobs.pin([digest], 50_000)));
       equal(s3.asked.filter((one) => one.startsWith("PUT")).length, 1, "young enough for that");
       ok("pinnedForMs" in (await blobs.pin([digest], 80_000)));
-      ok(s3.nowMs() - stored.changedAtMs < 10_000, "copied onto itself");
+      ok(s3.nowMs() - stored.changedAtMs < 10_000, "copied onto itself, which resets its age");
       await rejects(blobs.pin([digest], 200_000), (e) => isFault(e, "invalid"));
     },
     { lifetimeMs: 100_000 },
   ));
 
-/** The first so many requests of a kind go wrong. */
+/** The first `count` requests of a method go wrong. */
 const first = (count: number, method: string, wrong: Misbehaviour) => {
   let left = count;
   return (asked: string): Misbehaviour | undefined => (asked === method && left-- > 0 ? wrong : undefined);
@@ -125,7 +114,7 @@ const passing: readonly Misbehaviour[] = [
 
 for (const wrong of passing) {
   const name = wrong.kind === "status" ? `answers ${wrong.status}` : wrong.kind;
-  test(`a bucket that ${name} for a moment is asked again`, () =>
+  test(`a bucket that ${name} for a moment is retried`, () =>
     withBucket(
       async (blobs, s3) => {
         for (const method of ["PUT", "GET", "HEAD"]) {
@@ -138,7 +127,7 @@ for (const wrong of passing) {
       { knownForMs: 0 },
     ));
 
-  test(`a bucket that ${name} for ever is unavailable, and nothing is guessed`, () =>
+  test(`a bucket that ${name} forever is unavailable, and nothing is guessed`, () =>
     withBucket(
       async (blobs, s3) => {
         const digest = await put(blobs, "there");
@@ -152,7 +141,7 @@ for (const wrong of passing) {
     ));
 }
 
-test("B1: a bucket that lies is found out before the last byte, and what it lied about is uploaded anew", () =>
+test("B1: a lying bucket is noticed before the last byte, and the blob is uploaded again", () =>
   withBucket(async (blobs, s3) => {
     const digest = await put(blobs, "true words");
     s3.misbehave = (method) => (method === "GET" ? { kind: "lie" } : undefined);
@@ -171,7 +160,7 @@ test("B1: a bucket that lies is found out before the last byte, and what it lied
     equal(await text(blobs.read(digest)), "true words");
   }));
 
-test("an answer that breaks off is a fault, never a short blob", () =>
+test("an answer that breaks off is a fault, never a truncated blob", () =>
   withBucket(async (blobs, s3) => {
     const digest = digestOf(randomBytes(100_000));
     const large = randomBytes(100_000);
@@ -181,7 +170,7 @@ test("an answer that breaks off is a fault, never a short blob", () =>
     await rejects(text(blobs.read(digest)), (e) => isFault(e, "not-found"));
   }));
 
-test("a wrong key is a fault of the configuration, not tried again", async () => {
+test("a wrong access key is a configuration fault and is not retried", async () => {
   await using s3 = await LittleS3.start();
   using client = clientOf(s3, "wrong");
   const blobs = s3Blobs({ clock: realClock, client, prefix: "" });

@@ -1,15 +1,16 @@
 /**
- * A bucket as a store. An object's key says its digest, function and size, and its bytes are checked in both
- * directions. Large blobs go in parts, each of which can be sent again; the object appears when all are there and the
- * digest has been found right (B1).
+ * A bucket as a store. An object's key has the function, hash and size, and bytes are verified in both directions.
+ * Large blobs are sent in parts, each of which can be retried; the object appears when all parts are there and the
+ * digest was verified (B1).
  */
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { partsOf } from "#blobs/hashing.ts";
-import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import { canonical, verified } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
 import type { BlobStore, Form, Range } from "#blobs/store.ts";
-import { packed, unpacked } from "#blobs/zstd.ts";
+import { unpacked } from "#blobs/zstd.ts";
 import { Gate } from "#blobs/tiers/gate.ts";
 import { KnownBlobs } from "#blobs/tiers/known-blobs.ts";
 import type { S3Client } from "./s3-client.ts";
@@ -18,11 +19,11 @@ import { verifiedRange } from "#blobs/tiers/verifying.ts";
 export type S3BlobsOptions = {
   readonly clock: Clock;
   readonly client: S3Client;
-  /** Of every key, such as "millrace/tenant/". */
+  /** Prefix of every key, such as "millrace/tenant/". */
   readonly prefix: string;
-  /** For how long the bucket keeps an object after it was written; left out: until somebody removes it. */
+  /** How long the bucket keeps an object after it was written; left out: forever. */
   readonly lifetimeMs?: number;
-  /** For how long an object that was seen is taken to be there; at most a tenth of its lifetime. */
+  /** How long an object that was seen is assumed to be there; at most a tenth of its lifetime. */
   readonly knownForMs?: number;
   readonly knownMax?: number;
   readonly partBytes?: number;
@@ -46,7 +47,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
     return `${options.prefix}cas/${fn}/${hash.slice(0, 2)}/${hash}-${sizeBytes}`;
   };
 
-  /** Whether it is there, and will be for `forMs`; what grows old is made young again. */
+  /** Whether the object is there and stays for `forMs`; resets the age of an old one. */
   const isThere = async (digest: Digest, forMs = lifetimeMs / 4): Promise<boolean> => {
     const askedAtMs = clock.monotonicMs();
     const object = await client.head(keyOf(digest));
@@ -80,12 +81,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
 
   return {
     missing: (digests) => missingOf(digests),
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      const parts = readPlain(name, range);
-      yield* form === "zstd" ? packed(parts) : parts;
-    },
+    read: readsFrom(readPlain),
     async write(digest, source, form) {
       const name = canonical(digest);
       const bytes = verified(name, plainFrom(source, name, form));
@@ -97,7 +93,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
     },
     async pin(digests, forMs) {
       if (forMs > lifetimeMs)
-        throw new Fault("invalid", "pin", { forMs, lifetimeMs, why: "the bucket forgets sooner" });
+        throw new Fault("invalid", "pin", { forMs, lifetimeMs, why: "the bucket keeps objects for a shorter time" });
       const gone = await missingOf(digests, forMs);
       return gone.length > 0 ? { missing: gone } : { digests, pinnedForMs: forMs };
     },
@@ -139,7 +135,8 @@ async function put(
       etags.push(await client.putPart(key, uploadId, etags.length + 1, part));
     await client.finishParts(key, uploadId, etags);
   } catch (error) {
-    await client.abandonParts(key, uploadId).catch(() => {}); // the bucket's own rule for such leftovers sees to it
+    // otherwise the bucket's own rule for incomplete uploads removes them
+    await client.abandonParts(key, uploadId).catch(() => {});
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-/** Requests to S3 are signed with AWS Signature Version 4. Pure: the time comes in. */
+/** Signs requests with AWS Signature Version 4. Pure: the caller passes the time. */
 import { createHmac, hash } from "node:crypto";
 
 export type S3Credentials = {
@@ -17,7 +17,7 @@ export type Signable = {
 
 export type SigningScope = { readonly region: string; readonly credentials: S3Credentials; readonly nowMs: number };
 
-/** All headers that are to be sent, the signature among them. */
+/** All headers to send, including the signature. */
 export function signedHeaders(request: Signable, { region, credentials, nowMs }: SigningScope): Record<string, string> {
   const time = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, "");
   const scope = `${time.slice(0, 8)}/${region}/s3/aws4_request`;
@@ -50,7 +50,7 @@ export function signedHeaders(request: Signable, { region, credentials, nowMs }:
   return headers;
 }
 
-/** As S3 wants it: everything but letters, digits and -._~ escaped, once. */
+/** S3's form of percent-encoding: everything but letters, digits and -._~, once. */
 export const escaped = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 

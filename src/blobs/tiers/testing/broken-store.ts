@@ -1,18 +1,21 @@
-/** Reads that come in pieces of any size, and break off, stall or lie at any place, by seeded chance. */
+/**
+ * A store whose reads come in random pieces and break off, stall or lie at a random position, by a seeded generator.
+ */
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore } from "#blobs/store.ts";
 
-/** What becomes of a read. All but "well" happen at some byte, the first and the one after the last included. */
+/** How a read goes wrong. All but "well" happen at some byte, including the first and the one after the last. */
 export type Mishap = "well" | "gone" | "broken" | "corrupt" | "short" | "longer" | "twice" | "other bytes";
 
 export type BrokenOptions = {
   readonly random: Random;
-  /** Drawn from for each read. */
+  /** One is drawn for each read. */
   readonly mishaps: readonly Mishap[];
 };
 
-/** Whatever else waits has its turn, many times over. */
+/** Lets all other pending work run, many times. */
 async function stall(turns: number): Promise<void> {
   for (let i = 0; i < turns; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -44,10 +47,10 @@ function told(bytes: Uint8Array, mishap: Mishap, at: number): Uint8Array {
 }
 
 export function brokenReads(inner: BlobStore, { random, mishaps }: BrokenOptions): BlobStore {
-  return {
-    missing: (digests) => inner.missing(digests),
-    write: (digest, source, form) => inner.write(digest, source, form),
-    pin: (digests, forMs) => inner.pin(digests, forMs),
+  return extend(inner, {
+    // Removed, so that every byte passes `read` here.
+    file: undefined,
+    prompt: undefined,
     async *read(digest, range) {
       const parts: Uint8Array[] = [];
       for await (const part of inner.read(digest, range)) parts.push(Uint8Array.from(part));
@@ -60,5 +63,5 @@ export function brokenReads(inner: BlobStore, { random, mishaps }: BrokenOptions
       if (mishap === "broken") throw new Fault("unavailable", "read blob", { digest, at });
       if (mishap === "corrupt") throw new Fault("corrupt", "read blob", { digest, at });
     },
-  };
+  });
 }

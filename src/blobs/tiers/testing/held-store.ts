@@ -1,14 +1,15 @@
-/** A store whose answers a test lets go one by one, counts, and makes fail. */
+/** A store whose answers a test releases one by one, counts, and makes fail. */
 import { Fault } from "#base/fault.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore } from "#blobs/store.ts";
 
 export class HeldStore {
   readonly calls: string[] = [];
-  /** Parts that may be handed out before somebody lets more go; none are held back unless it is set. */
+  /** How many parts may be handed out until the test releases more; unlimited unless set. */
   partsLeft = Infinity;
   partBytes = 1_000;
   fails: Fault | undefined;
-  /** Changes parts on their way. */
+  /** Changes parts before they are handed out. */
   tamper: (part: Uint8Array, at: number) => Uint8Array = (part) => part;
   #moved = Promise.withResolvers<void>();
 
@@ -25,7 +26,10 @@ export class HeldStore {
     };
     // oxlint-disable-next-line typescript/no-this-alias -- a generator has no other way to it
     const held = this;
-    return {
+    return extend(inner, {
+      // Removed, so that every byte passes `read` here.
+      file: undefined,
+      prompt: undefined,
       async missing(digests) {
         begin("missing");
         return await inner.missing(digests);
@@ -48,8 +52,8 @@ export class HeldStore {
             yield held.tamper(Uint8Array.from(whole.subarray(at, at + held.partBytes)), at);
           }
       },
-    };
+    });
   }
 }
 
-export const gone = (): Fault => new Fault("unavailable", "ask a tier", { why: "it is gone" });
+export const gone = (): Fault => new Fault("unavailable", "call a tier", { why: "it does not answer" });

@@ -1,17 +1,20 @@
 /**
- * A strict little S3 for tests: signatures, payload hashes and conditions are checked, parts have a least size, and it
- * can be told to misbehave. The tier is tried with it and with other people's servers.
+ * A strict S3 server for tests: it checks signatures, payload hashes, conditions and part sizes, and misbehaves on
+ * request. The tier is also tested with real S3 servers.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Random } from "#base/random.ts";
+import { createS3Client, type S3Client, type S3Options } from "#blobs/tiers/s3/s3-client.ts";
+import { realClock } from "#testing/real-clock.ts";
 import { signedHeaders, type S3Credentials } from "#blobs/tiers/s3/sigv4.ts";
 
 export type Misbehaviour =
   | { readonly kind: "status"; readonly status: number; readonly code?: string }
   | { readonly kind: "hang" }
   | { readonly kind: "reset" }
-  /** Of the body of an answer. */
+  /** Cuts off the body of an answer. */
   | { readonly kind: "truncate" }
   | { readonly kind: "lie" };
 
@@ -21,14 +24,27 @@ type Upload = { readonly key: string; readonly parts: Map<number, { readonly byt
 
 export const littleCredentials: S3Credentials = { accessKeyId: "mill", secretAccessKey: "race/secret+0" };
 
+/** A client with short retries. */
+export const littleClient = (s3: LittleS3, more: Partial<S3Options> = {}): S3Client =>
+  createS3Client({
+    clock: realClock,
+    random: new Random(1),
+    endpoint: s3.endpoint,
+    region: "here",
+    bucket: "mill",
+    credentials: littleCredentials,
+    retry: { attemptsMax: 3, delayMs: 1, delayMsMax: 4 },
+    ...more,
+  });
+
 export class LittleS3 implements AsyncDisposable {
   readonly objects = new Map<string, Stored>();
   readonly uploads = new Map<string, Upload>();
-  /** What was asked, as "METHOD key". */
+  /** The requests, as "METHOD key". */
   readonly asked: string[] = [];
   readonly #server: Server;
   readonly #partBytesMin: number;
-  /** Asked for every request that is well signed. */
+  /** Called for every request with a valid signature. */
   misbehave: (method: string, key: string) => Misbehaviour | undefined = () => undefined;
   nowMs: () => number = () => Date.now();
 

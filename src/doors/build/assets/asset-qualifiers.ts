@@ -1,5 +1,5 @@
-/** The qualifiers of an asset, besides its address. Pure. */
-import { parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
+/** What may be said of an asset besides its address. Pure. */
+import { parseDigest, type DigestFunction } from "#base/digest.ts";
 import { detail, grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Qualifier } from "#wire/generated/build/bazel/remote/asset/v1/remote_asset.ts";
 import { BadRequest } from "#wire/generated/google/rpc/error_details.ts";
@@ -64,12 +64,6 @@ function checksumsOf(sri: string): readonly Checksum[] {
   const strongest = found.toSorted((a, b) => b.hash.length - a.hash.length)[0] as Checksum;
   return [strongest];
 }
-
-/** A blob's name includes its size; so only a complete digest can be found by its checksum. */
-export const hasChecksum = (digest: Digest, { fn, hash }: Checksum): boolean => {
-  const parts = parseDigest(digest);
-  return parts?.fn === fn && parts.hash === hash;
-};
 
 function notUnderstood(names: readonly string[]): GrpcError {
   const fieldViolations = names.map((name) => ({

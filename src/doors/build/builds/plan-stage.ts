@@ -205,7 +205,8 @@ function lostOf(key: string, lost: ReadonlyMap<string, Digest>): RefusedStep | u
   return digest === undefined ? undefined : { refused: `an input of it is no longer in the store: ${digest}` };
 }
 
-const nothingMade: ActionResult = {
+/** The result of an action without outputs. */
+export const nothingMade: ActionResult = {
   outputFiles: [],
   outputFileSymlinks: [],
   outputSymlinks: [],

@@ -29,17 +29,14 @@ import { blobSubject } from "#doors/build/names.ts";
 import { invalid, missingBlobs, notFound } from "#doors/build/refusals.ts";
 import { stripped } from "./stripped.ts";
 import { isRevoked } from "./trust.ts";
-import type { TrustRules } from "./trust-rules.ts";
 import type { MissReason } from "#doors/build/why/seen.ts";
 
 export class ActionCacheService {
   readonly #ports: BuildPorts;
-  readonly #trust: TrustRules;
   readonly #closures = new Closures();
 
-  constructor(ports: BuildPorts, trust: TrustRules) {
+  constructor(ports: BuildPorts) {
     this.#ports = ports;
-    this.#trust = trust;
   }
 
   /** Throws NOT_FOUND if there is none to serve. Synchronous if everything is at hand, as in a warm build. */
@@ -88,7 +85,7 @@ export class ActionCacheService {
     if (!entry || !prompt) return undefined;
     const bytes = prompt.bytes(entry.digest);
     const closure = this.#closures.get(entry.digest, asked?.fn ?? "sha256");
-    const rules = this.#trust.rulesAtOnce(call.caller.tenant);
+    const rules = this.#ports.trust.rulesAtOnce(call.caller.tenant);
     if (!bytes || !closure || !rules) return undefined;
     if (rules.length > 0 && isRevoked(rules, (asked ?? this.#asked(request, call)).key, entry)) return undefined;
     return closure.isThere(prompt) ? bytes : undefined; // the asynchronous path finds out what is missing
@@ -105,7 +102,7 @@ export class ActionCacheService {
   async #find({ key, fn }: Asked, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array | Missed> {
     const entry = await this.#ports.index.get(key);
     if (!entry) return new Missed({ kind: "never-stored" }, 0);
-    if (await this.#trust.isRevoked(key, entry)) return new Missed({ kind: "revoked" }, entry.version);
+    if (await this.#ports.trust.isRevoked(key, entry)) return new Missed({ kind: "revoked" }, entry.version);
     const bytes = await this.#stored(entry, blobs);
     if (bytes instanceof Missed) return bytes;
     const closure = await this.#closureOf(entry, bytes, fn, blobs);

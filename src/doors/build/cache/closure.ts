@@ -1,7 +1,7 @@
 /** All blobs that a result refers to: a client that takes the result needs all of them. */
 import { digestText, hashBytes, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
-import type { AskedDigests, BlobStore, Prompt } from "#blobs/store.ts";
+import type { DigestBatch, BlobStore, Prompt } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import {
   Directory,
@@ -25,7 +25,7 @@ export class Closure {
   readonly fn: DigestFunction;
   readonly #hashes: Uint8Array<ArrayBuffer>;
   readonly #sizes: Float64Array;
-  readonly #asked: AskedDigests;
+  readonly #asked: DigestBatch;
 
   constructor(fn: DigestFunction, digests: ReadonlySet<Digest>) {
     this.fn = fn;

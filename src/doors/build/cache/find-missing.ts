@@ -1,9 +1,11 @@
 import { hashBytes, type DigestFunction } from "#base/digest.ts";
-import type { AskedDigests, Prompt } from "#blobs/store.ts";
+import type { DigestBatch, Prompt } from "#blobs/store.ts";
 import { isFault } from "#base/fault.ts";
-import { findMissingRequest } from "#wire/find-missing.ts";
 import { answerRaw, type RawFindMissing } from "#wire/find-missing-raw.ts";
-import { FindMissingBlobsResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import {
+  FindMissingBlobsRequest,
+  FindMissingBlobsResponse,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { encode } from "#wire/message.ts";
 import { Reader } from "#wire/reader.ts";
 import { need } from "#doors/build/caller.ts";
@@ -54,7 +56,7 @@ function atOnce(request: RawFindMissing, fn: DigestFunction, prompt: Prompt): Ui
   }
 }
 
-function eachOf(prompt: Prompt, fn: DigestFunction, asked: AskedDigests, found: Uint8Array): void {
+function eachOf(prompt: Prompt, fn: DigestFunction, asked: DigestBatch, found: Uint8Array): void {
   const { hashes, sizes, count } = asked;
   const step = hashBytes[fn];
   for (let i = 0; i < count; i += 1) if (prompt.has(fn, hashes, i * step, sizes[i] as number)) found[i] = 1;
@@ -63,12 +65,11 @@ function eachOf(prompt: Prompt, fn: DigestFunction, asked: AskedDigests, found: 
 async function later(ports: BuildPorts, request: RawFindMissing, call: BuildCall): Promise<Uint8Array> {
   const from = new Reader(request.bytes.subarray(0, request.end));
   from.pos = request.start;
-  const { digests } = findMissingRequest.read(from, request.end);
+  const { blobDigests } = FindMissingBlobsRequest.read(from, request.end);
   const given = functionOf(request.digestFunction);
   const asked = new Set<string>();
-  for (const text of digests) {
-    const slash = text.lastIndexOf("/");
-    const digest = digestFor(given, text.slice(0, slash), Number(text.slice(slash + 1)));
+  for (const { hash, sizeBytes } of blobDigests) {
+    const digest = digestFor(given, hash, sizeBytes);
     if (!isEmpty(digest)) asked.add(digest);
   }
   const missing = await storeOf(ports, call).blobs.missing([...asked]);

@@ -12,9 +12,9 @@ import { diskRig } from "#blobs/disk/testing/disk.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { uploadSharesDefault } from "#blobs/upload-limits.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
+import { observed } from "#blobs/observed.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { breaker } from "#blobs/tiers/breaker.ts";
-import { metered } from "#blobs/tiers/metered.ts";
 import { withShortCuts } from "#blobs/tiers/short-cut.ts";
 import { brokenReads, type Mishap } from "#blobs/tiers/testing/broken-store.ts";
 import { tieredStore } from "#blobs/tiers/tiered-store.ts";
@@ -59,10 +59,7 @@ async function node(random: Random, world: World) {
   const tier = createMemoryBlobs({ clock, sizeBytesMax: 64 * KiB * KiB });
   const other = verifyingReads(brokenReads(tier, { random: random.fork("peer"), mishaps: world.peer }));
   const part = verifyingReads(brokenReads(tier, { random: random.fork("tier"), mishaps: world.tier }));
-  const far = breaker(
-    metered(part, clock, () => {}),
-    { clock, probeMs: 0 },
-  );
+  const far = breaker(observed(part, { begin: () => ({ ended: () => {} }) }), { clock, probeMs: 0 });
   const reached = withShortCuts({ clock, far, shortCuts: () => [other], leftAloneMs: 0 });
   const writing = new Set<Promise<void>>();
   const near: Store = {

@@ -1,4 +1,4 @@
-/** A build's document as somebody wrote it: the files that it names are found, hashed, and offered for upload. */
+/** A build document as the user wrote it: the files that it names are found, hashed, and offered for upload. */
 import { createReadStream, type Stats } from "node:fs";
 import { lstat, readdir, readlink, stat } from "node:fs/promises";
 import { createHash } from "node:crypto";
@@ -16,11 +16,14 @@ import { readChecked } from "#door/yaml-file.ts";
 
 export type Upload = (digest: Digest, bytes: Uint8Array | { readonly file: string }) => Promise<void>;
 
-/** A tree of more is nobody's source folder. */
+/** A larger tree is probably not a source folder. */
 const entriesMax = 100_000;
 const doing = "read build file";
 
-/** The same document with every file named by digest, as a node takes it. Files are looked for beside it. */
+/**
+ * The document with every file replaced by its digest, as a node takes it. Files are looked up relative to the
+ * document.
+ */
 export async function readBuildFile(path: string, upload: Upload): Promise<BuildDocument> {
   const document = await readChecked(path, BuildDocument, doing);
   const files = new LocalFiles(dirname(resolve(path)), upload);
@@ -59,7 +62,7 @@ class LocalFiles {
       throw new Fault("not-found", doing, { file: path, errno: cause.code }, cause);
     });
     if (about.isDirectory()) return { tree: await this.#tree(path) };
-    if (!about.isFile()) throw new Fault("invalid", doing, { file: path, why: "neither a file nor a folder" });
+    if (!about.isFile()) throw new Fault("invalid", doing, { file: path, why: "it is neither a file nor a folder" });
     return { blob: await this.#file(path, about), executable: isExecutable(about) };
   }
 
@@ -84,7 +87,7 @@ class LocalFiles {
       else if (about.isDirectory()) directories.push({ name, digest: wire(await this.#tree(at)) });
       else if (about.isFile())
         files.push({ name, digest: wire(await this.#file(at, about)), isExecutable: isExecutable(about) });
-      else throw new Fault("invalid", doing, { file: at, why: "neither a file, a folder nor a link" });
+      else throw new Fault("invalid", doing, { file: at, why: "it is neither a file, a folder nor a link" });
     }
     const { digest, bytes } = encodeDirectory(canonicalDirectory(files, directories, symlinks), "sha256");
     if (bytes.length > 0) await this.#upload(digest, bytes);

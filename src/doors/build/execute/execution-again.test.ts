@@ -64,8 +64,9 @@ async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<
     },
   };
   const store: Store = { ...inner, forTenant: () => ({ ...inner.forTenant("mill"), blobs: looking }) };
-  const ports: BuildPorts = { clock, store, index, settings: buildSettingsDefault, report: () => {} };
-  const results = new ActionCacheService(ports, new TrustRules(index));
+  const trust = new TrustRules(index);
+  const ports: BuildPorts = { clock, store, index, trust, settings: buildSettingsDefault, report: () => {} };
+  const results = new ActionCacheService(ports);
   const execution = {
     client: {
       ...client,
@@ -183,7 +184,7 @@ describe("an action that is requested again", { timeout: 20_000 }, () => {
       await finish(await taken());
       index.get = async (key) => {
         looks += 1;
-        if (looks < 3) throw new Fault("unavailable", "ask for names", {});
+        if (looks < 3) throw new Fault("unavailable", "use the action index", {});
         return await get(key);
       };
       throw new Fault("unavailable", "ask shard", { why: "the network is cut" });
@@ -196,7 +197,7 @@ describe("an action that is requested again", { timeout: 20_000 }, () => {
     const { service, request, taken, finish, jobs, index } = await rig({
       inputs: async () => {
         index.get = async () => {
-          throw new Fault("unavailable", "ask for names", {});
+          throw new Fault("unavailable", "use the action index", {});
         };
       },
     });

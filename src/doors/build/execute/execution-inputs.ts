@@ -5,7 +5,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import { Action, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, type Message } from "#wire/message.ts";
-import { checkNodeProperties, wantedOutputs } from "#worker/outputs/collect.ts";
+import { checkNodeProperties, requestedOutputs } from "#worker/outputs/collect.ts";
 import { checkWorkingDirectory, resolveOutput } from "#worker/stage/paths.ts";
 import { directoriesOf } from "#worker/stage/stage.ts";
 import { MissingInputs, type Trees } from "#worker/stage/tree.ts";
@@ -93,5 +93,5 @@ async function missingInputs(
 function checkPaths(command: Command): void {
   const directory = checkWorkingDirectory(command.workingDirectory);
   checkNodeProperties(command.outputNodeProperties);
-  for (const { path } of wantedOutputs(command)) resolveOutput(directory, path);
+  for (const { path } of requestedOutputs(command)) resolveOutput(directory, path);
 }

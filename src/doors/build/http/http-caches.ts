@@ -7,7 +7,7 @@ import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { bazel } from "./bazel.ts";
 import { idleMsDefault, type BodyLimits } from "./body.ts";
-import { TrustRules } from "#doors/build/cache/trust-rules.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { Identify } from "./caller.ts";
 import { ccache } from "./ccache.ts";
 import { gradle } from "./gradle.ts";
@@ -25,6 +25,7 @@ export const cacheProtocols: readonly Protocol[] = [ccache, sccache, gradle, tur
 export type HttpCachesOptions = {
   readonly store: Store;
   readonly index: ActionIndex;
+  readonly trust: TrustRules;
   readonly caller: Identify;
   readonly clock: Clock;
   /** For uploads whose digest is not known yet. */
@@ -44,12 +45,12 @@ export type HttpCaches = (request: Request) => Promise<Response> | undefined;
 const MiB = 1024 * 1024;
 
 export function httpCaches(options: HttpCachesOptions): HttpCaches {
-  const { store, index, clock, limits = {} } = options;
+  const { store, index, trust, clock, limits = {} } = options;
   const ports: CachePorts = {
     store,
     index,
     clock,
-    trust: new TrustRules(index),
+    trust,
     spool: new Spool({
       folder: options.spoolFolder,
       memoryBytesEach: MiB,

@@ -1,4 +1,4 @@
-/** The desks where nodes tell each other which actions they run: this node's own without the network. */
+/** Where nodes tell each other which actions they run; this node's own desk is reached without the network. */
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import { hash32 } from "#base/random.ts";
@@ -21,7 +21,7 @@ const Answer = z.union([
 const enter = "flight.enter";
 const end = "flight.end";
 
-/** What a node answers to others. */
+/** Calls that a node serves for others. */
 export const flightCalls = (desk: Desk) => ({
   [enter]: async (body: unknown, signal: AbortSignal): Promise<DeskAnswer> =>
     await desk.enter(read(Entering, body), signal),
@@ -34,11 +34,11 @@ export const flightCalls = (desk: Desk) => ({
 
 function read<T>(schema: z.ZodType<T>, body: unknown): T {
   const question = schema.safeParse(body);
-  if (!question.success) throw new Fault("invalid", "share a run", { why: "the question makes no sense" });
+  if (!question.success) throw new Fault("invalid", "share a run", { why: "the request is malformed" });
   return question.data;
 }
 
-/** Every key has its node among those that are alive: all who see the same ones choose alike. */
+/** Each key is assigned to one of the live nodes: all nodes with the same view choose the same one. */
 export function desks(
   own: { readonly name: string; readonly desk: Desk },
   peers: Pick<Peers, "call"> & { nodes(): readonly Omit<Peer, "facts">[] },
@@ -53,7 +53,7 @@ export function desks(
   };
 }
 
-/** How long to wait for a word that nobody depends on. */
+/** How long to wait for a message that no caller depends on. */
 const endMsMax = 5_000;
 
 const deskAt = (address: string, peers: Pick<Peers, "call">): Desk => ({

@@ -3,8 +3,8 @@ import type { Metrics, OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import { cacheAdmin } from "#doors/build/admin/admin.ts";
 import { httpBuilds } from "#doors/build/builds/http-builds.ts";
-import { BuildsService } from "#doors/build/builds/service.ts";
-import { TrustRules } from "#doors/build/cache/trust-rules.ts";
+import type { BuildsService } from "#doors/build/builds/service.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { idleMsDefault } from "#doors/build/http/body.ts";
 import { httpCaches, type EndedCall } from "#doors/build/http/http-caches.ts";
@@ -16,6 +16,9 @@ import { HttpCallers } from "./callers.ts";
 export type HttpParts = {
   readonly settings: BuildSettings;
   readonly execution: ExecutionPorts | undefined;
+  /** Undefined without execution. */
+  readonly builds: BuildsService | undefined;
+  readonly trust: TrustRules;
   readonly seen: Seen;
   /** How long an upload may stand still. */
   readonly idleMs?: number | undefined;
@@ -26,7 +29,7 @@ type Serve = (request: Request) => Promise<Response> | undefined;
 /** In this order: the caches come last, because Bazel's paths may begin with anything. */
 export function openHttp(
   ports: Pick<DoorPorts, "clock" | "stored" | "spool" | "warn">,
-  { settings, execution, seen, idleMs = idleMsDefault }: HttpParts,
+  { settings, execution, builds, trust, seen, idleMs = idleMsDefault }: HttpParts,
 ): Required<Pick<OpenDoor, "http" | "metrics">> {
   const { clock, stored, spool, warn } = ports;
   const { store, index, upkeep } = stored;
@@ -34,17 +37,17 @@ export function openHttp(
   const report = (error: unknown): void => warn("build-cache-trouble", { reason: "serve an HTTP cache", error });
   const limits = { bytesMax: settings.blobBytesMax, idleMs, spoolBytesMax: spool.bytesMax };
   const counts: { ended: (call: EndedCall) => void } = { ended: () => {} };
-  const common = { store, index, clock, report, seen, trust: new TrustRules(index) };
+  const common = { store, index, clock, report, seen, trust };
   const served: Serve[] = [];
   if (upkeep) served.push(cacheAdmin({ ...common, upkeep, limits, caller: callers.http }));
-  if (execution) {
-    const service = new BuildsService({ store, clock, settings, execution });
-    served.push(httpBuilds({ service, caller: callers.build, report }));
-    served.push(httpWhy({ ...common, client: execution.client, builds: service, caller: callers.build }));
+  if (execution && builds) {
+    served.push(httpBuilds({ service: builds, caller: callers.build, report }));
+    served.push(httpWhy({ ...common, client: execution.client, builds, caller: callers.build }));
   }
   served.push(
     httpCaches({
       ...stored.counted("http"),
+      trust,
       clock,
       spoolFolder: spool.folder,
       limits,

@@ -4,7 +4,9 @@ import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import { assetSettingsDefault } from "#doors/build/assets/asset-download.ts";
 import { buildsDoor, planLabel } from "#doors/build/builds/plan-build.ts";
+import { BuildsService } from "#doors/build/builds/service.ts";
 import { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { BuildConfig } from "#doors/build/config.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { actionPrinted } from "#doors/build/execute/printed.ts";
@@ -25,13 +27,18 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
   const { node, clock, stored, peers, place } = ports;
   const trees = new TenantTrees();
   const seen = new Seen({ index: stored.index, wallMs: () => clock.wallMs() });
+  // One of each for all services: they remember what they read.
+  const trust = new TrustRules(stored.index);
   const desk = new FlightDesk(clock);
   const deskFor = desks({ name: node, desk }, peers);
   const boxed = place?.boxed;
   const settings = executionSettings(config, ports.labels);
-  const work = boxed && openWork(ports, boxed, { trees, seen, deskFor, settings });
+  const work = boxed && openWork(ports, boxed, { trees, trust, seen, deskFor, settings });
   const execution = config.execute ? executionPorts(ports, trees, settings) : undefined;
-  const http = openHttp(ports, { settings: buildSettings(config), execution, seen });
+  const { store } = stored.counted("build");
+  const builds = execution && new BuildsService({ store, clock, settings: buildSettings(config), execution });
+  const services = { execution, builds, trust, seen };
+  const http = openHttp(ports, { settings: buildSettings(config), ...services });
   const published = publisher(ports);
   const printed = actionPrinted(stored.store);
   return {
@@ -42,7 +49,7 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
     printed: { [door]: printed, [buildsDoor]: printed },
     calls: flightCalls(desk),
     services: (server) => {
-      const paths = serveBuild(server, servedPorts(ports, config, { execution, seen }), grpcCallers());
+      const paths = serveBuild(server, servedPorts(ports, config, services), grpcCallers());
       return new Map(paths.map((path) => [path, "service.describe"]));
     },
     http: http.http,
@@ -59,7 +66,7 @@ const spoolLimits = { memoryBytesEach: 1024 ** 2, memoryBytesMax: 64 * 1024 ** 2
 function servedPorts(
   { clock, stored, counts, spool, warn, isThisMachineOnly }: DoorPorts,
   config: BuildConfig,
-  { execution, seen }: { readonly execution: ExecutionPorts | undefined; readonly seen: Seen },
+  services: Pick<ServedPorts, "execution" | "builds" | "trust" | "seen">,
 ): ServedPorts {
   return {
     clock,
@@ -68,9 +75,8 @@ function servedPorts(
     settings: buildSettings(config),
     assets: { ...assetSettingsDefault, ...assetSettings(config, isThisMachineOnly) },
     spool: new Spool({ folder: spool.folder, ...spoolLimits, bytesMax: spool.bytesMax }),
-    seen,
+    ...services,
     looked: (tenant, outcome) => counts.looked("build", tenant, outcome),
-    execution,
     report: (doing, error) => warn("build-cache-trouble", { reason: doing, error }),
   };
 }

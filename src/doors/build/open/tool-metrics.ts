@@ -5,19 +5,19 @@ import type { ToolCounts } from "#worker/tool/tools.ts";
 export function toolMetrics(metrics: Metrics, counts: () => ToolCounts): void {
   const live = metrics.gauge({
     name: "millrace_tools",
-    help: "Tools that stay for more than one action, by whether one is at work with them.",
+    help: "Tools that stay for more than one action, by whether an action uses them.",
     labels: ["state"],
     seriesMax: 2,
   });
   const requests = metrics.counter({
     name: "millrace_tool_requests_total",
-    help: "Actions that were asked of such tools: of one that was there (kept), or that had to be started.",
+    help: "Actions run by such tools: by a running one (kept), or by one that was started for it.",
     labels: ["tool"],
     seriesMax: 2,
   });
   const broken = metrics.counter({
     name: "millrace_tools_broken_total",
-    help: "Tools that died or did not answer as they should; their actions were run without them.",
+    help: "Tools that died or misbehaved; their actions were run without them.",
   });
   const [busy, idle, kept, started, lost] = [
     live.with("busy"),

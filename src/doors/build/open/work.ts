@@ -7,7 +7,7 @@ import { buildPlanners } from "#doors/build/builds/plan-stage.ts";
 import { stepRunners } from "#doors/build/builds/run-step.ts";
 import { ActionCacheService } from "#doors/build/cache/action-cache.ts";
 import type { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
-import { TrustRules } from "#doors/build/cache/trust-rules.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { ExecutionSettings } from "#doors/build/execute/execution-settings.ts";
 import { actionKind } from "#doors/build/plan.ts";
 import { actionRunner } from "#doors/build/run.ts";
@@ -18,6 +18,7 @@ import type { Seen } from "#doors/build/why/seen.ts";
 
 export type WorkParts = {
   readonly trees: TenantTrees;
+  readonly trust: TrustRules;
   /** Remembers what missed, the same as for calls. */
   readonly seen: Seen;
   /** Where nodes say which actions they run. */
@@ -33,7 +34,7 @@ export type Work = {
 };
 
 /** Single actions, and those of builds, which the worker that takes them looks for in the cache. */
-export function openWork(ports: DoorPorts, boxed: Boxed, { trees, seen, deskFor, settings }: WorkParts): Work {
+export function openWork(ports: DoorPorts, boxed: Boxed, { trees, trust, seen, deskFor, settings }: WorkParts): Work {
   const { node: worker, clock, stored, watch, log } = ports;
   const { store } = stored.counted("worker");
   const resumable = new Resumable(boxed.sandbox);
@@ -41,8 +42,8 @@ export function openWork(ports: DoorPorts, boxed: Boxed, { trees, seen, deskFor,
   const isUnderWay = (task: Granted): boolean => resumable.knows(task);
   const run = sharedRunner(actionRunner(acting), { clock, deskFor, isUnderWay });
   const report = (doing: string, error: unknown): void => log(`${doing}: ${String(error)}`);
-  const cache = { store, index: stored.index, clock, seen, report, settings: buildSettingsDefault };
-  const results = new ActionCacheService(cache, new TrustRules(stored.index));
+  const cache = { store, index: stored.index, trust, clock, seen, report, settings: buildSettingsDefault };
+  const results = new ActionCacheService(cache);
   return {
     runners: { [actionKind]: run, ...stepRunners({ store, results, run, seen }) },
     planners: buildPlanners({ store, settings }),

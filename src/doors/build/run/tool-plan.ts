@@ -7,7 +7,7 @@ import { wholeBlob } from "#blobs/whole-blob.ts";
 import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { FileEntry, Tree } from "#worker/stage/tree.ts";
 import type { ToolRequest } from "#worker/tool/tool-codec.ts";
-import { expandFlagFiles, toolWords, type ReadInput } from "#worker/tool/tool-words.ts";
+import { expandFlagFiles, toolArguments, type ReadInput } from "#worker/tool/tool-arguments.ts";
 import type { ToolDemand } from "#doors/build/execute/plan-platform.ts";
 
 export type ToolPlan = {
@@ -40,7 +40,7 @@ export async function planTool(
   terms: ToolTerms,
   blobs: BlobStore,
 ): Promise<ToolPlan | NoTool> {
-  const words = toolWords(command.arguments);
+  const words = toolArguments(command.arguments);
   if (!words) return { why: "its command names no flag file" };
   // The tool stays in its folder; another working directory would not be there the next time.
   if (command.workingDirectory !== "") return { why: "it wants to be run in a folder of its inputs" };

@@ -12,7 +12,7 @@ import type { Ran } from "#worker/sandbox/command.ts";
 import { messageOf } from "#worker/sandbox/ending.ts";
 import { directoriesOf } from "#worker/stage/stage.ts";
 import type { SymlinkRule, Trees } from "#worker/stage/tree.ts";
-import { ToolBroke, type Asked } from "#worker/tool/tool-process.ts";
+import { ToolBroke, type ToolOutcome } from "#worker/tool/tool-process.ts";
 import type { LentTool, Tools } from "#worker/tool/tools.ts";
 import type { ReadAction } from "#doors/build/execute/execution-inputs.ts";
 import type { ActionSpec } from "#doors/build/plan.ts";
@@ -102,8 +102,8 @@ async function ask(lent: LentTool, { request }: ToolPlan, ports: ToolRunPorts): 
 
 type Text = { readonly bytes: Buffer; readonly leftOutBytes: number };
 
-/** Its answer, and what it printed in between; if that is too long, only the beginning. */
-function textOf(asked: Asked, bytesMax: number): Text {
+/** What it answered, and what it printed meanwhile; of too much, the beginning. */
+function textOf(asked: ToolOutcome, bytesMax: number): Text {
   if (asked.kind === "timed-out") return { bytes: Buffer.alloc(0), leftOutBytes: 0 };
   const whole = Buffer.concat([Buffer.from(asked.answer.output), asked.printed]);
   return { bytes: whole.subarray(0, bytesMax), leftOutBytes: Math.max(0, whole.length - bytesMax) };
@@ -111,7 +111,7 @@ function textOf(asked: Asked, bytesMax: number): Text {
 
 const nothing = { bytes: 0, leftOutBytes: 0 };
 
-function ranOf(asked: Asked, sandbox: Ran["sandbox"], stderr: Ran["stderr"]): Ran {
+function ranOf(asked: ToolOutcome, sandbox: Ran["sandbox"], stderr: Ran["stderr"]): Ran {
   const { startedAtMs, ranMs } = asked;
   const end = { outOfMemory: false, stdout: nothing, stderr, startedAtMs, ranMs, readyMs: 0, sandbox };
   if (asked.kind === "answered") return { ...end, why: "exited", exitCode: asked.answer.exitCode, usage: asked.usage };

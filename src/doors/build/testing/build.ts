@@ -5,6 +5,7 @@ import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { GrpcServer } from "#grpc/server.ts";
@@ -13,6 +14,7 @@ import { listenH2 } from "#h2/server.ts";
 import type { ActionResult, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { assetSettingsDefault, type AssetSettings } from "#doors/build/assets/asset-download.ts";
 import type { BuildAction, BuildCaller } from "#doors/build/caller.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { Spool } from "#doors/build/http/spool.ts";
 import { actionKind } from "#doors/build/plan.ts";
 import { serveBuild } from "#doors/build/serve.ts";
@@ -114,6 +116,7 @@ export async function openDoor(realClock: Clock, { settings, assets, isPrompt = 
       settings: { ...buildSettingsDefault, ...settings },
       assets: { ...assetSettingsDefault, ...assets },
       spool: new Spool({ folder: tmpdir(), memoryBytesEach: 1e6, memoryBytesMax: 1e7, bytesMax: 1e8 }),
+      trust: new TrustRules(isPrompt ? index : patient),
       seen,
       report: (doing) => reported.push(doing),
     },
@@ -152,28 +155,26 @@ export async function openDoor(realClock: Clock, { settings, assets, isPrompt = 
 
 /** A store some of whose blobs are gone. */
 function losing(inner: Store, isPrompt: boolean, isLost: (digest: Digest) => boolean): Store {
-  const blobsOf = (blobs: BlobStore): BlobStore => ({
-    ...blobs,
-    async missing(digests) {
-      const gone = new Set(await blobs.missing(digests));
-      return digests.filter((digest) => isLost(digest) || gone.has(digest));
-    },
-    async *read(digest, range, form) {
-      if (isLost(digest)) throw new Fault("not-found", "read blob", { digest });
-      yield* blobs.read(digest, range, form);
-    },
-    ...(isPrompt
-      ? {
-          prompt: {
+  const blobsOf = (blobs: BlobStore): BlobStore =>
+    extend(blobs, {
+      async missing(digests) {
+        const gone = new Set(await blobs.missing(digests));
+        return digests.filter((digest) => isLost(digest) || gone.has(digest));
+      },
+      async *read(digest, range, form) {
+        if (isLost(digest)) throw new Fault("not-found", "read blob", { digest });
+        yield* blobs.read(digest, range, form);
+      },
+      prompt: isPrompt
+        ? {
             has: (fn, hash, at, sizeBytes) => {
               const hex = Buffer.from(hash.buffer, hash.byteOffset + at, 32).toString("hex");
               return !isLost(`${hex}/${sizeBytes}`) && (blobs.prompt?.has(fn, hash, at, sizeBytes) ?? false);
             },
             bytes: (digest) => (isLost(digest) ? undefined : blobs.prompt?.bytes(digest)),
-          },
-        }
-      : { prompt: undefined as never }),
-  });
+          }
+        : undefined,
+    });
   return {
     forTenant(tenant) {
       const { blobs, uploads } = inner.forTenant(tenant);

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 
-/** A file of the kernel's that is read and written often: opened once. One that cannot be had reads as nothing. */
+/** A kernel file that is read and written often, so it stays open. If it cannot be opened, it reads as empty. */
 export class ControlFile implements Disposable {
   #fd: number | undefined;
 
@@ -8,7 +8,7 @@ export class ControlFile implements Disposable {
     try {
       this.#fd = openSync(path, flags);
     } catch {
-      // A kernel without it.
+      // This kernel does not have it.
     }
   }
 
@@ -29,7 +29,7 @@ export class ControlFile implements Disposable {
     try {
       if (this.#fd !== undefined) writeSync(this.#fd, text, 0);
     } catch {
-      // The kernel knows best what it does not want.
+      // The kernel refuses the value.
     }
   }
 
@@ -39,7 +39,7 @@ export class ControlFile implements Disposable {
   }
 }
 
-/** The number behind a name, in a text that has one of each on every line. */
+/** The number after a name, in a text with one name and number per line. */
 export function numberOf(name: string, text: string): number {
   const at = `\n${text}`.indexOf(`\n${name}`);
   return at < 0 ? 0 : Number.parseInt(text.slice(at + name.length), 10) || 0;

@@ -1,7 +1,7 @@
 /**
- * Control groups: where the machine has them and lets us, each lane has a group of its own. Its shell lives in there,
- * so that what it forks is in the group from the first instruction on, and no process is ever moved (which takes
- * milliseconds). Of either version; the machine decides.
+ * Control groups: if the machine has them and lets us, each lane has its own group. Its shell is in it, so that its
+ * children are in the group from their first instruction on, and no process is ever moved (which takes milliseconds).
+ * Version 1 or 2, depending on the machine.
  */
 import { closeSync, constants, openSync, readFileSync, rmdirSync, writeSync } from "node:fs";
 import type { GroupKind, Limits } from "#worker/process/protocol.ts";
@@ -9,38 +9,38 @@ import type { GroupKind, Limits } from "#worker/process/protocol.ts";
 export type GroupUse = { readonly cpuMs?: number; readonly memoryPeakBytes?: number; readonly outOfMemory: boolean };
 
 export type Group = {
-  /** Whether its use says how much processor time it was, to the microsecond. */
+  /** Whether usage includes CPU time, to the microsecond. */
   readonly countsCpu: boolean;
-  /** Moves a process in; what it forks from then on is born there. */
+  /** Moves a process in; its later children start there. */
   add(pid: number): void;
   members(): readonly number[];
-  /** Whether it is known, at little cost, that there are so many processes and no more, the unburied among them. */
+  /** Whether there are exactly so many processes, including zombies; false if that cannot be found out cheaply. */
   has(count: number): boolean;
-  /** Sets the limits, and counts use from here on. `spared` processes are ours and do not count. */
+  /** Sets the limits, and counts usage from here on. `spared` processes are ours and do not count. */
   begin(limits: Limits, spared: number): void;
   use(): GroupUse;
-  /** Begins to stop every member where it is. */
+  /** Begins to freeze every member. */
   freeze(): void;
-  /** Whether all of them have stopped. */
+  /** Whether all of them are frozen. */
   isFrozen(): boolean;
   thaw(): void;
-  /** Kills every member but these, frozen or not. Members that are born meanwhile, too. */
+  /** Kills every member but these, frozen or not, including members forked meanwhile. */
   kill(spared: ReadonlySet<number>): void;
   remove(): void;
 };
 
 export type Groups = {
   readonly kind: GroupKind;
-  /** What is limited and measured. */
+  /** Controllers that limit and measure. */
   readonly controllers: readonly string[];
-  /** Why it is not more. */
+  /** Why there are not more. */
   readonly why?: string;
   /** Whether groups can be frozen. */
   readonly freezes: boolean;
-  /** The folders below which our groups are, for whoever has to clear up. */
+  /** The folders that contain our groups, for cleaning up. */
   readonly roots: readonly string[];
   lane(index: number): Group;
-  /** Of all lanes together; the machine is needed for more than what runs in them. */
+  /** For all lanes together; the machine needs memory for other things too. */
   limitAll(memoryBytes: number): void;
 };
 
@@ -58,15 +58,27 @@ export const numbersIn = (text: string): readonly number[] =>
     .filter((line) => line !== "")
     .map(Number);
 
+/** A frozen group cannot fork while it is killed. The kernel delivers the signals when the group thaws. */
+export function killFrozen(group: Pick<Group, "members" | "freeze" | "thaw">, spared: ReadonlySet<number>): void {
+  const doomed = (): readonly number[] => group.members().filter((pid) => !spared.has(pid));
+  if (doomed().length === 0) return;
+  group.freeze();
+  try {
+    for (const pid of doomed()) killQuietly(pid);
+  } finally {
+    group.thaw();
+  }
+}
+
 export function killQuietly(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It was quicker.
+    // It has already exited.
   }
 }
 
-/** To a file that is there; false where the kernel wants none of it. */
+/** Writes to an existing file; false if the kernel refuses. */
 export function writeQuietly(path: string, value: string): boolean {
   try {
     const fd = openSync(path, constants.O_WRONLY | constants.O_TRUNC);
@@ -81,13 +93,13 @@ export function writeQuietly(path: string, value: string): boolean {
   }
 }
 
-/** Where nothing else is to be done until others have. */
+/** Blocks for a moment, when there is nothing to do until other processes have acted. */
 export const rest = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
 
 export function removeQuietly(path: string): void {
   try {
     rmdirSync(path);
   } catch {
-    // Still in use, or gone: whoever starts next looks again.
+    // Still in use, or gone: the next start tries again.
   }
 }

@@ -1,8 +1,8 @@
 import type { Groups } from "./group.ts";
 
-/** What commands do without where a controller is missing. How many processes they have is limited in any case. */
+/** What commands lack without a controller. The number of processes is limited in any case. */
 const without: readonly (readonly [controller: string, what: string])[] = [
-  ["memory", "a limit and a measure of their memory as a whole (each process has the limit for itself)"],
+  ["memory", "a limit and a measure of their total memory (each process has the limit for itself)"],
   ["cpu", "a limit of CPU"],
 ];
 
@@ -10,7 +10,7 @@ const remedy =
   "a node needs a control group of its own that it may write: Delegate=yes with systemd, a writable /sys/fs/cgroup in" +
   " a container (docs/how-to/operate.md)";
 
-/** For whoever runs the node. */
+/** For the operator of the node. */
 export function missingOf(groups: Pick<Groups, "controllers" | "why"> | undefined): readonly string[] {
   const whats = without.filter(([controller]) => !groups?.controllers.includes(controller)).map(([, what]) => what);
   if (whats.length === 0) return [];

@@ -2,7 +2,7 @@ import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ControlFile, numberOf } from "./control-file.ts";
 import {
-  killQuietly,
+  killFrozen,
   numbersIn,
   readOr,
   removeQuietly,
@@ -17,7 +17,7 @@ import type { Limits } from "#worker/process/protocol.ts";
 const wanted = ["memory", "pids", "cpu", "cpuacct", "freezer"] as const;
 type Controller = (typeof wanted)[number];
 
-/** Needs a controller to find members by and one to limit; takes whichever of the others there are. */
+/** Needs a controller to find members by and one to limit; uses whichever of the others there are. */
 export function openGroupsV1(name: string, where: Where): Groups | undefined {
   const own = ownGroupsV1(where);
   const roots = new Map<Controller, string>();
@@ -32,7 +32,7 @@ export function openGroupsV1(name: string, where: Where): Groups | undefined {
       rmdirSync(probe);
       roots.set(controller, root);
     } catch {
-      // Not ours to write.
+      // Not writable for us.
     }
   }
   if (!roots.has("memory") && !roots.has("pids")) return undefined;
@@ -48,12 +48,12 @@ export function openGroupsV1(name: string, where: Where): Groups | undefined {
 
 const unlimited = -1;
 
-/** Counts what is below only where the machine counts hierarchically, as all do that were set up in this century. */
+/** Counts subgroups only if the machine uses hierarchical accounting, which is the default. */
 function limitRoot(root: string | undefined, memoryBytes: number): void {
   if (root === undefined) return;
   const value = String(memoryBytes > 0 ? memoryBytes : unlimited);
   const files = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"];
-  // Whichever of them has to go first does.
+  // Twice, because which one must be written first depends on the old values.
   for (const file of [...files, ...files]) writeQuietly(join(root, file), value);
 }
 
@@ -87,12 +87,12 @@ class GroupV1 implements Group {
   }
 
   add(pid: number): void {
-    // Controllers that are mounted together have one folder.
+    // Controllers that are mounted together share a folder.
     for (const path of new Set(this.#paths.values())) writeFileSync(join(path, "cgroup.procs"), String(pid));
   }
 
   members(): readonly number[] {
-    // Opened anew each time: an open one goes on telling what it told before.
+    // Opened each time: an open file would return its old content.
     return numbersIn(readOr(this.#members));
   }
 
@@ -125,15 +125,7 @@ class GroupV1 implements Group {
   }
 
   kill(spared: ReadonlySet<number>): void {
-    const doomed = (): readonly number[] => this.members().filter((pid) => !spared.has(pid));
-    if (doomed().length === 0) return;
-    // Frozen, nothing can be born while it is killed; the signals count when it thaws.
-    this.freeze();
-    try {
-      for (const pid of doomed()) killQuietly(pid);
-    } finally {
-      this.thaw();
-    }
+    killFrozen(this, spared);
   }
 
   freeze(): void {
@@ -156,7 +148,7 @@ class GroupV1 implements Group {
   #limitMemory(bytes: number): void {
     const value = String(bytes > 0 ? bytes : unlimited);
     const isRaised = bytes <= 0 || bytes > (this.#limits.memoryBytes ?? Infinity);
-    // The limit of memory and swap together may never be the smaller one.
+    // The limit of memory plus swap must never be the smaller one.
     const files = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"];
     for (const file of isRaised ? files.toReversed() : files) this.#set("memory", file, value);
   }
@@ -167,7 +159,7 @@ class GroupV1 implements Group {
 
   #set(controller: Controller, file: string, value: string): void {
     const path = this.#paths.get(controller);
-    // A kernel without swap accounting or bandwidth control has no such file.
+    // Missing in kernels without swap accounting or bandwidth control.
     if (path !== undefined) writeQuietly(join(path, file), value);
   }
 }

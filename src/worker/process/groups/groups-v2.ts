@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmdirSync, writ
 import { join } from "node:path";
 import { ControlFile, numberOf } from "./control-file.ts";
 import {
-  killQuietly,
+  killFrozen,
   numbersIn,
   readOr,
   removeQuietly,
@@ -11,19 +11,19 @@ import {
   type Groups,
   type GroupUse,
 } from "./group.ts";
-import { groupAround, makeRoom } from "./groups-room.ts";
+import { groupAround, moveIntoLeaf } from "./groups-leaf.ts";
 import { ownGroupV2, type Where } from "./groups-where.ts";
 import type { Limits } from "#worker/process/protocol.ts";
 
 export type WishesV2 = {
   readonly controllers?: readonly string[];
-  /** Processes that may be moved out of the way, each with all that it started. */
+  /** Processes that may be moved into the leaf, each with all that it started. */
   readonly ours?: () => ReadonlySet<number>;
 };
 
 /**
- * Where this process's group can hand down no controllers, groups still find and end whole trees; only limits and
- * measures are missing, and `controllers` says so.
+ * If this process's group cannot delegate controllers, groups still find and kill whole trees; only limits and
+ * measurements are missing, and `controllers` says so.
  */
 export function openGroupsV2(name: string, where: Where, wishes: WishesV2 = {}): Groups | undefined {
   const { controllers: wanted = ["memory", "pids", "cpu"], ours = () => new Set() } = wishes;
@@ -33,8 +33,8 @@ export function openGroupsV2(name: string, where: Where, wishes: WishesV2 = {}):
   const root = join(own, name);
   let others: readonly number[] = [];
   try {
-    others = makeRoom(own, ours);
-    // One that has processes and hands something down all the same makes what is below it useless.
+    others = moveIntoLeaf(own, ours);
+    // A group that has processes and still delegates makes its subgroups unusable.
     if (others.length === 0) enable(own, wanted);
     mkdirSync(root, { recursive: true });
     enable(root, wanted);
@@ -49,7 +49,7 @@ export function openGroupsV2(name: string, where: Where, wishes: WishesV2 = {}):
   return {
     kind: "cgroup-v2",
     controllers: wanted.filter((controller) => given.includes(controller)),
-    why: others.length > 0 ? inTheWay(others) : "it is not handed down to this node's control group",
+    why: others.length > 0 ? inTheWay(others) : "it is not delegated to this node's control group",
     freezes: hasFreezer(root),
     roots: [root],
     lane: (index) => new GroupV2(join(root, `lane-${index}`)),
@@ -61,11 +61,11 @@ export function openGroupsV2(name: string, where: Where, wishes: WishesV2 = {}):
 const hasFreezer = (root: string): boolean => readOr(join(root, "cgroup.freeze")) !== "";
 
 const inTheWay = (pids: readonly number[]): string =>
-  `this node's control group has processes that are not to be moved (${pids.slice(0, 5).join(", ")})`;
+  `this node's control group has processes that must not be moved (${pids.slice(0, 5).join(", ")})`;
 
 function enable(path: string, wanted: readonly string[]): void {
   const there = namesIn(join(path, "cgroup.controllers"));
-  // One by one: a kernel that refuses one may grant the others.
+  // One by one: a kernel that refuses one may accept the others.
   for (const controller of wanted)
     if (there.includes(controller)) writeQuietly(join(path, "cgroup.subtree_control"), `+${controller}`);
 }
@@ -74,7 +74,7 @@ const namesIn = (path: string): readonly string[] => readOr(path).trim().split("
 
 class GroupV2 implements Group {
   readonly #path: string;
-  /** Since Linux 6.12 the peak is counted anew for whoever writes to it, and told to that same open file. */
+  /** Since Linux 6.12 writing to the file resets the peak for that open file. */
   #peak: number | undefined;
   readonly #cpu: ControlFile;
   readonly #events: ControlFile;
@@ -133,14 +133,7 @@ class GroupV2 implements Group {
   }
 
   kill(spared: ReadonlySet<number>): void {
-    const doomed = (): readonly number[] => this.members().filter((pid) => !spared.has(pid));
-    if (doomed().length === 0) return;
-    this.freeze();
-    try {
-      for (const pid of doomed()) killQuietly(pid);
-    } finally {
-      this.thaw();
-    }
+    killFrozen(this, spared);
   }
 
   freeze(): void {
@@ -167,7 +160,7 @@ class GroupV2 implements Group {
       this.#peak ??= openSync(join(this.#path, "memory.peak"), "r+");
       writeSync(this.#peak, "0");
     } catch {
-      // An older kernel: then it is the peak of the lane, which is no lie but says less, and is left out.
+      // An older kernel reports the peak since the lane was made; that is misleading, so it is left out.
       if (this.#peak !== undefined) closeSync(this.#peak);
       this.#peak = undefined;
     }
@@ -188,7 +181,7 @@ class GroupV2 implements Group {
   }
 
   #set(file: string, value: string): void {
-    // Its controller may not have been handed down, or the kernel may be older than the file.
+    // Its controller may not be delegated, or the kernel may be too old for the file.
     writeQuietly(join(this.#path, file), value);
   }
 }

@@ -1,4 +1,4 @@
-/** Where control groups are mounted, and which of them this process is in. Text in, paths out. */
+/** Where control groups are mounted, and which of them this process is in. Pure. */
 import { join, relative } from "node:path";
 
 export type Where = {
@@ -19,7 +19,7 @@ export function mountsOf(mountinfo: string): readonly Mount[] {
   });
 }
 
-/** By controller: the folder of the group of version 1 that this process is in. */
+/** By controller: the folder of this process's version 1 group. */
 export function ownGroupsV1({ mounts, own }: Where): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const v1 = mountsOf(mounts).filter(({ type }) => type === "cgroup");
@@ -48,6 +48,6 @@ function below({ root, point }: Mount, path: string): string {
   return inside.startsWith("..") ? point : join(point, inside);
 }
 
-/** Spaces and the like are written in octal there. */
+/** Spaces and similar characters are escaped in octal there. */
 const plain = (text: string): string =>
   text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));

@@ -16,7 +16,7 @@ const hybrid = `34 29 0:30 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup r
 35 29 0:31 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
 36 29 0:32 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw`;
 
-test("where our groups are is read from what the kernel says: both kinds beside each other", () => {
+test("our groups are found in the kernel's mount table: both versions beside each other", () => {
   const where = { mounts: hybrid, own: "4:memory:/a/b\n2:cpu,cpuacct:/\n0::/\n" };
   deepEqual(
     [...ownGroupsV1(where)],
@@ -29,7 +29,7 @@ test("where our groups are is read from what the kernel says: both kinds beside 
   equal(ownGroupV2(where), "/sys/fs/cgroup/unified");
 });
 
-test("where our groups are: in a container that sees its own group as the root, and in one that does not", () => {
+test("our groups are found in a container that sees its own group as the root, and in one that does not", () => {
   const mount = (root: string): string => `30 25 0:26 ${root} /sys/fs/cgroup rw - cgroup2 cgroup rw,nsdelegate`;
   equal(ownGroupV2({ mounts: mount("/"), own: "0::/\n" }), "/sys/fs/cgroup");
   equal(ownGroupV2({ mounts: mount("/docker/abc"), own: "0::/docker/abc/x\n" }), "/sys/fs/cgroup/x");
@@ -38,7 +38,7 @@ test("where our groups are: in a container that sees its own group as the root, 
 });
 
 for (const kind of ["as found", "version 2"] as const)
-  test(`a group (${kind}) has what it was given and what that forks, and ends all but those that are spared`, async (t) => {
+  test(`a group (${kind}) contains its processes and their children, and kills all but the spared ones`, async (t) => {
     const name = `millrace-test-${process.pid}`;
     const where = { mounts: readOr("/proc/self/mountinfo"), own: readOr("/proc/self/cgroup") };
     const groups = kind === "as found" ? openGroups(name) : openGroupsV2(name, where);
@@ -54,10 +54,10 @@ for (const kind of ["as found", "version 2"] as const)
       const others = group.members().filter((pid) => pid !== spared.pid);
       if (groups.freezes) {
         group.freeze();
-        await until("nothing moves", () => group.isFrozen());
+        await until("all are frozen", () => group.isFrozen());
         group.thaw();
         equal(group.isFrozen(), false);
-        group.freeze(); // and is ended all the same
+        group.freeze(); // and is still killed
       }
       await until("all others are gone", () => {
         group.kill(new Set([spared.pid ?? 0]));
@@ -77,7 +77,7 @@ for (const kind of ["as found", "version 2"] as const)
     }
   });
 
-/** Folders and files as the kernel would make them; nothing in them moves by itself. */
+/** Folders and files as the kernel would make them, but static. */
 class FakeGroups implements Disposable {
   readonly path = mkdtempSync(join(tmpdir(), "millrace-groups-"));
   readonly where = { mounts: `30 25 0:26 / ${this.path} rw - cgroup2 cgroup rw`, own: "0::/\n" };
@@ -96,14 +96,14 @@ class FakeGroups implements Disposable {
   }
 }
 
-test("version 2: our root hands down what there is, and has a limit for all lanes together", () => {
+test("version 2: our root delegates the available controllers, and has a limit for all lanes", () => {
   using fake = new FakeGroups();
   fake.make(".", { "cgroup.controllers": "cpuset memory pids", "cgroup.subtree_control": "" });
   fake.make("ours", { "cgroup.controllers": "memory", "cgroup.subtree_control": "", "memory.max": "max" });
   const groups = openGroupsV2("ours", fake.where);
   equal(groups?.kind, "cgroup-v2");
   deepEqual(groups?.roots, [join(fake.path, "ours")]);
-  equal(fake.read("cgroup.subtree_control"), "+pids", "asked for one by one, the last one last");
+  equal(fake.read("cgroup.subtree_control"), "+pids", "written one by one, this one last");
   equal(fake.read("ours/cgroup.subtree_control"), "+memory");
   groups?.limitAll(5_000_000);
   equal(fake.read("ours/memory.max"), "5000000");
@@ -111,7 +111,7 @@ test("version 2: our root hands down what there is, and has a limit for all lane
   equal(fake.read("ours/memory.max"), "max");
 });
 
-test("version 2: a lane has its limits, its use counts from the order on, and its shell is spared", async () => {
+test("version 2: a lane has its limits, its usage counts from the order on, and its shell is spared", async () => {
   using fake = new FakeGroups();
   fake.make(".", { "cgroup.controllers": "memory pids cpu", "cgroup.subtree_control": "" });
   fake.make("ours/lane-3", {
@@ -131,7 +131,7 @@ test("version 2: a lane has its limits, its use counts from the order on, and it
     ["memory.max", "memory.swap.max", "pids.max", "cpu.max"].map((name) => fake.read(`ours/lane-3/${name}`).trim());
   group.begin({ memoryBytes: 1_000, pids: 5, cpus: 1.5 }, 1);
   deepEqual(limits(), ["1000", "0", "6", "150000 100000"]);
-  equal(group.use().outOfMemory, false, "what was before does not count");
+  equal(group.use().outOfMemory, false, "earlier kills do not count");
   fake.make("ours/lane-3", {
     "memory.events": "low 0\noom 5\noom_kill 3\n",
     "memory.peak": "900\n",
@@ -149,16 +149,13 @@ test("version 2: a lane has its limits, its use counts from the order on, and it
   shell?.kill("SIGKILL");
 });
 
-test("what is missing without controllers is said, with what to do about it", () => {
+test("missing controllers are reported with what to do about it", () => {
   deepEqual(missingOf({ controllers: ["memory", "cpu"] }), []);
   match(missingOf(undefined).join(), /memory .* and a limit of CPU: no control group can be made; .*Delegate=yes/);
-  match(
-    missingOf({ controllers: ["memory"], why: "somebody is there" }).join(),
-    /^a limit of CPU: somebody is there; /,
-  );
+  match(missingOf({ controllers: ["memory"], why: "a reason" }).join(), /^a limit of CPU: a reason; /);
 });
 
-test("a folder that is no control group is not taken for one", () => {
+test("a folder that is not a control group is not used", () => {
   const folder = join("/tmp", `millrace-no-group-${process.pid}`);
   mkdirSync(folder);
   try {

@@ -26,7 +26,7 @@ function emptyFile(name: string): string {
 }
 
 describe("a file that a process prints to", () => {
-  test("within its bounds is left as it is", () => {
+  test("within its limit is left as it is", () => {
     const path = emptyFile("small");
     using capped = new Capped({ path, bytesMax: 100 });
     appendFileSync(path, "hello\n");
@@ -35,7 +35,7 @@ describe("a file that a process prints to", () => {
     equal(readFileSync(path, "utf8"), "hello\n");
   });
 
-  test("within its bounds is not even opened", { skip: process.platform !== "linux" && "needs /proc" }, () => {
+  test("within its limit is not even opened", { skip: process.platform !== "linux" && "needs /proc" }, () => {
     const path = emptyFile("unopened");
     const open = (): number => readdirSync("/proc/self/fd").length;
     const before = open();
@@ -48,7 +48,7 @@ describe("a file that a process prints to", () => {
     equal(open(), before + 1);
   });
 
-  test("beyond them keeps its beginning and its end, and says how much is missing", () => {
+  test("beyond its limit keeps its beginning and end, and says how much is missing", () => {
     const path = emptyFile("large");
     using capped = new Capped({ path, bytesMax: 100 });
     appendFileSync(path, `first ${"x".repeat(200)}`);
@@ -61,7 +61,7 @@ describe("a file that a process prints to", () => {
     equal(leftOutBytes, 411);
   });
 
-  test("counts what is printed while it is cut", { timeout: 60_000 }, async () => {
+  test("counts what is printed while it is truncated", { timeout: 60_000 }, async () => {
     const path = emptyFile("noisy");
     const fd = openSync(path, "a");
     const printed = 400_000_000;

@@ -1,6 +1,6 @@
 /**
- * Keeps a file that a process appends to within bounds: its beginning stays, the end is kept aside, and what is between
- * is counted. Looked at now and then and cut back, so that printing costs a process no more than writing a file.
+ * Keeps a file that a process appends to within a limit: its beginning stays, the end is kept aside, and what is
+ * between is counted. Checked and truncated now and then, so that printing costs a process no more than writing a file.
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from "node:fs";
 import type { CappedFile, StreamEnd } from "#worker/process/protocol.ts";
@@ -8,18 +8,18 @@ import type { CappedFile, StreamEnd } from "#worker/process/protocol.ts";
 const tailBytesMax = 64 * 1024;
 const looksMax = 4;
 
-/** How much of its beginning stays as it is, whatever comes. */
+/** How much of its beginning is always kept. */
 export const headBytesOf = (bytesMax: number): number => bytesMax - Math.min(tailBytesMax, Math.floor(bytesMax / 4));
 
 export class Capped implements Disposable {
   readonly #path: string;
-  /** Most never grow beyond their bounds, and are only looked at. */
+  /** Most files never exceed the limit, and are never opened. */
   #fd: number | undefined;
   readonly #headMax: number;
   readonly #tailMax: number;
   readonly #bytesMax: number;
   #tail: Buffer = Buffer.alloc(0);
-  /** Bytes that were cut away, those of the tail among them. */
+  /** Bytes that were removed, including those kept as the tail. */
   #cut = 0;
 
   constructor({ path, bytesMax }: CappedFile) {
@@ -34,7 +34,7 @@ export class Capped implements Disposable {
     if (size > this.#bytesMax) this.#cutBack(this.#open(), size);
   }
 
-  /** Nothing appends any more: puts the end behind the beginning, with a line between that says what is missing. */
+  /** When no process appends any more: appends the end to the beginning, with a line that says what is missing. */
   finish(): StreamEnd {
     const size = this.#size();
     if (this.#cut === 0 && size <= this.#bytesMax) return { bytes: size, leftOutBytes: 0 };
@@ -62,8 +62,8 @@ export class Capped implements Disposable {
   }
 
   /**
-   * Whatever is printed between the last look at the size and the cut is gone and not even counted. So the end is read
-   * piece by piece until there is next to nothing between them.
+   * Bytes printed between the last look at the size and the truncation are lost without being counted. So the end is
+   * read in pieces until the two are close together.
    */
   #cutBack(fd: number, size: number): void {
     let read = this.#headMax;

@@ -16,15 +16,15 @@ import { describe, test } from "node:test";
 import { fillerAmong, freeBytes, ownWeight, shortOf } from "./disk-guard.ts";
 import { rigUidBase, SpawnerRig } from "#worker/process/testing/rig.ts";
 
-/** What is written to memory is written to no device, and counted for nobody. */
+/** Writes to memory go to no device, and are counted for no process. */
 const tmpfs = 0x0102_1994;
 const isDisk = process.platform === "linux" && statfsSync(tmpdir()).type !== tmpfs;
 const skip = !isDisk && "needs linux, and temporary files on a disk";
 
-/** The user of a lane, who is never ours. */
+/** A lane's user, which is never ours. */
 const other = (process.getuid?.() ?? 0) + 1;
 
-test("what a run has made is counted, in bytes and files; links to what others have are not", () => {
+test("a run's own bytes and files are counted; hard links to others' files are not", () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-guard-"));
   try {
     const input = join(folder, "input");
@@ -38,7 +38,7 @@ test("what a run has made is counted, in bytes and files; links to what others h
     writeFileSync(join(run, "root/deep/made"), Buffer.alloc(50_000));
     symlinkSync("/etc", join(run, "root/etc"));
     const { bytes, files } = ownWeight(suspect);
-    equal(files, 4, "a link is one, and what is behind it is not looked at");
+    equal(files, 4, "a link is one file, and its target is not looked at");
     ok(bytes - before >= 50_000 && bytes - before < 90_000, `${bytes - before}`);
     equal(
       fillerAmong([suspect], (one) => one),
@@ -51,7 +51,7 @@ test("what a run has made is counted, in bytes and files; links to what others h
   }
 });
 
-test("what a run has made counts once, however many names it gave it", () => {
+test("a run's file counts once, whatever its number of links", () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-guard-"));
   try {
     const made = join(folder, "made");
@@ -59,14 +59,14 @@ test("what a run has made counts once, however many names it gave it", () => {
     for (const name of ["again", "and-again"]) linkSync(made, join(folder, name));
     const shared = ownWeight({ folder, uid: undefined });
     ok(shared.files === 1 && shared.bytes >= 100_000 && shared.bytes < 200_000, JSON.stringify(shared));
-    deepEqual(ownWeight({ folder, uid: process.getuid?.() }), shared, "a user of its own made it");
-    deepEqual(ownWeight({ folder, uid: other }), { bytes: 0, files: 0 }, "another's, as inputs are");
+    deepEqual(ownWeight({ folder, uid: process.getuid?.() }), shared, "its own user made it");
+    deepEqual(ownWeight({ folder, uid: other }), { bytes: 0, files: 0 }, "another user's, like inputs");
   } finally {
     rmSync(folder, { recursive: true });
   }
 });
 
-test("when no folder shows who fills the disk, it is whoever wrote the most", () => {
+test("if no folder shows who fills the disk, it is the run that wrote the most", () => {
   const wrote = (bytes: number) => ({ folder: "/missing", uid: undefined, writtenBytes: () => bytes });
   const [some, most, few] = [wrote(100e6), wrote(200e6), wrote(1e6)];
   for (const what of ["bytes", "files"] as const) {
@@ -99,13 +99,13 @@ for (const uidBase of process.getuid?.() === 0 ? [undefined, rigUidBase] : [unde
         const neighbour = await rig.sh("sleep 2; echo fine");
         const { why } = await filler.end;
         const closed = join(filler.attempt, "work/d");
-        if (existsSync(closed)) chmodSync(closed, 0o700); // so that it can be cleared away
+        if (existsSync(closed)) chmodSync(closed, 0o700); // so that it can be deleted
         equal(why, "disk-full");
         deepEqual([neighbour.end.why, neighbour.out], ["exited", "fine\n"]);
       });
   });
 
-test("a disk is short of bytes below what is to be left, or of files where it counts them", () => {
+test("a disk is short of bytes below the reserve, or of files if it counts them", () => {
   equal(shortOf(tmpdir(), freeBytes(tmpdir()) + 1e12), "bytes");
   const { files, ffree } = statfsSync(tmpdir());
   const isShort = files > 0 && ffree < Math.min(10_000, files / 20);

@@ -1,24 +1,24 @@
 /**
- * When a disk is nearly full, of bytes or of files, whoever fills it has to stop: the run whose folder has grown the
- * most. What is in no folder any more, or in one that cannot be looked at, is found by who wrote the most.
+ * When a disk is nearly full, of bytes or of files, the run whose folder has grown the most is ended. Deleted files and
+ * unreadable folders do not show, so then it is the run that wrote the most bytes.
  */
 import { lstatSync, readdirSync, statfsSync, type Dirent, type Stats } from "node:fs";
 import { join } from "node:path";
 
-/** A run that made less is not what filled the disk. */
+/** A run that made less did not fill the disk. */
 const fillerMin: Weight = { bytes: 64 * 1024 * 1024, files: 5_000 };
-/** Of one folder, so many are looked at; what has more counts as having so many. */
+/** How many entries of a folder are looked at; larger folders count as this many. */
 const entriesMax = 20_000;
-/** With fewer left nobody can be sure to make another file; of a disk that has a number at all. */
+/** With fewer free inodes, creating a file may fail; only for file systems that report a number. */
 const freeFilesMin = 10_000;
 
 export type Weight = { readonly bytes: number; readonly files: number };
 
 export type Suspect = {
   readonly folder: string;
-  /** Where the run is another user than we are. */
+  /** The run's user, if it is not ours. */
   readonly uid: number | undefined;
-  /** What its processes have written to disks. */
+  /** Bytes that its processes have written to disks. */
   readonly writtenBytes: () => number;
 };
 
@@ -27,14 +27,14 @@ export function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
-/** What there is too little of, if anything. */
+/** What is short, if anything. */
 export function shortOf(path: string, freeBytesMin: number): keyof Weight | undefined {
   const { bavail, bsize, files, ffree } = statfsSync(path);
   if (bavail * bsize < freeBytesMin) return "bytes";
   return files > 0 && ffree < Math.min(freeFilesMin, files / 20) ? "files" : undefined;
 }
 
-/** The one that has made most of it, if it is enough to matter. */
+/** The run that made most of it, if it is enough to matter. */
 export function fillerAmong<T>(
   runs: readonly T[],
   suspectOf: (run: T) => Suspect,
@@ -57,7 +57,7 @@ function heaviest<T>(runs: readonly T[], weigh: (run: T) => number, min: number)
   return found;
 }
 
-/** What the run has made in its folder; of one with very many files, of as many as can be looked at. */
+/** What the run has made in its folder; for very many files, of those that are looked at. */
 export function ownWeight({ folder, uid }: Pick<Suspect, "folder" | "uid">): Weight {
   let bytes = 0;
   let files = 0;
@@ -66,14 +66,14 @@ export function ownWeight({ folder, uid }: Pick<Suspect, "folder" | "uid">): Wei
   const folders = [folder];
   for (let at = folders.pop(); at !== undefined && entries < entriesMax; at = folders.pop()) {
     const read = readQuietly(at);
-    // Nobody can say that it is not full.
+    // An unreadable folder may be full.
     if (read === "closed") files += fillerMin.files;
     for (const entry of read === "closed" ? [] : read) {
       entries += 1;
       if (entry.isDirectory()) folders.push(join(at, entry.name));
       const stats = lookQuietly(join(at, entry.name));
       if (stats?.isFile() && stats.nlink > 1) {
-        // Inputs are links to files of ours where the run is another user, and copies elsewhere.
+        // Inputs are hard links to our files if the run has another user, and copies otherwise.
         if (seen.has(stats.ino) || (uid !== undefined && stats.uid !== uid)) continue;
         seen.add(stats.ino);
       }
@@ -84,7 +84,7 @@ export function ownWeight({ folder, uid }: Pick<Suspect, "folder" | "uid">): Wei
   return { bytes, files };
 }
 
-/** A folder may tell its names and no more. */
+/** A folder may be listable but not searchable. */
 function lookQuietly(path: string): Stats | undefined {
   try {
     return lstatSync(path);
@@ -97,6 +97,6 @@ function readQuietly(path: string): readonly Dirent[] | "closed" {
   try {
     return readdirSync(path, { withFileTypes: true });
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EACCES" ? "closed" : []; // gone meanwhile
+    return (error as NodeJS.ErrnoException).code === "EACCES" ? "closed" : []; // deleted meanwhile
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The launcher: a small process that starts others, for a node that may die and come back. Told by path, never
+ * The launcher: a small process that starts others, for a node that may die and restart. Started by path, never
  * imported: `node launcher.ts HOME SOCKET`.
  */
 import { spawnSync } from "node:child_process";
@@ -12,7 +12,7 @@ import { Ends } from "#worker/process/ends.ts";
 import { FrameReader, frameOf } from "#worker/process/frame.ts";
 import { readOr, type Groups } from "#worker/process/groups/group.ts";
 import { missingOf } from "#worker/process/groups/groups-missing.ts";
-import { oursOf } from "#worker/process/groups/groups-room.ts";
+import { oursOf } from "#worker/process/groups/groups-leaf.ts";
 import { openGroups } from "#worker/process/groups/groups.ts";
 import { Lane, type LaneSettings } from "#worker/process/lane.ts";
 import { clearRoots, clearUp, endStrays, groupsName, remember } from "./leftovers.ts";
@@ -26,21 +26,21 @@ import {
   type Request,
   type RunView,
   type StartRequest,
-  type Told,
+  type LauncherMessage,
 } from "#worker/process/protocol.ts";
 import { Run, type Machine } from "./run.ts";
 
 const lookMs = 50;
-/** How often the disk is looked at, in looks. */
+/** The disk is checked every so many rounds. */
 const looksForDisk = 5;
-/** With nobody to talk to and nothing running, it stays so long for a node that is being restarted. */
+/** Without a connection and without runs, it waits so long for a node that restarts. */
 const lingerMs = 30_000;
-/** Twice as many as a node may have slots. */
+/** Twice the maximal number of slots of a node. */
 const lanesMax = 20_000;
-/** So many at most are made before anybody asks. */
+/** At most so many lanes are prepared in advance. */
 const readyMax = 256;
 const endsMax = 10_000;
-/** A sandbox that waits keeps what was mounted when it was made. */
+/** A waiting sandbox keeps the mounts from when it was made, so it is replaced after this time. */
 const boxWaitsMs = 60_000;
 
 class Launcher {
@@ -61,7 +61,7 @@ class Launcher {
   readonly #networks = canMakeNetworks();
   #firstOwnLane = Infinity;
   #boxes: BoxOrders | undefined;
-  /** If nobody hears it now, the next welcome says it. */
+  /** Without a connection, the next welcome reports it. */
   readonly #ends = new Ends((frames) => void this.#peer?.write(frames));
 
   constructor(home: string, groups: Groups | undefined, marks: Marks | undefined) {
@@ -80,7 +80,7 @@ class Launcher {
     }, lingerMs / 4);
   }
 
-  /** One node at a time: a new one takes the place of one that is gone, or that should be. */
+  /** One node at a time: a new connection replaces the old one. */
   welcome(peer: Socket): void {
     this.#peer?.destroy();
     this.#peer = peer;
@@ -147,7 +147,7 @@ class Launcher {
 
   #greet(hello: Extract<Request, { op: "hello" }>): void {
     const { lanes, toolLanes = 0, ownLanes = 0, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = hello;
-    this.#dropBoxes(); // made for folders of an earlier life
+    this.#dropBoxes(); // made for folders of an earlier node process
     this.#users = { uidBase, drops };
     this.#firstOwnLane = lanes;
     const ready = this.#groups?.freezes ? lanes : lanes - toolLanes;
@@ -166,7 +166,10 @@ class Launcher {
   #start(start: StartRequest): void {
     if (this.#runs.has(start.id)) return;
     if (this.#busy.has(start.lane) || start.lane >= lanesMax || this.#runs.size >= endsMax)
-      return this.#tell({ ev: "trouble", line: `start ${start.id}: lane ${start.lane} is busy, or too much is kept` });
+      return this.#tell({
+        ev: "trouble",
+        line: `start ${start.id}: lane ${start.lane} is busy, or too many runs are stored`,
+      });
     const run = new Run(start, this.#lane(start.lane), this.#machine);
     this.#runs.set(start.id, run);
     this.#busy.add(start.lane);
@@ -176,7 +179,7 @@ class Launcher {
       this.#busy.delete(start.lane);
       this.#claims.delete(run);
       if (end.note !== undefined || !this.#fits(run.lane)) this.#close(start.lane, run.lane);
-      const next = hasRoomForBox(start.limits) ? start.box?.next : undefined;
+      const next = fitsBox(start.limits) ? start.box?.next : undefined;
       const isMakingNext = next !== undefined && this.#boxes !== undefined;
       this.#ends.tell({ ev: "ended", id: start.id, end }, { isMakingNext, others: this.#busy.size });
       this.#prepare(start.lane, next);
@@ -212,24 +215,24 @@ class Launcher {
     return index < this.#firstOwnLane ? this.#users : { uidBase: undefined, drops: false };
   }
 
-  /** One of another user is of no use, and must never be used again: what runs next is somebody else's. */
+  /** A lane of another user must never be reused: the next run belongs to another user. */
   #fits({ index, uid, drops }: Lane): boolean {
     const wanted = this.#usersOf(index);
     const wantedUid = wanted.uidBase === undefined ? undefined : wanted.uidBase + index;
     return uid === wantedUid && drops === (wanted.drops && wantedUid !== undefined);
   }
 
-  /** Off the way of the next order. */
+  /** Outside the critical path of the next order. */
   #prepare(index: number, next?: string): void {
     if (this.#busy.has(index)) return;
     const boxes = this.#boxes;
     const lane = this.#lane(index);
     const failed = (error: unknown): void => this.#tell({ ev: "trouble", line: `lane ${index}: ${String(error)}` });
     try {
-      // At once where it can be: whoever comes next finds it on its way.
+      // At once if possible, so that it is ready sooner for the next run.
       if (next && boxes && lane.isReady(boxes.network)) return lane.makeBox(boxes, next);
     } catch (error) {
-      // Such as a disk that is full. What runs in other lanes goes on.
+      // For example a full disk. Runs in other lanes continue.
       return failed(error);
     }
     lane.ready().catch(failed);
@@ -244,7 +247,7 @@ class Launcher {
     if (this.#lanes.get(index) === lane) this.#lanes.delete(index);
   }
 
-  #tell(told: Told): void {
+  #tell(told: LauncherMessage): void {
     this.#peer?.write(frameOf(told));
   }
 
@@ -255,13 +258,13 @@ class Launcher {
 }
 
 /**
- * A sandbox that is made ahead is made within the limits of what ran before. Where those are too tight for it, it would
- * fail, and complain to whoever comes next: that one has it made within its own.
+ * A sandbox made in advance is made within the limits of the previous run. If those are too tight, making it would fail
+ * and the next run would see the error; that run makes its sandbox within its own limits instead.
  */
-const hasRoomForBox = ({ pids = 0, memoryBytes = 0 }: Limits): boolean =>
+const fitsBox = ({ pids = 0, memoryBytes = 0 }: Limits): boolean =>
   (pids === 0 || pids >= boxPids) && (memoryBytes === 0 || memoryBytes >= boxBytes);
 
-/** Several times what it takes. */
+/** Several times what making it takes. */
 const boxPids = 16;
 const boxBytes = 64 * 1024 * 1024;
 
@@ -280,14 +283,14 @@ const viewOf = ({ start: { id, tag, note, lane, stdout }, end }: Run): RunView =
   ...(end ? { end } : {}),
 });
 
-/** Some shells cannot but hand on variables of their own. */
+/** Some shells always export variables of their own. */
 function isCleanShell(): boolean {
   const script = "cd /; unset PWD OLDPWD; export A=1; exec /usr/bin/env";
   const { stdout } = spawnSync("/bin/sh", ["-c", script], { env: {}, encoding: "utf8", timeout: 10_000 });
   return stdout === "A=1\n";
 }
 
-/** What whoever started the node left open would be handed on to everything that runs here. */
+/** Files left open by whatever started the node would be inherited by every run. */
 function closeInherited(): void {
   if (process.platform !== "linux") return;
   for (const fd of readdirSync("/proc/self/fd").map(Number)) {
@@ -298,7 +301,7 @@ function closeInherited(): void {
 
 const closeOnExec = 0o2000000;
 
-/** Where lanes have their folders, where to listen, and the process that started this one. */
+/** The folder of lanes, the socket path, and the pid of the process that started this one. */
 export type LauncherArguments = readonly [home: string, socket: string, node: string];
 
 function main([home, socket, node]: LauncherArguments): void {

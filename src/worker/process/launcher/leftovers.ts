@@ -1,4 +1,4 @@
-/** What a launcher that was killed left behind is found by the next one, and ended before anything new begins. */
+/** Finds what a killed launcher left behind, and ends it before anything new starts. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ type Memory = {
   readonly marks?: MarkRange;
 };
 
-/** One name for each home, so that several nodes on a machine keep apart. */
+/** A name for each home folder, so that several nodes on one machine do not interfere. */
 export const groupsName = (home: string): string =>
   `millrace-${createHash("sha256").update(home).digest("hex").slice(0, 12)}`;
 
@@ -23,7 +23,7 @@ export function remember(home: string, { roots, marks }: { roots: readonly strin
   writeFileSync(memoryPath(home), JSON.stringify(memory), { mode: 0o600 });
 }
 
-/** Ends the launcher that was here before, should it still be alive, and everything that it had started. */
+/** Ends the previous launcher, if it is alive, and everything that it had started. */
 export function clearUp(home: string): void {
   const memory = recalled(home);
   if (memory && memory.pid !== process.pid && statOf(memory.pid)?.startedTicks === memory.startedTicks)
@@ -32,7 +32,7 @@ export function clearUp(home: string): void {
   endStrays(home, memory?.marks);
 }
 
-/** Ends what runs of the home are still alive, and whatever bears one of the marks. */
+/** Ends live runs of the home folder, and processes with one of the marks. */
 export function endStrays(home: string, marks: MarkRange | undefined): void {
   const folders = [join(home, "lanes"), join(home, "attempts")];
   for (let round = 0; round < roundsMax; round += 1) {
@@ -45,7 +45,7 @@ export function endStrays(home: string, marks: MarkRange | undefined): void {
 
 const roundsMax = 200;
 
-/** Ends whatever is in the groups below, and takes the groups away. */
+/** Kills all processes in the groups below, and removes the groups. */
 export function clearRoots(roots: readonly string[]): void {
   for (const root of roots) {
     clearRoot(root);
@@ -58,7 +58,7 @@ function clearRoot(root: string): void {
     for (let round = 0; round < roundsMax && numbersIn(readOr(join(lane, "cgroup.procs"))).length > 0; round += 1) {
       freeze(lane, true);
       for (const pid of numbersIn(readOr(join(lane, "cgroup.procs")))) killQuietly(pid);
-      // Frozen, be it by the one that died, it would never notice that it is dead.
+      // A frozen process would never notice that it was killed.
       freeze(lane, false);
       rest();
     }

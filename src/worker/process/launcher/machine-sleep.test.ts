@@ -27,7 +27,7 @@ async function sleepyLauncher(stack: AsyncDisposableStack) {
   });
   stack.defer(() => endChild(launcher, "SIGKILL"));
   await until("the launcher listens", () => existsSync(socket));
-  // The node sleeps, too, and renews nothing: its time stands still.
+  // The node sleeps too and renews nothing: its time stands still.
   const rig = stack.use(await SpawnerRig.open({ clock: new ManualClock() }, home));
   equal(rig.spawner.launcherPid, launcher.pid);
   return rig;
@@ -38,12 +38,12 @@ function descendants(pid: number): readonly number[] {
   return tasks.flatMap((child) => [child, ...descendants(child)]);
 }
 
-/** Says what time it is, about every 10 ms. */
+/** Prints the time about every 10 ms. */
 const effects = ["/bin/sh", "-c", "while :; do date +%s%3N; sleep 0.01; done"];
 const linesOf = (path: string): readonly number[] => readFileSync(path, "utf8").trim().split("\n").map(Number);
 
 test(
-  "what a claim with outside effects runs is stopped as soon as the machine wakes, if the claim ended meanwhile",
+  "a run with outside effects is stopped as soon as the machine wakes, if its claim ended meanwhile",
   { skip: suspend.skip, timeout: 60_000 },
   async () => {
     await using stack = new AsyncDisposableStack();
@@ -57,13 +57,13 @@ test(
     const { why } = await running.end;
     const afterwardsMs = (linesOf(stdout).at(-1) ?? 0) - wokeAtMs;
     equal(why, "lease-ran-out");
-    // Of the lease, nearly all is left by a clock that stood still.
-    ok(afterwardsMs < 500, `it went on for ${afterwardsMs} ms after the machine woke`);
+    // By a clock that stood still, nearly all of the lease would be left.
+    ok(afterwardsMs < 500, `it continued for ${afterwardsMs} ms after the machine woke`);
   },
 );
 
 test(
-  "what a claim without outside effects runs goes on when the machine wakes",
+  "a run without outside effects continues when the machine wakes",
   { skip: suspend.skip, timeout: 60_000 },
   async () => {
     await using stack = new AsyncDisposableStack();

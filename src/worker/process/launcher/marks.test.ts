@@ -13,7 +13,7 @@ const limits = (hard: string): string =>
   `Max processes             10                   20                   processes\nMax file locks            7                    ${hard}            locks\n`;
 
 describe("marks of runs", () => {
-  test("are read from what the kernel says of a process", () => {
+  test("are parsed from the kernel's limits of a process", () => {
     deepEqual([markIn(limits("unlimited")), markIn(limits("5")), markIn("")], [Infinity, 5, undefined]);
   });
 
@@ -36,23 +36,27 @@ describe("marks of runs", () => {
   });
 
   const linux = process.platform !== "linux" && "needs linux: /proc";
-  test("N4: what a killed launcher left is found by them, and by nothing else", { skip: linux }, async () => {
-    const marks = markRange(readOr("/proc/self/limits"));
-    ok(marks);
-    const home = rigHome();
-    const start = (line: string) =>
-      spawn("/bin/sh", ["-c", `${line}; exec sleep 1000`], { cwd: "/", stdio: "ignore", detached: true });
-    const [marked, other] = [start(markLine(marks.from + 5)), start(":")];
-    try {
-      await until("it is marked", () => markIn(readOr(`/proc/${marked.pid}/limits`)) === marks.from + 5);
-      const ended = once(marked, "exit");
-      remember(home, { roots: [], marks });
-      clearUp(home);
-      await ended;
-      equal(other.exitCode ?? other.signalCode, null);
-    } finally {
-      for (const child of [marked, other]) child.kill("SIGKILL");
-      rmSync(home, { recursive: true, force: true });
-    }
-  });
+  test(
+    "N4: leftovers of a killed launcher are found by their marks, and no other processes are",
+    { skip: linux },
+    async () => {
+      const marks = markRange(readOr("/proc/self/limits"));
+      ok(marks);
+      const home = rigHome();
+      const start = (line: string) =>
+        spawn("/bin/sh", ["-c", `${line}; exec sleep 1000`], { cwd: "/", stdio: "ignore", detached: true });
+      const [marked, other] = [start(markLine(marks.from + 5)), start(":")];
+      try {
+        await until("it is marked", () => markIn(readOr(`/proc/${marked.pid}/limits`)) === marks.from + 5);
+        const ended = once(marked, "exit");
+        remember(home, { roots: [], marks });
+        clearUp(home);
+        await ended;
+        equal(other.exitCode ?? other.signalCode, null);
+      } finally {
+        for (const child of [marked, other]) child.kill("SIGKILL");
+        rmSync(home, { recursive: true, force: true });
+      }
+    },
+  );
 });

@@ -1,20 +1,20 @@
 /**
- * A mark on all that a run starts, for a plain user without control groups: by it a daemon is found that has left its
+ * A mark on all processes of a run, for a plain user without control groups: it finds a daemon that has left its
  * session, its folder and its output.
  *
- * The mark is a limit of file locks. Linux has not enforced that limit since 2.4, but keeps it: every child inherits
- * it, also through exec, only root can raise it, and /proc shows it. The command sees none of its variables changed.
- * A process that lowers the limit for itself loses its mark.
+ * The mark is the limit of file locks. Linux has not enforced this limit since 2.4, but keeps it: every child inherits
+ * it, also through exec, only root can raise it, and /proc shows it. It changes none of the command's variables. A
+ * process that lowers the limit for itself loses its mark.
  */
 import { randomInt } from "node:crypto";
 
-/** Marks from here on, so many. */
+/** `count` marks from `from` on. */
 export type MarkRange = { readonly from: number; readonly count: number };
 
 const count = 2 ** 20;
 const blocksMax = 2 ** 31;
 
-/** Numbers that nobody else uses, probably; undefined where our own limit leaves no room for any. */
+/** Numbers that are probably unused; undefined if our own limit is too low for any. */
 export function markRange(ownLimits: string): MarkRange | undefined {
   const own = markIn(ownLimits);
   if (own === undefined) return undefined;
@@ -22,7 +22,7 @@ export function markRange(ownLimits: string): MarkRange | undefined {
   return blocks < 3 ? undefined : { from: randomInt(1, blocks - 1) * count, count };
 }
 
-/** One for each run. They come again after a million runs. */
+/** One for each run. They repeat after a million runs. */
 export class Marks {
   readonly range: MarkRange;
   #given = 0;
@@ -40,16 +40,16 @@ export class Marks {
 export const isInRange = (mark: number, { from, count: many }: MarkRange): boolean =>
   mark >= from && mark < from + many;
 
-/** Of a process whose limits these are. Infinite for one that has none; undefined where the system does not tell. */
+/** The mark in a process's limits. Infinite for one without a mark; undefined if the system does not show it. */
 export function markIn(limits: string): number | undefined {
   const hard = /^Max file locks +\S+ +(\d+|unlimited)/m.exec(limits)?.[1];
   return hard === undefined ? undefined : hard === "unlimited" ? Infinity : Number(hard);
 }
 
-/** Some shells call it by the one letter, some by the other. One that knows neither marks nothing. */
+/** Shells name this limit -w or -x. A shell that knows neither marks nothing. */
 export const markLine = (mark: number): string => `{ ulimit -w ${mark} || ulimit -x ${mark}; } 2>/dev/null`;
 
-/** Ends all that bear a mark from $1 up to but not $2. Twice: some may be born while others die. */
+/** Kills all processes with a mark from $1 up to but not including $2. Twice: some may fork while others die. */
 export const endMarkedScript = `
   for _ in 1 2; do
     [ "$2" -gt 0 ] || break

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { OrderFile } from "./order-file.ts";
 import { rigHome, text } from "#worker/process/testing/rig.ts";
 
-test("an order is all that a shell finds, whatever was there before", () => {
+test("a shell reads exactly the new order, whatever was there before", () => {
   const home = rigHome();
   try {
     const path = join(home, "order");

@@ -1,6 +1,6 @@
 /**
- * Where a lane's shell finds its next order. The file stays open and is written over: to empty and close it each time
- * would make some file systems (ext4) put it on the disk before anybody may go on.
+ * Where a lane's shell finds its next order. The file stays open and is overwritten: truncating and closing it each
+ * time would make some file systems (ext4) flush it to disk first.
  */
 import { closeSync, fchownSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { Fault } from "#base/fault.ts";
@@ -12,7 +12,7 @@ export class OrderFile implements Disposable {
   #fd: number | undefined;
   #bytes = 0;
 
-  /** Read by the group, if there is one, and by nobody else. */
+  /** Readable for the group, if there is one, and for no other user. */
   constructor(path: string, gid: number | undefined) {
     this.#fd = openSync(path, "w", 0o640);
     if (gid !== undefined) fchownSync(this.#fd, process.getuid?.() ?? 0, gid);
@@ -20,7 +20,8 @@ export class OrderFile implements Disposable {
 
   write(order: string): void {
     if (this.#fd === undefined) return;
-    // What is left of a longer one before it would be taken for orders, too; empty lines mean nothing to a shell.
+    // The rest of a longer earlier order would be run too, so it is overwritten with empty lines, which a shell
+    // ignores.
     const text = order.padEnd(Math.min(this.#bytes, keptBytesMax), "\n");
     const bytes = writeSync(this.#fd, text, 0);
     this.#bytes = Math.max(this.#bytes, bytes);

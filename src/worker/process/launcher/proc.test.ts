@@ -9,7 +9,7 @@ import { isAlive, isOver } from "./proc.ts";
 const isLinux = process.platform === "linux";
 const hasPython = isLinux && spawnSync("python3", ["-c", "import ctypes"]).status === 0;
 
-/** Its first thread ends; another one sleeps on. */
+/** Its first thread ends; another one sleeps. */
 const headless = `
 import ctypes, threading, time
 threading.Thread(target=time.sleep, args=(60,)).start()
@@ -38,8 +38,8 @@ describe("a process", { skip: !isLinux && "needs Linux" }, () => {
     });
   });
 
-  test("that is dead and not yet collected is over", async () => {
-    // The shell's child ends at once, and nobody waits for it.
+  test("that is a zombie is over", async () => {
+    // The shell's child ends at once, and the shell does not wait for it.
     await withChild(["/bin/sh", "-c", "sh -c 'echo $$' & exec sleep 60"], async (parent) => {
       const [child = 0] = readFileSync(`/proc/${parent}/task/${parent}/children`, "latin1").split(" ").map(Number);
       await until("it is dead", () => stateOf(child) === "Z");

@@ -1,4 +1,4 @@
-/** What Linux tells of processes. Elsewhere, and of processes that are gone, nothing. */
+/** What Linux reports about processes. Empty on other systems, and for processes that are gone. */
 import { readFileSync, readdirSync, readlinkSync, statSync } from "node:fs";
 import { ControlFile, numberOf } from "#worker/process/groups/control-file.ts";
 import { isInRange, markIn, type MarkRange } from "./marks.ts";
@@ -17,38 +17,38 @@ export function statOf(pid: number): Stat | undefined {
   return { state, parent: Number(parent), group: Number(group), startedTicks: fields[19] ?? "" };
 }
 
-/** Whether it runs still; one that is dead and not yet collected does not. */
+/** Whether it still runs; a zombie does not. */
 export function isAlive(pid: number): boolean {
   const fields = fieldsOf(pid);
   const [state] = fields ?? [];
   return fields !== undefined && ((state !== "Z" && state !== "X") || !isLastThread(fields));
 }
 
-/** PF_EXITING of the kernel: the thread runs no more code of its program. */
+/** PF_EXITING of the kernel: the thread no longer executes code of its program. */
 const exiting = 0x4;
 
 /**
- * Whether it can do nothing any more, though it may not be gone: the first process of a sandbox takes milliseconds to
- * leave, which the kernel needs to take its mounts apart.
+ * Whether it can do nothing any more, although it may not be gone: the init process of a sandbox takes milliseconds to
+ * exit, in which the kernel removes its mounts.
  */
 export function isOver(pid: number): boolean {
   const fields = fieldsOf(pid);
   return !fields || (isLastThread(fields) && (Number(fields[6]) & exiting) !== 0);
 }
 
-/** The first thread may be dead while others go on. */
+/** The first thread may be dead while others run. */
 const isLastThread = (fields: readonly string[]): boolean => Number(fields[17]) <= 1;
 
 export type ChildrenUse = { readonly cpuMs: number; readonly readBytes: number; readonly writtenBytes: number };
 
 const tickMs = 10;
 
-/** What the processes used that one has waited for, with those that they waited for. Grows only. */
+/** What the waited-for children of a process have used, including their own. Only grows. */
 export class ChildrenUses implements Disposable {
   readonly #stat: ControlFile | undefined;
   readonly #io: ControlFile;
 
-  /** Processor time, in ticks, only where nobody else counts it: it takes as long to read as all the rest. */
+  /** CPU time, in ticks, only if nothing else counts it: reading it takes as long as all the rest. */
   constructor(pid: number, withCpu: boolean) {
     this.#stat = withCpu ? new ControlFile(`/proc/${pid}/stat`, "r") : undefined;
     this.#io = new ControlFile(`/proc/${pid}/io`, "r");
@@ -70,19 +70,19 @@ export class ChildrenUses implements Disposable {
   }
 }
 
-/** To devices, by it and by those that it has waited for. */
+/** Bytes written to devices, by it and its waited-for children. */
 export const writtenBytesOf = (pid: number): number => numberOf("write_bytes: ", text(`/proc/${pid}/io`));
 
-/** How deep in process namespaces it is, seen from here: 1 is our own. */
+/** Its depth in pid namespaces, seen from here: 1 is our own. */
 export const namespaceDepth = (pid: number): number =>
   /^NSpid:\s*(.*)$/m.exec(text(`/proc/${pid}/status`))?.[1]?.split(/\s+/).length ?? 0;
 
-/** How the processes of runs are known where no control group tells. */
+/** How the processes of a run are found without control groups. */
 export type StrayTraces = {
-  /** Of a user that has no others: all of its processes. The rest is then not looked at. */
+  /** A user without other processes: all of its processes. The other traces are ignored then. */
   readonly uid?: number | undefined;
   readonly marks?: MarkRange | undefined;
-  /** They work in these, or print to a file in them: also those that have lost their mark. */
+  /** They work in these folders, or print to a file in them: also processes that lost their mark. */
   readonly folders: readonly string[];
 };
 
@@ -111,18 +111,18 @@ export function threadsOf(uid: number): number {
   return counted.reduce((sum, threads) => sum + threads, 0);
 }
 
-/** Fields behind the name, which may contain anything: the first is the state. */
+/** The fields after the name, which may contain any character: the first is the state. */
 const fieldsOf = (pid: number): readonly string[] | undefined => fieldsIn(text(`/proc/${pid}/stat`));
 
 const fieldsIn = (stat: string): readonly string[] | undefined =>
   stat === "" ? undefined : stat.slice(stat.lastIndexOf(")") + 2).split(" ", fieldsMax);
 
-/** Nobody asks for those behind. */
+/** Later fields are not needed. */
 const fieldsMax = 20;
 
 function text(path: string): string {
   try {
-    // In this encoding it is one call; a name that is none in it may be read as any other.
+    // As utf8 it is one call; a name that is not valid UTF-8 may be misread, which does no harm.
     return readFileSync(path, "utf8");
   } catch {
     return "";

@@ -1,4 +1,4 @@
-/** One process tree that a launcher looks after, from order to end. */
+/** One process tree that a launcher manages, from order to end. */
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -6,22 +6,22 @@ import { Fault } from "#base/fault.ts";
 import { Capped } from "./capped.ts";
 import type { Lane } from "#worker/process/lane.ts";
 import type { MarkRange, Marks } from "./marks.ts";
-import { orderText, toldText, type BoxOrders } from "#worker/process/order.ts";
+import { orderText, boxOrderText, type BoxOrders } from "#worker/process/order.ts";
 import type { GroupUse } from "#worker/process/groups/group.ts";
 import { machineMs } from "./machine-time.ts";
 import { namespaceDepth, type ChildrenUse } from "./proc.ts";
 import type { End, EndReason, Network, StartRequest, Usage } from "#worker/process/protocol.ts";
 
-/** What a run has to know of the machine that it runs on. */
+/** What a run needs to know about its machine. */
 export type Machine = {
   readonly cleanShell: boolean;
-  /** Of control groups. */
+  /** Available cgroup controllers. */
   readonly controllers: readonly string[];
-  /** Processes that our own user has, or will have when each lane has so many. */
+  /** Processes that our own user has, or will have if each lane has so many. */
   readonly othersOf: (pidsEach: number) => number;
-  /** For runs that nothing else tells from others; undefined where they cannot be marked. */
+  /** Marks for runs that cannot be found in another way; undefined if they cannot be marked. */
   readonly marks: Marks | undefined;
-  /** What sandboxes are made of, for runs that are to be in one. */
+  /** How to make sandboxes, for runs that need one. */
   readonly boxes: () => BoxOrders | undefined;
 };
 
@@ -37,7 +37,7 @@ export class Run {
   #stopped: EndReason | undefined;
   #stoppedMono = 0;
   readonly #streams: readonly Capped[];
-  /** The mark of all that it starts. */
+  /** The mark of all its processes. */
   readonly #mark: number | undefined;
   #wasFrozen = false;
   #isOver = false;
@@ -63,7 +63,7 @@ export class Run {
     return this.#mark === undefined ? undefined : { from: this.#mark, count: 1 };
   }
 
-  /** Never rejects: whatever happens is an end. */
+  /** Never rejects: every outcome is an end. */
   async whole(): Promise<End> {
     try {
       this.end = await this.#run();
@@ -80,12 +80,12 @@ export class Run {
     this.#leaseUntilMono = Math.max(this.#leaseUntilMono, performance.now() + leaseMs);
   }
 
-  /** It has a claim, which was renewed. */
+  /** It has a claim, which was renewed until then. */
   claimed(untilMs: number): void {
     this.#claimUntilMs = untilMs;
   }
 
-  /** Ends it with its claim. */
+  /** Ends the run if its claim is over. */
   lookAtClaim(): void {
     if (!this.end && this.#isClaimOver && this.#stopped === undefined) this.stop("lease-ran-out");
   }
@@ -94,7 +94,7 @@ export class Run {
     return this.#claimUntilMs < Number.POSITIVE_INFINITY && machineMs() >= this.#claimUntilMs;
   }
 
-  /** Nobody is there who could stop it, should its claim be lost. */
+  /** No node is connected that could stop it if its claim is lost. */
   orphaned(): void {
     const { orphanMs } = this.start;
     if (orphanMs !== undefined) this.#leaseUntilMono = performance.now() + orphanMs;
@@ -103,7 +103,7 @@ export class Run {
   signal(name: NodeJS.Signals): void {
     if (this.end || this.#startedMono === undefined) return;
     if (!this.start.sealed) return this.lane.signal(name);
-    // The sandbox would die of it, and take with it what may want to end in good order.
+    // The signal would kill the sandbox, and with it a command that may want to exit cleanly.
     const { group, shellPid = 0 } = this.lane;
     const depth = namespaceDepth(shellPid);
     for (const pid of group?.members() ?? []) if (namespaceDepth(pid) > depth) tell(pid, name);
@@ -115,7 +115,7 @@ export class Run {
     if (!this.end && this.#startedMono !== undefined) this.lane.killAll();
   }
 
-  /** Whether nothing of it can do anything any more, until it is thawed or ended; and what it has used so far. */
+  /** Resolves with whether no process can run any more, until it is thawed or ended; and with its usage so far. */
   async freeze(): Promise<{ readonly isStill: boolean; readonly usage: Usage }> {
     const { group } = this.lane;
     const isThere = (): boolean => this.#startedMono !== undefined && !this.#isOver && this.#stopped === undefined;
@@ -129,12 +129,12 @@ export class Run {
     return { isStill: isThere() && group?.isFrozen() === true, usage };
   }
 
-  /** Once it is over its lane may be another's. */
+  /** Does nothing once the run is over: its lane may be in use again. */
   thaw(): void {
     if (!this.#isOver) this.lane.group?.thaw();
   }
 
-  /** Looks after what has grown too long: output, time, or the time since anybody asked for it. */
+  /** Enforces limits on output, on run time, and on the time since the last renewal. */
   look(): void {
     if (this.end || this.#startedMono === undefined) return;
     const nowMono = performance.now();
@@ -145,7 +145,7 @@ export class Run {
     this.#lookAtStreams();
   }
 
-  /** Nobody could keep within bounds what a run has taken out of reach: it ends. */
+  /** If a run moved its streams out of reach, their size cannot be limited any more: it is ended. */
   #lookAtStreams(): void {
     try {
       for (const stream of this.#streams) stream.look();
@@ -154,7 +154,7 @@ export class Run {
     }
   }
 
-  /** Something was born while its parents were killed; or the shell itself hangs, and goes as well. */
+  /** A process was forked while its parents were killed; or the shell itself hangs, and is killed too. */
   #insist(nowMono: number): void {
     this.lane.killAll();
     if (nowMono - this.#stoppedMono > shellMsMax) this.lane.discard();
@@ -171,13 +171,13 @@ export class Run {
     const { group } = lane;
     group?.begin(start.limits, 1);
     const before = lane.usedBefore;
-    // To get a lane ready takes time, and the machine may have slept meanwhile.
+    // Preparing a lane takes time, and the machine may have slept meanwhile.
     this.lookAtClaim();
     if (this.#stopped) return this.#ended(this.#stopped, 137, {});
     this.#startedMono = performance.now();
     this.#startedAtMs = Date.now();
     const exitCode = await this.#obeyed(boxes);
-    // Be it that it ended just when it was to be stopped: its shell is needed.
+    // It may have ended while it was being frozen, and its shell is needed.
     if (this.#wasFrozen) group?.thaw();
     this.#isOver = true;
     const ranMs = performance.now() - this.#startedMono;
@@ -191,11 +191,11 @@ export class Run {
       ranMs,
       ...(stdout ? { stdout } : {}),
       ...(stderr ? { stderr } : {}),
-      ...(isQuiet ? {} : { note: "something of it may still be alive" }),
+      ...(isQuiet ? {} : { note: "some of its processes may still be alive" }),
     });
   }
 
-  /** Whether there is a shell that can take an order, with the sandbox that waits there for this run or with none. */
+  /** Whether a shell is ready for an order, with the sandbox prepared for this run or with none. */
   #isPrepared(network: Network): boolean {
     const { lane, start } = this;
     return lane.isReady(network) && (start.box ? lane.hasBox(start.box.folder) : lane.isIdle);
@@ -204,7 +204,7 @@ export class Run {
   #obeyed(boxes: BoxOrders | undefined): Promise<number | undefined> {
     const { lane, start } = this;
     if (!start.box) return lane.obey(this.#order());
-    if (!boxes) throw new Fault("internal", "start run", { why: "nobody said what sandboxes are made of" });
+    if (!boxes) throw new Fault("internal", "start run", { why: "no sandbox was configured" });
     if (!lane.hasBox(start.box.folder)) lane.makeBox(boxes, start.box.folder);
     return lane.obeyInBox(this.#order());
   }
@@ -212,21 +212,21 @@ export class Run {
   #order(): string {
     const { lane, start } = this;
     const { cleanShell, controllers, othersOf } = this.#machine;
-    const textOf = start.box ? toldText : orderText;
+    const textOf = start.box ? boxOrderText : orderText;
     return textOf(start, {
       cleanShell,
       grouped: controllers,
-      // A user of the lane's own has nothing else.
+      // A lane's own user has no other processes.
       othersMax: lane.uid !== undefined || controllers.includes("pids") ? 0 : othersOf(start.limits.pids ?? 0),
       dropTo: lane.drops ? lane.uid : undefined,
       mark: this.#mark,
     });
   }
 
-  /** What it left behind is ended before anybody looks at what it made. */
+  /** Kills leftover processes before outputs are read. */
   async #quiet(isShellUp: boolean): Promise<boolean> {
     const { lane, start } = this;
-    // The one user that there is could reach all of this anyway.
+    // Under a single user, runs could reach the lane in any case.
     const isOutOfReach = start.sealed || (lane.group !== undefined && (lane.drops || lane.uid === undefined));
     const isReusable = isShellUp && isOutOfReach;
     if (!isReusable) lane.discard();
@@ -253,7 +253,7 @@ function usageOf(used: Partial<GroupUse>, before: ChildrenUse, after: ChildrenUs
   };
 }
 
-/** One that waits for a disk cannot be stopped in between. */
+/** A process that waits for a disk cannot be frozen in between. */
 const freezeMsMax = 2_000;
 
 /** How long a shell may take to notice that its child is dead. */
@@ -263,11 +263,11 @@ function tell(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It ended by itself.
+    // It has exited.
   }
 }
 
-/** The first process of the sandbox's namespace; when it is dead, so are all the others in there. */
+/** The init process of the sandbox's pid namespace; when it is dead, all others in there are too. */
 function firstOf(statusPath: string | undefined): number | undefined {
   if (statusPath === undefined) return undefined;
   try {

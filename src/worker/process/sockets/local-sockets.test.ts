@@ -29,18 +29,22 @@ for (const [host, to] of [
   ["::1", "::1"],
   ["::", "127.0.0.1"],
 ] as const)
-  test(`the other end of a connection from ${to} to ${host} is found, and who holds it`, { skip }, async () => {
-    await connected(host, to, async (ends) => {
-      const other = (await localSockets()).otherEndOf(ends);
-      equal(other?.uid, process.getuid?.());
-      const holders = await socketHolders(new Set([other?.inode ?? 0]));
-      deepEqual(holders.get(other?.inode ?? 0), [process.pid]);
-      const elsewhere = { ...ends, remotePort: ends.remotePort === 1 ? 2 : 1 };
-      equal((await localSockets()).otherEndOf(elsewhere), undefined);
-    });
-  });
+  test(
+    `the other end of a connection from ${to} to ${host} is found, with the process that holds it`,
+    { skip },
+    async () => {
+      await connected(host, to, async (ends) => {
+        const other = (await localSockets()).otherEndOf(ends);
+        equal(other?.uid, process.getuid?.());
+        const holders = await socketHolders(new Set([other?.inode ?? 0]));
+        deepEqual(holders.get(other?.inode ?? 0), [process.pid]);
+        const elsewhere = { ...ends, remotePort: ends.remotePort === 1 ? 2 : 1 };
+        equal((await localSockets()).otherEndOf(elsewhere), undefined);
+      });
+    },
+  );
 
-test("a table of the kernel's is read, with sockets of IPv6 that speak IPv4", { skip: endianness() !== "LE" }, () => {
+test("a kernel table is parsed, including IPv6 sockets that speak IPv4", { skip: endianness() !== "LE" }, () => {
   const table = `
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:2314 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11 1 0 100 0 0 10 0
@@ -57,15 +61,15 @@ test("a table of the kernel's is read, with sockets of IPv6 that speak IPv4", { 
     uid: 1001,
     inode: 12,
   });
-  deepEqual(sockets.otherEndOf({ ...near, remotePort: 0xc003 }), { uid: 0, inode: 0 }, "nobody's any more");
+  deepEqual(sockets.otherEndOf({ ...near, remotePort: 0xc003 }), { uid: 0, inode: 0 }, "no process holds it");
   const far = { localAddress: "fe80::a00:2%eth0", localPort: 8980, remoteAddress: "fe80::a00:1%eth0" };
   deepEqual(sockets.otherEndOf({ ...far, remotePort: 0xc004 }), { uid: 1004, inode: 14 });
   equal(sockets.otherEndOf({ ...near, remotePort: 0xc009 }), undefined);
 });
 
-test("a process descends from its parents, and not from itself's children", { skip }, () => {
+test("a process descends from its parents, and not from its own children", { skip }, () => {
   ok(descendsFrom(process.pid, process.pid));
   ok(descendsFrom(process.pid, process.ppid));
   equal(descendsFrom(process.ppid, process.pid), false);
-  equal(descendsFrom(2 ** 22 + 1, process.pid), undefined, "one that is not there");
+  equal(descendsFrom(2 ** 22 + 1, process.pid), undefined, "one that does not exist");
 });

@@ -1,4 +1,4 @@
-/** Which sockets of this machine are connected to which, and whose they are, as Linux tells it in /proc/net. */
+/** Which local sockets are connected to each other, and who owns them, from Linux's /proc/net. */
 import { readFile } from "node:fs/promises";
 import { isIPv4 } from "node:net";
 import { endianness } from "node:os";
@@ -10,15 +10,15 @@ export type ConnectionEnds = {
   readonly remotePort: number;
 };
 
-/** `inode` is 0 for one that no process holds any more; its uid says nothing then. */
+/** `inode` is 0 if no process holds the socket any more; then the uid means nothing. */
 export type LocalSocket = { readonly uid: number; readonly inode: number };
 
 export type LocalSockets = {
-  /** The socket at the other end of a connection that this process has; undefined where it is not on this machine. */
+  /** The socket at the other end of a connection of this process; undefined if it is not on this machine. */
   otherEndOf(ends: ConnectionEnds): LocalSocket | undefined;
 };
 
-/** Of this process's network. Rejects where the system does not tell. */
+/** Sockets in this process's network namespace. Rejects if the system does not list them. */
 export async function localSockets(): Promise<LocalSockets> {
   const [v4, v6] = await Promise.all([
     readFile("/proc/net/tcp", "latin1"),
@@ -32,7 +32,7 @@ function withoutIPv6(error: NodeJS.ErrnoException): string {
   throw error;
 }
 
-/** From the lines of both files. */
+/** Parses the lines of both files. */
 export function socketsIn(table: string): LocalSockets {
   const found = new Map<string, LocalSocket>();
   for (const line of table.split("\n")) {
@@ -55,11 +55,11 @@ export function socketsIn(table: string): LocalSockets {
 
 const asIs = (bytes: readonly number[]): readonly number[] => bytes;
 
-/** A program may reach an address of IPv4 through a socket of IPv6, as Java's do. */
+/** A program may reach an IPv4 address through an IPv6 socket, as Java programs do. */
 const mapped = (bytes: readonly number[]): readonly number[] =>
   bytes.length === 4 ? [...Array<number>(10).fill(0), 0xff, 0xff, ...bytes] : bytes;
 
-/** Four bytes or sixteen; an address of IPv4 in IPv6's form is four. */
+/** Four bytes or sixteen; an IPv4 address in IPv6 form is four. */
 function bytesOf(address: string): readonly number[] {
   if (isIPv4(address)) return address.split(".").map(Number);
   const plain = URL.parse(`http://[${address.replace(/%.*/, "")}]/`)?.hostname.slice(1, -1) ?? "::";
@@ -76,7 +76,7 @@ function bytesOf(address: string): readonly number[] {
 
 const isLittle = endianness() === "LE";
 
-/** As the kernel prints it: each four bytes as one number of this machine. */
+/** The kernel's format: groups of four bytes as numbers in the machine's byte order. */
 function hexOf(bytes: readonly number[], port: number): string {
   const hex = (byte: number): string => byte.toString(16).padStart(2, "0");
   let text = "";

@@ -1,7 +1,7 @@
 /**
- * A network of a lane's own, with nothing in it but the machine itself (lo). Making one for every run, and above all
- * clearing it away, takes the kernel longer than all else that a sandbox is made of. One run at a time is in a lane and
- * none of its processes outlives it, so what runs there later meets nobody.
+ * A network namespace for a lane that contains only the loopback device. Creating one for every run, and above all
+ * removing it, takes the kernel longer than everything else in a sandbox. A lane has one run at a time and none of its
+ * processes outlives it, so sharing the namespace between runs is safe.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -10,20 +10,20 @@ import { Fault } from "#base/fault.ts";
 
 const nsenter = "/usr/bin/nsenter";
 const setpriv = "/usr/bin/setpriv";
-/** It brings lo up besides, which nothing else that is on every machine can do. */
+/** bwrap also brings lo up, which no other common program does. */
 const maker = ["bwrap", "--unshare-net", "--dev-bind", "/", "/", "--die-with-parent", "--", "/bin/sh", "-c"] as const;
 const triedMsMax = 20_000;
 
-/** Found out by trying. Needs root. */
+/** Tries it. Needs root. */
 export function canMakeNetworks(): boolean {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
   const works = ([program, ...args]: readonly string[]): boolean =>
     spawnSync(program ?? "", args, { stdio: "ignore", timeout: triedMsMax }).status === 0;
-  return works([...maker, ":"]) && works([...enterWords("/proc/self/ns/net", 65_534), "/bin/sh", "-c", ":"]);
+  return works([...maker, ":"]) && works([...enterArguments("/proc/self/ns/net", 65_534), "/bin/sh", "-c", ":"]);
 }
 
-/** The words before a command that put it into the network, as a user who cannot leave it. Needs root. */
-export const enterWords = (network: string, uid: number): readonly string[] => [
+/** The command prefix that enters the network, as a user who cannot leave it. Needs root. */
+export const enterArguments = (network: string, uid: number): readonly string[] => [
   nsenter,
   `--net=${network}`,
   "--",
@@ -47,8 +47,8 @@ export class LaneNetwork implements Disposable {
     const ended = once(child, "exit").then(() => []);
     const [line] = (await Promise.race([once(child.stdout, "data"), ended])) as [Buffer?];
     try {
-      if (line === undefined) throw new Fault("unavailable", "make network", { why: "bubblewrap could not" });
-      // Open, it lasts when nobody is in it any more.
+      if (line === undefined) throw new Fault("unavailable", "make network", { why: "bubblewrap failed" });
+      // The open file keeps the namespace alive without processes in it.
       return new LaneNetwork(openSync(`/proc/${Number(line)}/ns/net`, "r"));
     } finally {
       child.stdin.end();

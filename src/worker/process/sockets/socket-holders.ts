@@ -1,8 +1,8 @@
-/** Which processes hold a socket, as far as this process may look. */
+/** Which processes hold a socket, as far as this process may see. */
 import { readdir, readlink } from "node:fs/promises";
 import { statOf } from "#worker/process/launcher/proc.ts";
 
-/** By inode: the processes that have it open. Those that hide their files from us are not among them. */
+/** By inode: the processes that have it open, except those whose files we may not see. */
 export async function socketHolders(inodes: ReadonlySet<number>): Promise<ReadonlyMap<number, readonly number[]>> {
   const holders = new Map<number, number[]>();
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
@@ -21,7 +21,7 @@ async function socketsOf(pid: string): Promise<ReadonlySet<number>> {
 
 const ancestorsMax = 1_000;
 
-/** Whether a process was begun by another, in however many steps; undefined when one of them ended meanwhile. */
+/** Whether a process is a descendant of another; undefined if one in between has ended. */
 export function descendsFrom(pid: number, ancestor: number): boolean | undefined {
   for (let at = pid, steps = 0; steps < ancestorsMax; steps += 1) {
     if (at === ancestor) return true;

@@ -1,4 +1,4 @@
-/** What tests of real processes share: a spawner in a folder of its own, and nothing left of either afterwards. */
+/** What tests of real processes share: a spawner in a temporary folder, which leaves nothing behind. */
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export const rigClock: Clock = {
   },
 };
 
-/** Other tests that run beside have others. */
+/** Different for tests that run in parallel. */
 export const rigUidBase = 1_600_000_000 + (process.pid % 100_000) * 1_000;
 
 export type Ran = { readonly end: End; readonly out: string; readonly err: string };
@@ -40,7 +40,7 @@ export class SpawnerRig implements AsyncDisposable {
     return new SpawnerRig(home, await Spawner.open(SpawnerRig.options(home, more)));
   }
 
-  /** Starts it; the lane is given back when it has ended. */
+  /** Starts it; the lane is returned when it has ended. */
   async start(
     argv: readonly string[],
     more: Partial<ProcessSpec> = {},

@@ -1,6 +1,6 @@
 /**
- * The folder of one attempt: a name that nobody can guess, and a way in for its own user only. What is staged and
- * made is in `root`; output goes to files beside it, which what runs can write but not replace.
+ * The folder of one attempt: with an unguessable name, and accessible to its own user only. Staged inputs and outputs
+ * are in `root`; printed output goes to files beside it, which the command can write but not replace.
  */
 import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, closeSync, fchownSync, mkdirSync, openSync } from "node:fs";
@@ -35,14 +35,14 @@ export function makeAttemptFolder(home: string, uid: number | undefined): Attemp
   for (const path of [folder.stdout, folder.stderr, folder.status]) makeFile(path, uid);
   makeRoot(folder, uid);
   if (uid !== undefined) {
-    // Passed through by the attempt's user, who can change nothing in it.
+    // The attempt's user may traverse it, but change nothing in it.
     chownSync(folder.path, process.getuid?.() ?? 0, uid);
     chmodSync(folder.path, 0o710);
   }
   return folder;
 }
 
-/** To be written by the attempt's user. */
+/** Writable for the attempt's user. */
 export function makeFile(path: string, uid: number | undefined): void {
   const fd = openSync(path, "wx", 0o600);
   try {
@@ -59,7 +59,7 @@ export function makeRoot({ root }: AttemptFolder, uid: number | undefined): void
   if (uid !== undefined) chownSync(root, uid, uid);
 }
 
-/** Of those that no longer have an owner. */
+/** Deletes folders that have no owner any more. */
 export async function reclaimAttempts(
   home: string,
   kept: ReadonlySet<string>,

@@ -1,4 +1,4 @@
-/** What an attempt left of its folder, and whether the next one is given it. */
+/** What an attempt left in its folder, and whether the next one gets that folder. */
 import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import {
@@ -33,7 +33,7 @@ class Rig implements AsyncDisposable {
 
   readonly lines: string[] = [];
 
-  /** One attempt that does this and comes to its end; with what may come between that and the next one. */
+  /** Runs one attempt with this effect to its end, and returns the next one's folder. */
   async next(does: (folder: AttemptFolder) => void): Promise<AttemptFolder> {
     const folder = this.folders.take(uid);
     writeFileSync(join(folder.root, "input"), "");
@@ -51,7 +51,7 @@ class Rig implements AsyncDisposable {
   }
 }
 
-/** None of them stay; whether something else does. */
+/** None of them stay; `isNothingElse` says whether something else does. */
 const inputs = (isNothingElse: boolean, take?: () => void): LaidInputs => ({
   areAsFound: false,
   leave() {
@@ -88,14 +88,14 @@ const cases: readonly (readonly [what: string, does: (folder: AttemptFolder) => 
   ["opens its root", ({ root }) => stranger("chmod", "0777", root)],
   ["changes and changes back", ({ root }) => [0o755, 0o700].forEach((mode) => chmodSync(root, mode))],
   ["opens what it prints to", ({ stdout }) => stranger("chmod", "0666", stdout)],
-  ["has another name for what it prints to", ({ stdout, root }) => stranger("ln", stdout, join(root, "link"))],
-  ["is told of by its sandbox", ({ status }) => writeFileSync(status, '{ "exit-code": 0 }\n')],
-  ["is told of at length", ({ status }) => writeFileSync(status, "x".repeat(100_000))],
+  ["has another link to its output file", ({ stdout, root }) => stranger("ln", stdout, join(root, "link"))],
+  ["has a status line of its sandbox", ({ status }) => writeFileSync(status, '{ "exit-code": 0 }\n')],
+  ["has a long status of its sandbox", ({ status }) => writeFileSync(status, "x".repeat(100_000))],
 ];
 
 describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
   for (const [what, does] of cases)
-    test(`is as good as new when what ran ${what}`, async () => {
+    test(`is as good as new when the command ${what}`, async () => {
       await using rig = new Rig();
       const first = await rig.next(does);
       const second = rig.folders.take(uid);
@@ -112,7 +112,7 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
     ["opened what is printed to", ({ stdout }) => stranger("chmod", "0666", stdout)],
   ];
   for (const [what, does] of meanwhile)
-    test(`Z1: is not used again when somebody ${what} meanwhile`, async () => {
+    test(`Z1: is not reused when someone ${what} meanwhile`, async () => {
       await using rig = new Rig();
       const first = await rig.next(() => {});
       does(first);
@@ -123,7 +123,7 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
       deepEqual(readdirSync(attemptsIn(rig.home)), [second.path.slice(attemptsIn(rig.home).length + 1)]);
     });
 
-  test("Z1: where its sandbox's own file can be reached, that counts as well", async () => {
+  test("Z1: if its sandbox's status file is reachable, that counts as well", async () => {
     await using rig = new Rig({ boxed: false });
     const first = await rig.next(({ status }) => stranger("sh", "-c", 'echo left > "$0"', status));
     const second = rig.folders.take(uid);
@@ -131,7 +131,7 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
     equal(readFileSync(second.status, "utf8"), "");
   });
 
-  test("is another user's never, and nobody's who has no user of their own", async () => {
+  test("is never given to another user, nor reused without separate users", async () => {
     await using rig = new Rig();
     const first = await rig.next(() => {});
     notEqual(rig.folders.take(uid + 1).path, first.path);
@@ -141,7 +141,7 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
     ok(!readdirSync(attemptsIn(rig.home)).some((name) => shared.path.endsWith(name)));
   });
 
-  test("Z1: is gone, with all others of its user, when something of that may be alive", async () => {
+  test("Z1: is deleted, with all others of its user, if one of its processes may be alive", async () => {
     await using rig = new Rig();
     const first = await rig.next(() => {});
     const second = rig.folders.take(uid);
@@ -154,7 +154,7 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
     deepEqual(readdirSync(attemptsIn(rig.home)), [], "for good");
   });
 
-  test("is kept as often as can be of use, and not longer than its owner is there", async () => {
+  test("is kept as often as useful, and not longer than its owner exists", async () => {
     await using rig = new Rig({ sparesMax: 2 });
     const many = Array.from({ length: 5 }, () => rig.folders.take(uid));
     for (const folder of many) {
@@ -168,7 +168,7 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
     deepEqual(rig.lines, []);
   });
 
-  test("has inputs taken out of it, and is the same after that", async () => {
+  test("has inputs moved out of it, and is the same after that", async () => {
     await using rig = new Rig();
     const folder = rig.folders.take(uid);
     mkdirSync(join(folder.root, "kept"));
@@ -186,7 +186,7 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
     ["between that and its end", false, true],
   ];
   for (const [when, before, after] of changes)
-    test(`Z1: has another root when that was changed ${when}`, async () => {
+    test(`Z1: gets another root if that was changed ${when}`, async () => {
       await using rig = new Rig();
       const folder = rig.folders.take(uid);
       rig.folders.seal(folder);
@@ -204,10 +204,10 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
     ["nothing at all", () => {}, true],
     ["another mode of the root", ({ root }) => stranger("chmod", "0777", root), false],
     ["a file in the root", ({ root }) => stranger("touch", join(root, "trap")), false],
-    ["a word where it prints", ({ stdout }) => stranger("sh", "-c", `echo word > ${stdout}`), false],
+    ["text in its output file", ({ stdout }) => stranger("sh", "-c", `echo word > ${stdout}`), false],
   ];
   for (const [what, does, isSame] of left)
-    test(`Z1: of which nothing is left is not looked at before it is taken, and ${what} shows then`, async () => {
+    test(`Z1: with nothing left in it is checked only when it is taken, and ${what} shows then`, async () => {
       await using rig = new Rig();
       const folder = rig.folders.take(uid);
       rig.folders.seal(folder);
@@ -220,7 +220,7 @@ describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
       isNew(next);
     });
 
-  test("Z1: with something left in it that was no input is emptied", async () => {
+  test("Z1: with something left in it that is no input is emptied", async () => {
     await using rig = new Rig();
     const folder = rig.folders.take(uid);
     rig.folders.seal(folder);

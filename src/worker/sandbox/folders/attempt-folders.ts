@@ -1,11 +1,11 @@
 /**
- * Folders of attempts, made when one is wanted. To make and to remove one takes twenty calls and several commits of
- * the file system, so one that was left as it was is emptied, but for inputs that the next may want, and used again for
- * the same user's next attempt.
+ * Folders of attempts, made on demand. Making and deleting one takes twenty calls and several commits of the file
+ * system, so an unchanged one is emptied, except for inputs that the next attempt may want, and reused for the same
+ * user's next attempt.
  *
- * Z1 A folder is used again only where everything that what ran could reach is new, or the same as before by its
- *    stamp, inputs that lie in it as well; that is looked at when it is taken, because only then nothing else of its
- *    user can be alive. A root is stamped again only where it is seen after that to hold nothing else.
+ * Z1 A folder is reused only if everything that the command could reach is new, or unchanged by its stamp, including
+ * inputs that stay in it. That is checked when it is taken, because only then no other process of its user can be
+ * alive. A root is stamped again only after it was seen to hold nothing else.
  */
 import { mkdirSync } from "node:fs";
 import type { LaidInputs, LeftInputs } from "#worker/stage/left-inputs.ts";
@@ -16,10 +16,10 @@ import { removeFolder } from "./remove-folder.ts";
 
 export type AttemptFoldersOptions = {
   readonly home: string;
-  /** What runs cannot reach the file that its sandbox writes to. */
+  /** Whether commands cannot reach the file that their sandbox writes to. */
   readonly boxed: boolean;
   readonly log: (line: string) => void;
-  /** For each user: one is still being told of while the next is at work. */
+  /** Per user: one attempt may still be reported while the next is running. */
   readonly sparesMax?: number;
 };
 
@@ -27,7 +27,7 @@ const sparesMaxDefault = 3;
 
 export class AttemptFolders {
   readonly #options: AttemptFoldersOptions;
-  /** Where the file system's clock is too coarse, nobody could tell what was changed. */
+  /** False if the file system's times are too coarse to show what was changed. */
   readonly #areReused: boolean;
   readonly #reached: readonly FileName[];
   readonly #known = new Map<AttemptFolder, Known>();
@@ -42,7 +42,7 @@ export class AttemptFolders {
     this.#areReused = tellsChanges(attemptsIn(options.home));
   }
 
-  /** Nothing of the user's is alive. */
+  /** No process of the user may be alive. */
   take(uid: number | undefined): AttemptFolder {
     if (uid === undefined || !this.#areReused || this.#distrusted.has(uid))
       return makeAttemptFolder(this.#options.home, uid);
@@ -62,23 +62,23 @@ export class AttemptFolders {
   }
 
   /**
-   * One that the user's next attempt will probably get, while the last one is still at work. Undefined where folders
-   * are not used again.
+   * A folder that the user's next attempt will probably get, while the last one is still running. Undefined if folders
+   * are not reused.
    */
   ahead(uid: number): AttemptFolder | undefined {
     if (!this.#areReused || this.#distrusted.has(uid)) return undefined;
     return this.#spares.get(uid)?.pop() ?? this.#made(uid);
   }
 
-  /** Whether that one can be had now that nothing of the user's is alive. If not, it is gone. */
+  /** Whether that folder can be used now that no process of the user is alive. If not, it is deleted. */
   isStillGood(folder: AttemptFolder, uid: number): boolean {
     if (!this.#distrusted.has(uid) && this.#isAsLeft(folder)) return true;
-    // Unless it had to go already.
+    // It may have been deleted already.
     if (this.#known.has(folder)) this.remove(folder);
     return false;
   }
 
-  /** What lies in one that was taken: from here on it is whoever's asks. */
+  /** The inputs left in a folder that was taken; from here on they belong to the caller. */
   takeLeft(folder: AttemptFolder): LeftInputs | undefined {
     const known = this.#known.get(folder);
     const left = known?.left;
@@ -94,8 +94,8 @@ export class AttemptFolders {
   }
 
   /**
-   * Takes inputs out of it that are used elsewhere, and notes which stay. Once nothing of what ran is alive, and before
-   * anything else of its user can be.
+   * Moves inputs out of it that are used elsewhere, and notes which ones stay. To be called when all processes of the
+   * run are dead, and before any other process of its user starts.
    */
   leaveInputs(folder: AttemptFolder, inputs: LaidInputs): void {
     const known = this.#known.get(folder);
@@ -108,11 +108,11 @@ export class AttemptFolders {
     known.isClear = isSame && isNothingElse;
   }
 
-  /** Once nobody looks at it any more. */
+  /** To be called when no reader uses it any more. */
   giveBack(folder: AttemptFolder, hasPrinted = true): void {
     const known = this.#known.get(folder);
     if (!known || this.#distrusted.has(known.uid)) return this.remove(folder);
-    // It is looked at when it is taken; what was done to it meanwhile shows there, and here there is nothing to do.
+    // It is checked when it is taken; changes until then show there, so nothing needs to be done here.
     const isDone = known.isClear && !hasPrinted;
     this.#follow(folder, async () => {
       const isGood = isDone || (await clear(folder, known));
@@ -122,7 +122,7 @@ export class AttemptFolders {
     });
   }
 
-  /** False when there are enough, or what lies in it is too much. */
+  /** False if there are enough, or if its inputs are too large. */
   #keep(folder: AttemptFolder, { uid, left }: Known): boolean {
     const spares = this.#spares.get(uid) ?? [];
     const sparesMax = this.#distrusted.has(uid) ? 0 : (this.#options.sparesMax ?? sparesMaxDefault);
@@ -133,7 +133,7 @@ export class AttemptFolders {
     return true;
   }
 
-  /** What lies in it has to go. It may be one that was given out ahead: whoever has it is told when they ask. */
+  /** Its inputs must be dropped. If it was handed out ahead, `isStillGood` returns false for it. */
   #evict(folder: AttemptFolder, uid: number): void {
     const spares = this.#spares.get(uid) ?? [];
     const at = spares.indexOf(folder);
@@ -141,7 +141,7 @@ export class AttemptFolders {
     this.remove(folder);
   }
 
-  /** Something of the user's may be alive, and stay so, and know where its folders are: none is used again. */
+  /** A process of the user may stay alive and know its folders: none is reused. */
   distrust(uid: number | undefined): void {
     if (uid === undefined) return;
     this.#distrusted.add(uid);
@@ -154,12 +154,12 @@ export class AttemptFolders {
     this.#follow(folder, () => removeFolder(folder.path));
   }
 
-  /** Nothing is left to be done. */
+  /** Resolves when no work is pending. */
   async settled(): Promise<void> {
     while (this.#going.size > 0) await Promise.all(this.#going);
   }
 
-  /** Spares are gone. */
+  /** Deletes the spare folders. */
   async close(): Promise<void> {
     await this.settled();
     for (const uid of this.#spares.keys()) this.#drop(uid);
@@ -186,7 +186,7 @@ export class AttemptFolders {
     const going = work()
       .catch((error: unknown) => {
         this.#options.log(`clear ${folder.path}: ${String(error)}`);
-        // Whoever starts next takes it away.
+        // The next start deletes it.
         this.#known.get(folder)?.left?.letGo();
         this.#known.delete(folder);
       })

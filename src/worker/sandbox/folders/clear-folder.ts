@@ -1,4 +1,4 @@
-/** Makes an attempt's folder as good as new after what ran there, but for inputs that stay. */
+/** Makes an attempt's folder as good as new after a run, except for inputs that stay. */
 import {
   closeSync,
   fstatSync,
@@ -17,22 +17,22 @@ import { bytesOf, emptyFolder } from "./remove-folder.ts";
 
 export type FileName = "stdout" | "stderr" | "status";
 
-/** What is known of a folder that may be used again. */
+/** What is known about a folder that may be reused. */
 export type Known = {
   readonly uid: number;
   readonly files: Map<FileName, Stamp>;
   whole: Stamp;
-  /** When it is empty, with its inputs, or without those that were taken; undefined when it was changed. */
+  /** Its stamp when it is empty, has its inputs, or was freed of those; undefined if it was changed. */
   root: Stamp | undefined;
-  /** Inputs that lie in the root while nobody has it. */
+  /** Inputs that stay in the root while it is unused. */
   left?: LeftInputs | undefined;
-  /** There is nothing else in the root, as long as it is as stamped. */
+  /** Nothing else is in the root, as long as its stamp matches. */
   isClear?: boolean;
 };
 
 /**
- * What is not as it was is made anew. Others of its user may be at work, and know where it is: false where somebody was
- * in it meanwhile.
+ * Recreates what was changed. Other attempts of the same user may be running and know the path: false if one of them
+ * was in it meanwhile.
  */
 export async function clear(folder: AttemptFolder, known: Known): Promise<boolean> {
   const { uid, files } = known;
@@ -58,8 +58,8 @@ async function clearRoot(folder: AttemptFolder, known: Known, isSame: boolean): 
     makeRoot(folder, known.uid);
   }
   known.root = stampOf(folder.root);
-  // What is done to it from here on shows when it is taken; what was done to it before has to show now. (Attributes
-  // that another of its user gave it meanwhile do not, where users can reach it: they open nothing to anybody.)
+  // Changes from here on show when the folder is taken; earlier ones must show now. (Extended attributes that another
+  // attempt of the same user set meanwhile do not, if users can reach it; they give no one access.)
   const { mode } = lstatSync(folder.root);
   const names = readdirSync(folder.root, "latin1");
   const isOnly = names.length === staying.size && names.every((name) => staying.has(name));
@@ -69,8 +69,8 @@ async function clearRoot(folder: AttemptFolder, known: Known, isSame: boolean): 
 const statusBytesMax = 4_096;
 
 /**
- * Only the sandbox itself can write to it. It is written over with nothing, not emptied: some file systems (ext4) would
- * put it on the disk the next time.
+ * Only the sandbox itself can write to it. It is overwritten with blanks, not truncated: some file systems (ext4) would
+ * flush it to disk the next time.
  */
 export function blank(path: string): void {
   const fd = openSync(path, "r+");

@@ -1,4 +1,4 @@
-/** Folders that were somebody else's, whatever they left in there, and whatever they do meanwhile. */
+/** Folders that another user could write to, with anything in them, and with changes while they are deleted. */
 import { deepEqual, equal } from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ class Rig implements Disposable {
   }
 }
 
-test("everything in it goes, or it goes as well; one that is not there is gone", async () => {
+test("everything in it is deleted, or it as well; a missing one counts as deleted", async () => {
   using rig = new Rig();
   rig.make("a/b/", "a/b/f", "g");
   writeFileSync(Buffer.concat([Buffer.from(`${rig.folder}/`), Buffer.from([0xff, 0xfe])]), "");
@@ -56,7 +56,7 @@ test("links are not followed", async () => {
   equal(rig.isOutsideWhole, true);
 });
 
-test("what was closed is opened", async () => {
+test("unreadable folders are made readable", async () => {
   using rig = new Rig();
   rig.make("a/b/", "a/b/f");
   for (const path of ["a/b", "a"]) chmodSync(join(rig.folder, path), 0);
@@ -64,10 +64,10 @@ test("what was closed is opened", async () => {
   equal(existsSync(rig.folder), false);
 });
 
-test("a folder that becomes a link meanwhile is not followed", { skip }, async () => {
+test("a folder that is replaced by a link meanwhile is not followed", { skip }, async () => {
   using rig = new Rig();
   rig.make("a/", "b/", "c/");
-  const removed = removeFolder(rig.folder); // has seen all of them, and waits for the first to be gone
+  const removed = removeFolder(rig.folder); // has listed all of them, and waits for the first to be deleted
   for (const name of readdirSync(rig.folder).slice(-1)) {
     renameSync(join(rig.folder, name), join(rig.home, name));
     symlinkSync(rig.outside, join(rig.folder, name));
@@ -76,7 +76,7 @@ test("a folder that becomes a link meanwhile is not followed", { skip }, async (
   equal(rig.isOutsideWhole, true);
 });
 
-test("a folder above that becomes a link meanwhile is not followed", { skip }, async () => {
+test("a parent folder that is replaced by a link meanwhile is not followed", { skip }, async () => {
   using rig = new Rig();
   rig.make("a/b/", "a/c/", "a/d/");
   const [, ...later] = readdirSync(join(rig.folder, "a"));
@@ -89,7 +89,7 @@ test("a folder above that becomes a link meanwhile is not followed", { skip }, a
   for (const name of later) equal(existsSync(join(rig.outside, name, "precious")), true);
 });
 
-test("folders inside each other without end, further than any path reaches", { skip }, async () => {
+test("deeply nested folders, further than any path reaches", { skip }, async () => {
   using rig = new Rig();
   const levels = 1_000;
   const home = process.cwd();

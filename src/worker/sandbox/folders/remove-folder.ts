@@ -1,10 +1,10 @@
 /**
- * Takes folders away that somebody else could write to, and may still: in the next attempt of the same user. So nothing
- * is reached by a path that could lead elsewhere by now: each folder is opened, as what it is and not as a link, and
- * what is in it is named by its descriptor. Names may be any bytes.
+ * Deletes folders that another user could write to, and may still write to, in its next attempt. So nothing is reached
+ * by a path that could lead elsewhere by now: each folder is opened without following links, and its entries are named
+ * relative to its descriptor. Names may be any bytes.
  *
- * Call by call, with a rest every few milliseconds: that takes half the time of the asynchronous calls, and holds up
- * nobody.
+ * Uses synchronous calls, and yields every few milliseconds: that takes half the time of asynchronous calls and blocks
+ * no other work.
  */
 import { randomBytes } from "node:crypto";
 import { chmodSync, closeSync, constants, openSync, readdirSync, renameSync, unlinkSync } from "node:fs";
@@ -16,7 +16,7 @@ export async function removeFolder(path: string): Promise<void> {
   await rmdirQuietly(Buffer.from(path));
 }
 
-/** The same with what is in it, and not with itself; nor with what is to stay, by `bytesOf` their names. */
+/** Empties the folder; keeps the folder itself and the names in `staying`, encoded by `bytesOf`. */
 export async function emptyFolder(path: string, staying: ReadonlySet<string> = nothing): Promise<void> {
   if (process.platform !== "linux") return await emptyElsewhere(path);
   const top = openFolder(Buffer.from(path));
@@ -32,7 +32,7 @@ export async function emptyFolder(path: string, staying: ReadonlySet<string> = n
   }
 }
 
-/** A character for each byte: other names than these cannot be mistaken for them. */
+/** One character for each byte, so that different names stay different. */
 export const bytesOf = (name: string): string => Buffer.from(name).toString("latin1");
 const nothing: ReadonlySet<string> = new Set();
 
@@ -44,7 +44,7 @@ type Emptying = {
   moved: number;
 };
 
-/** Each has a descriptor open. */
+/** Each level holds a descriptor open. */
 const depthMax = 64;
 
 async function empty(fd: number, depth: number, emptying: Emptying): Promise<void> {
@@ -77,7 +77,7 @@ const noName = new Uint8Array();
 
 const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** Undefined when it is gone. */
+/** Undefined if it is gone. */
 function openFolder(path: Buffer): number | undefined {
   try {
     return openSync(path, folderFlags);
@@ -86,7 +86,7 @@ function openFolder(path: Buffer): number | undefined {
     if (code === "ENOENT") return undefined;
     if (code !== "EACCES") throw error;
   }
-  // What ran has closed it. As root everything can be opened; what we own can be made so.
+  // The command removed our access. Root can open everything; of our own files we can change the mode.
   chmodSync(path, 0o700);
   return openSync(path, folderFlags);
 }

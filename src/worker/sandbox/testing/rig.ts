@@ -17,12 +17,12 @@ export const commandOf = (argv: readonly string[], more: Partial<Command> = {}):
   ...more,
 });
 
-/** Why folders of attempts cannot be used again here; false where they can. */
+/** Why folders of attempts cannot be reused here; false if they can. */
 export function whyNotUsedAgain(): string | false {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on linux: users of their own";
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on linux: separate users";
   const home = rigHome();
   try {
-    return tellsChanges(home) ? false : "needs a file system whose clock tells every change (linux 6.13)";
+    return tellsChanges(home) ? false : "needs a file system whose times show every change (linux 6.13)";
   } finally {
     rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 1_000 });
   }

@@ -1,6 +1,5 @@
 /**
- * Input trees for tests, in words: { "a/b.txt": "bytes", "run.sh*": executable, "to@": a link's target, "d/": empty
- * }.
+ * Input trees for tests, as text: { "a/b.txt": "bytes", "run.sh*": executable, "to@": a link's target, "d/": empty }.
  */
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +26,7 @@ export const wireDigest = (digest: Digest): { hash: string; sizeBytes: number } 
   return { hash, sizeBytes: Number(size) };
 };
 
-/** Puts all of it into the store, and gives the root's digest. */
+/** Writes all of it to the store and returns the root's digest. */
 export async function putTree(blobs: MemoryBlobs, words: Words): Promise<Digest> {
   return await put(blobs, encode(Directory, await directoryOf(blobs, words)));
 }
@@ -54,7 +53,7 @@ async function directoryOf(blobs: MemoryBlobs, words: Words): Promise<Directory>
   return { files, directories, symlinks };
 }
 
-/** Everything below, with what can be seen of it. */
+/** Everything below, with its visible attributes. */
 export function listing(root: string, at = ""): readonly string[] {
   return readdirSync(join(root, at))
     .toSorted()
@@ -68,7 +67,7 @@ export function listing(root: string, at = ""): readonly string[] {
     });
 }
 
-/** To have the tree laid out, and room for these made beside it. */
+/** A request to lay out the tree, with the parents of these outputs. */
 export async function requestOf(blobs: MemoryBlobs, words: Words, outputs: readonly string[]): Promise<StageRequest> {
   const symlinks = { absoluteLinks: "allowed" } as const;
   return { inputRoot: await putTree(blobs, words), digestFunction: "sha256", workingDirectory: "", outputs, symlinks };

@@ -1,0 +1,85 @@
+/** This computer as the machine of a job. */
+import { mkdir, stat } from "node:fs/promises";
+import { arch, homedir, hostname, platform } from "node:os";
+import { join } from "node:path";
+import { ActionFault } from "#doors/ci/run/manifest.ts";
+import type { JobMachine } from "#doors/ci/run/spec.ts";
+import { type Repository } from "./repository.ts";
+import { fillWorkspace } from "./workspace.ts";
+
+export type MachineSettings = {
+  readonly repository: Repository;
+  /** Steps work in the repository's own folder instead of a copy. */
+  readonly isInPlace: boolean;
+  /** Where actions of others are: `owner/repo` or `owner/repo@ref` below it. */
+  readonly actionsFolder: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+};
+
+/** Of our own variables a step sees those that programs need to start; tokens in the environment stay out. */
+const passed: ReadonlySet<string> = new Set(
+  [
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TEMP TMP SYSTEMROOT COMSPEC PATHEXT",
+    "NO_PROXY HTTP_PROXY HTTPS_PROXY no_proxy http_proxy https_proxy",
+    "JAVA_HOME GOPATH GOROOT CARGO_HOME RUSTUP_HOME",
+  ].flatMap((line) => line.split(" ")),
+);
+
+const isPassed = (name: string): boolean => passed.has(name) || name.startsWith("LC_");
+
+export async function localMachine(
+  settings: MachineSettings,
+  { folder, secrets }: { readonly folder: string; readonly secrets: ReadonlyMap<string, string> },
+): Promise<JobMachine> {
+  const workspace = settings.isInPlace ? settings.repository.root : join(folder, "work");
+  if (!settings.isInPlace) await fillWorkspace(settings.repository, workspace);
+  const tempFolder = join(folder, "temp");
+  const toolCache = join(homedir(), ".cache", "millrace", "tools");
+  await mkdir(tempFolder, { recursive: true });
+  return {
+    workspace,
+    tempFolder,
+    toolCache,
+    baseEnv: baseEnv(settings.env),
+    runner: {
+      name: hostname(),
+      os: osNames[platform()] ?? "Linux",
+      arch: archNames[arch()] ?? "X64",
+      temp: tempFolder,
+      tool_cache: toolCache,
+      environment: "self-hosted",
+      workspace: folder,
+    },
+    secrets,
+    actionFolder: (uses) => actionFolder(uses, settings),
+    node: process.execPath,
+  };
+}
+
+const osNames: Readonly<Record<string, string>> = { linux: "Linux", darwin: "macOS", win32: "Windows" };
+const archNames: Readonly<Record<string, string>> = { x64: "X64", arm64: "ARM64", arm: "ARM", ia32: "X86" };
+
+function baseEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  const pairs = Object.entries(env).flatMap(([name, value]) =>
+    value !== undefined && isPassed(name) ? [[name, value] as const] : [],
+  );
+  return Object.fromEntries(pairs);
+}
+
+const nothingToDo = join(import.meta.dirname, "checkout");
+
+async function actionFolder(uses: string, { actionsFolder }: MachineSettings): Promise<string> {
+  const [path = "", reference = ""] = uses.split("@");
+  const [owner = "", repository = "", ...rest] = path.split("/");
+  const names = [
+    `${owner}/${repository}@${reference}`,
+    `${owner}/${repository}/${reference}`,
+    `${owner}/${repository}`,
+  ];
+  const folders = actionsFolder === undefined ? [] : names.map((name) => join(actionsFolder, name, ...rest));
+  for (const folder of folders) if (await stat(folder).catch(() => undefined)) return folder;
+  if (owner === "actions" && repository === "checkout") return nothingToDo;
+  throw new ActionFault(
+    `the action ${uses} is not at hand: clone it into a folder as ${owner}/${repository} and name that folder with --actions`,
+  );
+}

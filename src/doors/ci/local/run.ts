@@ -1,0 +1,249 @@
+/** Runs a workflow on this machine: the job graph decides, the runner runs, reports go to the caller. */
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { CallJob, Job, NormalJob } from "#doors/ci/workflow/compile/model.ts";
+import { Dictionary, isTruthy, textOf, type Value } from "#doors/ci/workflow/expression/value.ts";
+import { JobGraph } from "#doors/ci/workflow/plan/graph.ts";
+import {
+  cellContexts,
+  type CellPlan,
+  type Frame,
+  jobContexts,
+  type JobResult,
+} from "#doors/ci/workflow/plan/job-plan.ts";
+import { TemplateFault, templateText, templateValue } from "#doors/ci/workflow/plan/template.ts";
+import { entryOf, type Node } from "#doors/ci/workflow/yaml/node.ts";
+import { runJob } from "#doors/ci/run/job.ts";
+import type { StopGrace } from "#doors/ci/run/process.ts";
+import type { JobOutcome, Report } from "#doors/ci/run/report.ts";
+import { type JobMachine, jobSpecOf } from "#doors/ci/run/spec.ts";
+import { Slots } from "./slots.ts";
+
+/** One running cell of a job. */
+export type JobRef = { readonly key: string; readonly name: string };
+
+export type RunReport =
+  | { readonly kind: "job-started"; readonly job: JobRef }
+  | { readonly kind: "job-skipped"; readonly job: JobRef; readonly why: string }
+  | { readonly kind: "job-ended"; readonly job: JobRef; readonly result: JobResult; readonly tookMs: number }
+  | { readonly kind: "job"; readonly job: JobRef; readonly report: Report };
+
+export type LocalRun = {
+  readonly frame: Frame;
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly report: (report: RunReport) => void;
+  readonly signal: AbortSignal;
+  readonly isWanted: (job: Job, cell: CellPlan) => boolean;
+  readonly jobsMax: number;
+  /** A folder of its own for each job, gone after it. */
+  readonly folder: string;
+  readonly machine: (job: {
+    readonly folder: string;
+    readonly secrets: ReadonlyMap<string, string>;
+  }) => Promise<JobMachine>;
+  readonly grace?: StopGrace;
+};
+
+export async function runLocally(run: LocalRun): Promise<JobResult> {
+  return (await new Runner(run).frame(run.frame, { prefix: "", secrets: run.secrets })).result;
+}
+
+type Level = { readonly prefix: string; readonly secrets: ReadonlyMap<string, string> };
+type FrameEnd = { readonly result: JobResult; readonly graph: JobGraph };
+
+class Runner {
+  readonly #run: LocalRun;
+  readonly #slots: Slots;
+  #jobs = 0;
+
+  constructor(run: LocalRun) {
+    this.#run = run;
+    this.#slots = new Slots(run.jobsMax);
+  }
+
+  async frame(frame: Frame, level: Level, outer?: AbortSignal): Promise<FrameEnd> {
+    const graph = new JobGraph(frame, { isWanted: this.#run.isWanted });
+    const controllers = new Map<string, AbortController>();
+    const running = new Set<Promise<void>>();
+    const advance = (): void => {
+      for (const action of graph.next()) {
+        const key = action.kind === "start" || action.kind === "cancel" ? `${action.job.id} ${action.cell.index}` : "";
+        if (action.kind === "cancel") controllers.get(key)?.abort();
+        else if (action.kind !== "start") this.#told(action.job, level, action);
+        else {
+          const controller = new AbortController();
+          controllers.set(key, controller);
+          const work = this.#cell(action.job, action.cell, { graph, frame, level, signal: controller.signal });
+          const ended = work.then((end) => {
+            graph.ended({ jobId: action.job.id, index: action.cell.index, ...end });
+            running.delete(ended);
+          });
+          running.add(ended);
+        }
+      }
+    };
+    const cancel = (): void => {
+      graph.cancel();
+      advance();
+    };
+    const signal = outer ? AbortSignal.any([outer, this.#run.signal]) : this.#run.signal;
+    signal.addEventListener("abort", cancel, { once: true });
+    if (signal.aborted) graph.cancel();
+    for (advance(); running.size > 0; advance()) await Promise.race(running);
+    signal.removeEventListener("abort", cancel);
+    return { result: graph.result ?? "cancelled", graph };
+  }
+
+  #told(
+    job: Job,
+    { prefix }: Level,
+    told: { readonly kind: "skip"; readonly why: string } | { readonly kind: "fail"; readonly message: string },
+  ): void {
+    const ref = { key: `${prefix}${job.id}`, name: `${prefix}${job.id}` };
+    if (told.kind === "skip") return this.#run.report({ kind: "job-skipped", job: ref, why: told.why });
+    this.#run.report({ kind: "job-started", job: ref });
+    this.#run.report({ kind: "job", job: ref, report: { kind: "job-note", level: "error", text: told.message } });
+    return this.#run.report({ kind: "job-ended", job: ref, result: "failure", tookMs: 0 });
+  }
+
+  async #cell(job: Job, cell: CellPlan, context: CellContext): Promise<JobOutcome> {
+    const ref = { key: `${context.level.prefix}${job.id} ${cell.index}`, name: `${context.level.prefix}${cell.name}` };
+    if (job.kind === "call") return await this.#call(job, cell, ref, context);
+    return await this.#slots.use(async () => {
+      const startedMs = performance.now();
+      this.#run.report({ kind: "job-started", job: ref });
+      const outcome = await this.#work(job, cell, ref, context);
+      this.#run.report({ kind: "job-ended", job: ref, result: outcome.result, tookMs: performance.now() - startedMs });
+      return outcome;
+    });
+  }
+
+  async #work(
+    job: NormalJob,
+    cell: CellPlan,
+    ref: JobRef,
+    { graph, frame, level, signal }: CellContext,
+  ): Promise<JobOutcome> {
+    this.#jobs += 1;
+    const folder = join(this.#run.folder, `job-${this.#jobs}`);
+    await mkdir(folder, { recursive: true });
+    try {
+      const machine = await this.#run.machine({ folder, secrets: level.secrets });
+      const contexts = cellContexts(jobContexts(job, frame, graph.facts), cell);
+      return await runJob(jobSpecOf(job, cell, frame, contexts), machine, {
+        report: (report) => this.#run.report({ kind: "job", job: ref, report }),
+        signal,
+        ...(this.#run.grace && { grace: this.#run.grace }),
+      });
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      const text = `the job could not be run: ${error.message}`;
+      this.#run.report({ kind: "job", job: ref, report: { kind: "job-note", level: "error", text } });
+      return { result: "failure", outputs: new Map() };
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** A job that calls a workflow is as good as the jobs in it (CI-61). */
+  async #call(
+    job: CallJob,
+    cell: CellPlan,
+    ref: JobRef,
+    { graph, frame, level, signal }: CellContext,
+  ): Promise<JobOutcome> {
+    const failed = (text: string): JobOutcome => {
+      this.#run.report({ kind: "job-started", job: ref });
+      this.#run.report({ kind: "job", job: ref, report: { kind: "job-note", level: "error", text } });
+      this.#run.report({ kind: "job-ended", job: ref, result: "failure", tookMs: 0 });
+      return { result: "failure", outputs: new Map() };
+    };
+    if (!job.called) return failed(`${job.uses} is not at hand: only workflows of this repository can be called here`);
+    try {
+      const contexts = cellContexts(jobContexts(job, frame, graph.facts), cell);
+      const inner: Frame = { ...frame, workflow: job.called.workflow, inputs: calledInputs(job, contexts) };
+      const secrets = calledSecrets(job, contexts, level.secrets);
+      const end = await this.frame(inner, { prefix: `${ref.name} / `, secrets }, signal);
+      const result = end.result === "skipped" ? "success" : end.result;
+      return { result, outputs: calledOutputs(job.called.outputs, inner, end.graph) };
+    } catch (error) {
+      if (!(error instanceof TemplateFault)) throw error;
+      return failed(error.message);
+    }
+  }
+}
+
+type CellContext = {
+  readonly graph: JobGraph;
+  readonly frame: Frame;
+  readonly level: Level;
+  readonly signal: AbortSignal;
+};
+
+function calledInputs(job: CallJob, contexts: Dictionary): Dictionary {
+  const given = job.with ? templateValue(job.with, { contexts }) : null;
+  const values = given instanceof Dictionary ? given : new Dictionary();
+  const inputs = new Dictionary();
+  const definitions = job.called?.inputs;
+  for (const { key, value } of definitions?.kind === "mapping" ? definitions.entries : []) {
+    const name = key.kind === "scalar" ? textOf(key.value) : "";
+    const initial = entryOf(value, "default");
+    const type = textOf(nodeText(entryOf(value, "type")));
+    const input = values.get(name) ?? (initial ? templateValue(initial, { contexts }) : undefined);
+    inputs.set(name, inputOfType(type, input));
+  }
+  return inputs;
+}
+
+function inputOfType(type: string, value: Value | undefined): Value {
+  if (type === "boolean") return value === undefined ? false : value === "false" ? false : isTruthy(value);
+  if (type === "number") return value === undefined ? 0 : Number(textOf(value));
+  return value === undefined ? "" : textOf(value);
+}
+
+const nodeText = (node: Node | undefined): Value => (node?.kind === "scalar" ? node.value : null);
+
+function calledSecrets(
+  job: CallJob,
+  contexts: Dictionary,
+  secrets: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  if (job.secrets === "inherit") return secrets;
+  const given =
+    job.secrets &&
+    templateValue(job.secrets, {
+      contexts: new Dictionary([...contexts.entries(), ["secrets", new Dictionary(secrets)]]),
+    });
+  const own = new Map(
+    given instanceof Dictionary ? [...given.entries()].map(([name, value]) => [name, textOf(value)]) : [],
+  );
+  const token = secrets.get("GITHUB_TOKEN");
+  return token === undefined ? own : new Map([...own, ["GITHUB_TOKEN", token]]);
+}
+
+function calledOutputs(node: Node | undefined, frame: Frame, graph: JobGraph): ReadonlyMap<string, string> {
+  const outputs = new Map<string, string>();
+  const jobs = new Dictionary(
+    frame.workflow.jobs.map((job) => {
+      const end = graph.facts.ends.get(job.id.toLowerCase());
+      return [
+        job.id,
+        new Dictionary([
+          ["result", end?.result ?? null],
+          ["outputs", new Dictionary(end?.outputs ?? [])],
+        ]),
+      ] as const;
+    }),
+  );
+  const contexts = new Dictionary([
+    ["github", frame.github],
+    ["inputs", frame.inputs],
+    ["vars", frame.vars],
+    ["jobs", jobs],
+  ]);
+  for (const { key, value } of node?.kind === "mapping" ? node.entries : []) {
+    const output = entryOf(value, "value");
+    if (output) outputs.set(key.kind === "scalar" ? textOf(key.value) : "", templateText(output, { contexts }));
+  }
+  return outputs;
+}

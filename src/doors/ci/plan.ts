@@ -1,0 +1,256 @@
+/**
+ * Pure: a run becomes a kernel job. Each job of the workflow is a stage that waits for all its ancestors, whatever
+ * becomes of them, and is planned when they have ended: its condition and its matrix are evaluated from their results
+ * (`planJob`, which local runs use as well). A last stage says what the whole run came to.
+ *
+ * P1 A plan depends on the record and on results only, so that planned again a stage is the same.
+ * P2 A cell that failed commits, too: its result and outputs are what later jobs see. Only where siblings are to be
+ *    stopped does its task fail, because that is what the kernel stops siblings for.
+ */
+import { createHash } from "node:crypto";
+import { Fault } from "#base/fault.ts";
+import type { Plan, PlanSpec, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type { PlanInputs } from "#kernel/read/query.ts";
+import type { Order } from "#shard/client/client.ts";
+import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
+import { ancestorsOf } from "#doors/ci/workflow/compile/jobs.ts";
+import type { Job, NormalJob, Workflow } from "#doors/ci/workflow/compile/model.ts";
+import { type Dictionary, type PlainValue, plainOf, valueOf } from "#doors/ci/workflow/expression/value.ts";
+import { type CellEnd, endOf } from "#doors/ci/workflow/plan/graph.ts";
+import {
+  cellContexts,
+  type CellPlan,
+  type Frame,
+  jobContexts,
+  type JobEnd,
+  type JobFacts,
+  planJob,
+} from "#doors/ci/workflow/plan/job-plan.ts";
+import { entryOf } from "#doors/ci/workflow/yaml/node.ts";
+import { jobSpecOf, type JobSpec } from "#doors/ci/run/spec.ts";
+import { type CellResult, readCellResult } from "./result.ts";
+
+export const door = "ci";
+export const taskLabel = "door=ci";
+export const planLabel = "plan=ci/1";
+export const kinds = { job: "ci.job", stage: "ci.stage", conclusion: "ci.conclusion" } as const;
+
+/** All that a run is made from. It never changes, and has no secrets in it. */
+export type RunRecord = {
+  readonly file: SourceFile;
+  readonly github: PlainValue;
+  readonly vars: PlainValue;
+  readonly inputs: PlainValue;
+};
+
+export type RunWishes = {
+  readonly tenant: string;
+  readonly priority?: number | undefined;
+  /** Of the event, the file and the commit: the same event never makes a second run. */
+  readonly key?: string | undefined;
+  readonly unique: string;
+};
+
+/** No workflow's job has this name: ids begin with a letter or one `_`. */
+export const conclusionStage = "__conclusion";
+
+const hourMs = 3_600_000;
+const runMsMax = 35 * 24 * hourMs;
+const queueMsMax = 24 * hourMs;
+const minuteMs = 60_000;
+const attemptMsMax = 5 * 24 * hourMs;
+
+/** What the task of one cell remembers; the runner makes the job's specification of it. */
+type CellTask = { readonly run: RunRecord; readonly job: string; readonly index: number; readonly ends: Ends };
+type Ends = readonly (readonly [id: string, end: JobEnd["result"], outputs: Readonly<Record<string, string>>])[];
+
+export function planRun(record: RunRecord, { tenant, priority = 0, key, unique }: RunWishes): Order {
+  const workflow = workflowOf(record);
+  const { jobs } = workflow;
+  const called = jobs.find((job) => job.kind === "call");
+  if (called)
+    throw new Fault("invalid", "plan the run", { job: called.id, why: "called workflows run locally only, so far" });
+  const spec = JSON.stringify(record);
+  const conclusion: StageSpec = {
+    name: conclusionStage,
+    needs: jobs.map((_job, index) => index),
+    after: "end",
+    plan: planSpec(kinds.conclusion),
+    failFast: false,
+    mayFail: false,
+    parallelMax: 0,
+  };
+  return {
+    shardKey: `${tenant}/ci ${key ?? unique}`,
+    tenant,
+    door,
+    name: workflow.name ?? workflow.path,
+    payloadHash: createHash("sha256").update(spec).digest("hex"),
+    priority,
+    spec,
+    deadlineMs: runMsMax,
+    stages: [...jobs.map((job) => stageOf(job, jobs)), conclusion],
+    ...(key !== undefined && { requestKey: key }),
+  };
+}
+
+/** Needs are all ancestors: success() looks at them, and a plan sees the results of its needs only (CI-3). */
+function stageOf(job: Job, jobs: readonly Job[]): StageSpec {
+  const ancestors = new Set(ancestorsOf(job, jobs));
+  return {
+    name: job.id,
+    needs: jobs.flatMap((other, index) => (ancestors.has(other.id) ? [index] : [])),
+    after: "end",
+    plan: planSpec(kinds.stage),
+    failFast: stopsSiblings(job),
+    mayFail: true, // the last stage says what the run came to
+    parallelMax: literalNumber(job, "max-parallel"),
+  };
+}
+
+/** Known at submission only where they are no expressions; otherwise the default counts (CI-20). */
+function stopsSiblings(job: Job): boolean {
+  const node = entryOf(job.strategy, "fail-fast");
+  return job.strategy !== undefined && !(node?.kind === "scalar" && node.value === false);
+}
+
+function literalNumber(job: Job, name: string): number {
+  const node = entryOf(job.strategy, name);
+  return node?.kind === "scalar" && typeof node.value === "number" && node.value >= 1 ? Math.floor(node.value) : 0;
+}
+
+const planSpec = (kind: string): PlanSpec => ({
+  kind,
+  requires: [planLabel],
+  leaseMs: 10_000,
+  attemptsMax: 20,
+  deadlineMs: runMsMax,
+});
+
+/** What becomes of one job of the workflow. */
+export function planStage(inputs: PlanInputs): Plan {
+  const record = JSON.parse(inputs.spec) as RunRecord;
+  const frame = frameOf(record);
+  const job = frame.workflow.jobs.find((one) => one.id === inputs.stage);
+  if (!job || job.kind === "call") return { kind: "fail", reason: `the workflow has no job ${inputs.stage}` };
+  const facts = factsOf(inputs);
+  const plan = planJob(job, frame, facts);
+  if (plan.kind === "skip") return { kind: "skip", reason: plan.why };
+  if (plan.kind === "fail") return { kind: "fail", reason: plan.message };
+  const ends = [...facts.ends].map(([id, end]) => [id, end.result, Object.fromEntries(end.outputs)] as const);
+  return { kind: "tasks", set: taskSet(job, plan.cells, { record, ends }) };
+}
+
+function taskSet(
+  job: NormalJob,
+  cells: readonly CellPlan[],
+  { record, ends }: { readonly record: RunRecord; readonly ends: Ends },
+): TaskSet {
+  const tasks = cells.map((cell) => {
+    const task: CellTask = { run: record, job: job.id, index: cell.index, ends };
+    return { key: String(cell.index), spec: JSON.stringify(task) };
+  });
+  return { template: template(cells), tasks };
+}
+
+function template(cells: readonly CellPlan[]): TaskTemplate {
+  // one template for all cells: what they ask for differently needs a stage of its own, which is to come
+  const [first] = cells;
+  const minutes = Math.max(...cells.map((cell) => cell.timeoutMinutes + cell.cancelTimeoutMinutes));
+  const labels = (first?.labels ?? []).map((label) => `runner=${label.toLowerCase()}`);
+  return {
+    kind: kinds.job,
+    requires: [...new Set([taskLabel, ...labels])].toSorted(),
+    leaseMs: 30_000,
+    attemptsMax: 3,
+    retryOn: "infrastructure",
+    backoffMs: 1_000,
+    backoffMsMax: 60_000,
+    queueMs: queueMsMax,
+    attemptMs: Math.min(minutes * minuteMs, attemptMsMax),
+    effects: "outside",
+    speculate: false,
+    graceMs: 0,
+  };
+}
+
+/** The run succeeded when none of its jobs failed; skipped ones count as passed (CI-5). */
+export function planConclusion(inputs: PlanInputs): Plan {
+  const results = [...factsOf(inputs).ends].map(([id, { result }]) => ({ id, result }));
+  const named = (wanted: string): string =>
+    results
+      .filter(({ result }) => result === wanted)
+      .map(({ id }) => id)
+      .join(", ");
+  if (named("failure") !== "") return { kind: "fail", reason: `failed: ${named("failure")}` };
+  if (named("cancelled") !== "") return { kind: "fail", reason: `cancelled: ${named("cancelled")}` };
+  return { kind: "skip", reason: "every job passed or was skipped" };
+}
+
+/** What the needs came to, by lower-case id. */
+function factsOf({ needs, results, signals }: PlanInputs): JobFacts {
+  const ends = new Map<string, JobEnd>();
+  for (const { stage, name, phase } of needs) {
+    const cells = results.flatMap((one) => {
+      const result = one.stage === stage && one.result ? readCellResult(one.result.payload) : undefined;
+      return result ? [cellEnd(name, one.key, result)] : [];
+    });
+    ends.set(name.toLowerCase(), stageEnd(phase, cells));
+  }
+  return { ends, isCancelled: signals.some((signal) => signal.name === "cancel") };
+}
+
+function cellEnd(jobId: string, key: string, { result, outputs, isFailureAllowed }: CellResult): CellEnd {
+  const counted = result === "failure" && isFailureAllowed ? "success" : result;
+  return { jobId, index: Number(key), result: counted, outputs: new Map(Object.entries(outputs)) };
+}
+
+function stageEnd(phase: PlanInputs["needs"][number]["phase"], cells: readonly CellEnd[]): JobEnd {
+  if (phase === "SKIPPED") return { result: "skipped", outputs: new Map() };
+  const end = endOf(cells);
+  if (phase === "FAILED") return { ...end, result: "failure" };
+  return phase === "CANCELLED" ? { ...end, result: "cancelled" } : end;
+}
+
+/** The specification of the job that a task is, and whether its failure counts. */
+export function cellOf(spec: string): { readonly spec: JobSpec; readonly cell: CellPlan; readonly fails: boolean } {
+  const task = JSON.parse(spec) as CellTask;
+  const frame = frameOf(task.run);
+  const job = frame.workflow.jobs.find((one) => one.id === task.job);
+  if (job?.kind !== "job") throw new Fault("corrupt", "read a CI task", { job: task.job });
+  const ends = new Map(
+    task.ends.map(([id, result, outputs]) => [id, { result, outputs: new Map(Object.entries(outputs)) }]),
+  );
+  const facts: JobFacts = { ends, isCancelled: false };
+  const plan = planJob(job, frame, facts);
+  const cell = plan.kind === "run" ? plan.cells.find(({ index }) => index === task.index) : undefined;
+  if (!cell) throw new Fault("corrupt", "read a CI task", { job: task.job, cell: task.index });
+  const contexts = cellContexts(jobContexts(job, frame, facts), cell);
+  const fails = stopsSiblings(job) && cell.total > 1 && !cell.isFailureAllowed;
+  return { spec: jobSpecOf(job, cell, frame, contexts), cell, fails };
+}
+
+function frameOf(record: RunRecord): Frame {
+  return {
+    workflow: workflowOf(record),
+    github: valueOf(record.github) as Dictionary,
+    vars: valueOf(record.vars) as Dictionary,
+    inputs: valueOf(record.inputs) as Dictionary,
+  };
+}
+
+function workflowOf({ file }: RunRecord): Workflow {
+  const compiled = compile(file);
+  if (compiled.ok) return compiled.workflow;
+  const why = compiled.problems.map(({ message }) => message).join("; ");
+  throw new Fault("invalid", "compile the workflow", { file: file.path, why });
+}
+
+/** For those who make records of contexts. */
+export const recordOf = (file: SourceFile, { github, vars, inputs }: Omit<Frame, "workflow">): RunRecord => ({
+  file,
+  github: plainOf(github),
+  vars: plainOf(vars),
+  inputs: plainOf(inputs),
+});

@@ -1,0 +1,172 @@
+/** The work of a step that uses an action. */
+import { existsSync } from "node:fs";
+import { isAbsolute, join, relative } from "node:path";
+import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";
+import type { Condition, UsesStep } from "#doors/ci/workflow/compile/model.ts";
+import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
+import { templateText, templateTexts } from "#doors/ci/workflow/plan/template.ts";
+import { envContext, inputVariable } from "./environment.ts";
+import { type Frame, type JobState } from "./job-state.ts";
+import { type Action, ActionFault, type ActionRuns, readAction } from "./manifest.ts";
+import { type StepJob, runCommand, type WorkEnd } from "./step-work.ts";
+
+/** What is left to do for an action when all steps have ended (CI-13). */
+export type PostStep = {
+  readonly name: string;
+  readonly if: Condition;
+  readonly frame: Frame;
+  readonly env: ReadonlyMap<string, string>;
+  readonly work: (job: StepJob) => Promise<WorkEnd>;
+};
+
+export type ActionPorts = {
+  readonly posts: PostStep[];
+  /** Runs the steps of a composite action. */
+  readonly inner: (
+    steps: Extract<ActionRuns, { kind: "composite" }>["steps"],
+    frame: Frame,
+    signal: AbortSignal,
+  ) => Promise<void>;
+};
+
+const depthMax = 9;
+
+export async function actionOf(uses: string, state: JobState): Promise<Action> {
+  if (uses.startsWith("docker://")) throw new ActionFault(`${uses}: container actions cannot be run yet`);
+  return await readAction(isLocalUses(uses) ? localFolder(uses, state) : await state.machine.actionFolder(uses), uses);
+}
+
+function localFolder(uses: string, state: JobState): string {
+  const folder = join(state.machine.workspace, uses.slice(uses.startsWith("$/") ? 2 : 0));
+  const inside = relative(state.machine.workspace, folder);
+  if (inside.startsWith("..") || isAbsolute(inside)) throw new ActionFault(`${uses} leads out of the workspace`);
+  return folder;
+}
+
+export async function runAction(step: UsesStep, job: StepJob, ports: ActionPorts): Promise<WorkEnd> {
+  const action = await actionOf(step.uses, job.state);
+  const inputs = inputsOf(step, action, job);
+  job.output.line("command", [`Run ${step.uses}`, ...shownInputs(step, inputs)].join("\n"));
+  const { runs } = action;
+  if (runs.kind === "docker") throw new ActionFault(`${step.uses}: container actions cannot be run yet`);
+  if (runs.kind === "composite") return await runComposite(step, action, runs.steps, { job, ports, inputs });
+  const framed = { ...job, frame: actionFrame(job.frame, step, action) };
+  const { post } = runs;
+  if (post !== undefined)
+    ports.posts.push({
+      name: `Post ${job.ref.name}`,
+      if: runs.postIf,
+      frame: framed.frame,
+      env: job.env,
+      work: (later) => runNode(later, action, post, { inputs, state: job.output.effects.state }),
+    });
+  return await runNode(framed, action, runs.main, { inputs, state: new Map() });
+}
+
+/** What the step says, not the action's defaults. */
+function shownInputs(step: UsesStep, inputs: ReadonlyMap<string, string>): readonly string[] {
+  const given = step.with?.kind === "mapping" ? step.with.entries : [];
+  const names = new Set(given.flatMap(({ key }) => (key.kind === "scalar" ? [String(key.value).toLowerCase()] : [])));
+  return [...inputs].filter(([name]) => names.has(name.toLowerCase())).map(([name, value]) => `  ${name}: ${value}`);
+}
+
+/** The part of an action that runs before all steps; only actions from elsewhere have one. */
+export async function runPre(step: UsesStep, action: Action, job: StepJob): Promise<WorkEnd> {
+  const { runs } = action;
+  if (runs.kind !== "javascript" || runs.pre === undefined) return "success";
+  const inputs = inputsOf(step, action, job);
+  return await runNode({ ...job, frame: actionFrame(job.frame, step, action) }, action, runs.pre, {
+    inputs,
+    state: new Map(),
+  });
+}
+
+type NodeInput = { readonly inputs: ReadonlyMap<string, string>; readonly state: ReadonlyMap<string, string> };
+
+async function runNode(job: StepJob, action: Action, file: string, { inputs, state }: NodeInput): Promise<WorkEnd> {
+  const path = join(action.folder, file);
+  if (!existsSync(path)) throw new ActionFault(`The action '${action.name}' has no file ${file}`);
+  const env: Record<string, string> = {};
+  for (const [name, value] of inputs) env[inputVariable(name)] = value;
+  for (const [name, value] of state) env[`STATE_${name}`] = value;
+  return await runCommand(job, {
+    program: job.state.machine.node,
+    args: [path],
+    folder: job.state.machine.workspace,
+    env,
+  });
+}
+
+type CompositeInput = {
+  readonly job: StepJob;
+  readonly ports: ActionPorts;
+  readonly inputs: ReadonlyMap<string, string>;
+};
+
+async function runComposite(
+  step: UsesStep,
+  action: Action,
+  steps: Extract<ActionRuns, { kind: "composite" }>["steps"],
+  { job, ports, inputs }: CompositeInput,
+): Promise<WorkEnd> {
+  if (job.frame.depth >= depthMax)
+    throw new ActionFault(`${step.uses}: actions use one another more than ${depthMax} deep`);
+  const frame: Frame = {
+    ...actionFrame(job.frame, step, action),
+    depth: job.frame.depth + 1,
+    steps: new Dictionary(),
+    inputs: new Dictionary(inputs),
+    env: new Map([...job.frame.env, ...ownEnv(job)]),
+    status: "success",
+  };
+  await ports.inner(steps, frame, job.signal);
+  const scope = job.state.scope(frame, job.state.envOf(frame));
+  for (const { name, value } of action.outputs)
+    if (value) job.output.effects.outputs.set(name, templateText(value, scope));
+  return job.signal.aborted ? "cancelled" : frame.status;
+}
+
+/** What the step itself sets, over what the job has: the steps inside see it. */
+function ownEnv({ env, state }: StepJob): readonly (readonly [string, string])[] {
+  return [...env].filter(([name, value]) => state.env.get(name) !== value);
+}
+
+function actionFrame(frame: Frame, step: UsesStep, action: Action): Frame {
+  const github = new Dictionary(frame.github.entries());
+  github.set("action_path", action.folder);
+  const [path = "", reference = ""] = isLocalUses(step.uses) ? [] : step.uses.split("@");
+  github.set("action_repository", path.split("/").slice(0, 2).join("/"));
+  github.set("action_ref", reference);
+  return { ...frame, github };
+}
+
+/** What `with` says, and the action's own defaults for the rest. */
+function inputsOf(step: UsesStep, action: Action, { scope, output, state }: StepJob): ReadonlyMap<string, string> {
+  const given = step.with ? templateTexts(step.with, scope) : new Map<string, string>();
+  const inputs = new Map<string, string>();
+  const find = (name: string): string | undefined =>
+    [...given.keys()].find((key) => key.toLowerCase() === name.toLowerCase());
+  for (const { name, default: initial, deprecation } of action.inputs) {
+    const key = find(name);
+    if (key !== undefined && deprecation !== undefined)
+      output.annotate({
+        level: "warning",
+        message: `Input '${name}' has been deprecated with message: ${deprecation}`,
+      });
+    if (key !== undefined) inputs.set(name, given.get(key) ?? "");
+    else inputs.set(name, initial ? templateText(initial, { ...scope, contexts: withEnv(scope.contexts, state) }) : "");
+  }
+  const known = new Set(action.inputs.map(({ name }) => name.toLowerCase()));
+  const unknown = [...given.keys()].filter((name) => !known.has(name.toLowerCase()));
+  for (const name of unknown) inputs.set(name, given.get(name) ?? "");
+  if (unknown.length > 0)
+    output.annotate({
+      level: "warning",
+      message: `Unexpected input(s) ${unknown.map((name) => `'${name}'`).join(", ")}, valid inputs are [${[...known].join(", ")}]`,
+    });
+  return inputs;
+}
+
+function withEnv(contexts: Dictionary, state: JobState): Dictionary {
+  return new Dictionary([...contexts.entries(), ["env", envContext(state.env)]]);
+}

@@ -1,0 +1,170 @@
+/** The work of one step: a script, or an action. */
+import { existsSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { delimiter, isAbsolute, join } from "node:path";
+import type { RunStep } from "#doors/ci/workflow/compile/model.ts";
+import type { Scope } from "#doors/ci/workflow/expression/evaluate.ts";
+import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
+import { templateText } from "#doors/ci/workflow/plan/template.ts";
+import { entryOf, type Node } from "#doors/ci/workflow/yaml/node.ts";
+import { githubVariables, isReserved, runnerVariables } from "./environment.ts";
+import { FileCommandFault } from "./file-commands.ts";
+import type { Frame, JobState } from "./job-state.ts";
+import { type ProcessEnd, runProcess, type StopGrace } from "./process.ts";
+import type { Report, StepRef } from "./report.ts";
+import { defaultShell, shellCommand, ShellFault } from "./shells.ts";
+import { makeStepFiles, readStepFiles, removeStepFiles, type StepFiles } from "./step-files.ts";
+import type { StepOutput } from "./step-output.ts";
+
+/** All that the work of one step needs. */
+export type StepJob = {
+  readonly state: JobState;
+  readonly frame: Frame;
+  readonly ref: StepRef;
+  /** What the step's variables are, its own included. */
+  readonly env: ReadonlyMap<string, string>;
+  readonly scope: Scope;
+  readonly signal: AbortSignal;
+  readonly output: StepOutput;
+  readonly grace: StopGrace;
+  readonly report: (report: Report) => void;
+};
+
+export type WorkEnd = "success" | "failure" | "cancelled";
+
+export async function runScript(step: RunStep, job: StepJob): Promise<WorkEnd> {
+  const { state, scope, output } = job;
+  const folder = workingFolder(step, job);
+  const text = templateText(step.run, scope);
+  const shell = shellOf(step, job);
+  const path = join(
+    state.machine.tempFolder,
+    `${randomUUID()}${shell === undefined ? ".sh" : shellCommand(shell, "").extension}`,
+  );
+  const command = shell === undefined ? defaultShell(path, hasProgram("bash", state)) : shellCommand(shell, path);
+  output.line("command", `Run ${text.trimEnd()}`);
+  if (!existsSync(folder)) {
+    output.annotate({ level: "error", message: `The working directory '${folder}' does not exist` });
+    return "failure";
+  }
+  await mkdir(state.machine.tempFolder, { recursive: true });
+  await writeFile(path, command.prepare(text));
+  try {
+    return await runCommand(job, { program: command.program, args: command.args, folder, env: {} });
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+export type Command = {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+};
+
+/** Runs a program with the step's variables and files, and takes in what it left in those files. */
+export async function runCommand(job: StepJob, command: Command): Promise<WorkEnd> {
+  const { state, output, signal, grace } = job;
+  const files = await makeStepFiles(state.machine.tempFolder);
+  const [stdout, stderr] = [output.reader(), output.reader()];
+  try {
+    const end = await runProcess(
+      {
+        ...command,
+        env: { ...variables(job, files), ...command.env },
+        onStdout: (bytes) => stdout.push(bytes),
+        onStderr: (bytes) => stderr.push(bytes),
+        signal,
+        grace,
+      },
+      state.groups,
+    );
+    stdout.end();
+    stderr.end();
+    const isRead = await takeFiles(job, files);
+    return workEnd(job, end, command, isRead && !output.hasFailedCommand);
+  } finally {
+    await removeStepFiles(files);
+  }
+}
+
+function workEnd({ output, signal }: StepJob, end: ProcessEnd, command: Command, isFine: boolean): WorkEnd {
+  if (signal.aborted) {
+    output.annotate({ level: "error", message: "The operation was canceled." });
+    return "cancelled";
+  }
+  if (end.kind === "exited" && end.code === 0) return isFine ? "success" : "failure";
+  const message =
+    end.kind === "exited"
+      ? `Process completed with exit code ${end.code}.`
+      : end.kind === "killed"
+        ? `The process was ended by ${end.signal}.`
+        : `${command.program} could not be started: ${end.message}`;
+  output.annotate({ level: "error", message });
+  return "failure";
+}
+
+async function takeFiles({ state, ref, output, report }: StepJob, files: StepFiles): Promise<boolean> {
+  try {
+    const summary = await readStepFiles(files, output);
+    if (summary !== "") {
+      const text = summary
+        .split("\n")
+        .map((line) => state.masks.mask(line))
+        .join("\n");
+      report({ kind: "summary", step: ref, text });
+    }
+    return true;
+  } catch (error) {
+    if (!(error instanceof FileCommandFault)) throw error;
+    output.annotate({ level: "error", message: `Unable to process file command successfully. ${error.message}` });
+    return false;
+  }
+}
+
+/** Base, then what authors set, then what the runner alone says; the step's own env wins among authors (CI-36). */
+function variables({ state, frame, env }: StepJob, files: StepFiles): Record<string, string> {
+  const github = new Dictionary(frame.github.entries());
+  github.set("env", files.env);
+  github.set("output", files.output);
+  github.set("path", files.path);
+  github.set("state", files.state);
+  github.set("step_summary", files.summary);
+  const authors = Object.fromEntries([...env].filter(([name]) => !isReserved(name)));
+  const all: Record<string, string> = {
+    ...state.machine.baseEnv,
+    ...authors,
+    ...githubVariables(github),
+    ...runnerVariables(state.runner),
+  };
+  all["PATH"] = [...state.paths, all["PATH"] ?? ""].filter((path) => path !== "").join(delimiter);
+  return all;
+}
+
+function shellOf(step: RunStep, { state, frame, scope }: StepJob): string | undefined {
+  if (step.shell) return templateText(step.shell, scope);
+  if (frame.depth > 0) throw new ShellFault("A run step of an action needs a shell");
+  return defaultOf("shell", state, scope);
+}
+
+/** The job's defaults before the workflow's; composite actions have none (CI-40). */
+function defaultOf(name: "shell" | "working-directory", state: JobState, scope: Scope): string | undefined {
+  for (const defaults of [state.spec.jobDefaults, state.spec.workflowDefaults]) {
+    const node: Node | undefined = entryOf(entryOf(defaults, "run"), name);
+    if (node) return templateText(node, scope);
+  }
+  return undefined;
+}
+
+function workingFolder(step: RunStep, { state, frame, scope }: StepJob): string {
+  const own = step.workingDirectory && templateText(step.workingDirectory, scope);
+  const folder = own ?? (frame.depth === 0 ? defaultOf("working-directory", state, scope) : undefined) ?? "";
+  return isAbsolute(folder) ? folder : join(state.machine.workspace, folder);
+}
+
+function hasProgram(name: string, state: JobState): boolean {
+  const path = [...state.paths, ...(state.machine.baseEnv["PATH"] ?? "").split(delimiter)];
+  return path.some((folder) => folder !== "" && existsSync(join(folder, name)));
+}
