@@ -154,6 +154,9 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       run: async (as) => ({ status: (await as.http("GET", "/v1/openapi.json")).status }),
     },
   ],
+  "api GET /v1/batch/queries/{job}": [
+    ask("GET", ({ jobId }) => `/v1/batch/queries/${jobId}`, { alike: "neither has such a query" }),
+  ],
   "api GET /v1/deploy/keys": [ask("GET", () => "/v1/deploy/keys", { alike: "it names nothing" })],
   "api GET /v1/deploy/machines/{machine}/goals": [
     ask("GET", ({ key }) => `/v1/deploy/machines/${key}/goals?region=eu`, { alike: "any name is a machine's" }),

@@ -67,6 +67,8 @@ export type WorkClient = ExecutorClient & {
   /** All attempts at the tasks of a job that has ended, ordered by token; none while the job is live. */
   attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
   cancel(jobId: string, reason: string, options?: AskOptions): Promise<JobPhase>;
+  /** The task's output is lost: the task runs again, and the stages that consume it are planned again. */
+  invalidate(taskId: string, generation: number, reason: string, options?: AskOptions): Promise<void>;
   /** The stage is given by name. A signal with an id counts once, however often it is sent. */
   signal(
     jobId: string,
@@ -140,6 +142,11 @@ export function createClient(ports: ClientPorts): WorkClient {
     async cancel(jobId, reason, options) {
       const ref = jobRef(jobId);
       return (await command(ref.shard, { kind: "cancel", job: ref.job, reason }, options)).phase;
+    },
+
+    async invalidate(taskId, generation, reason, options) {
+      const ref = taskRef(taskId);
+      await command(ref.shard, { kind: "invalidate", task: ref.task, generation, reason }, options);
     },
 
     async signal(jobId, stageName, { id, name, payload }, options) {

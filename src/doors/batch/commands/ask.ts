@@ -1,0 +1,56 @@
+/** What the commands of this door share: a job is submitted, followed to its end, and read. */
+import { setTimeout as pause } from "node:timers/promises";
+import { serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
+import type { QueryView } from "#doors/batch/endpoints.ts";
+import type { ReadBlob } from "./results.ts";
+
+export const batchFlags = serverFlags;
+
+/** Plans and results are fetched from the node's cache, over HTTP. */
+export const blobsFrom =
+  (values: ServerFlagValues, world: Pick<World, "http">): ReadBlob =>
+  async (digest) => {
+    const http = await world.http(values);
+    const { body } = await http.ask(`/api/cache/blobs/${digest}`, "fetch result");
+    return body ?? nothing();
+  };
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+export async function queryView(
+  jobId: string,
+  values: ServerFlagValues,
+  world: Pick<World, "http">,
+): Promise<QueryView> {
+  const http = await world.http(values);
+  return (await (await http.ask(`/v1/batch/queries/${encodeURIComponent(jobId)}`, "show query")).json()) as QueryView;
+}
+
+const pauseMsMax = 500;
+
+/** Ctrl-C ends the watching, never the job: undefined then. */
+export async function followToEnd(
+  jobId: string,
+  values: ServerFlagValues,
+  world: World,
+): Promise<QueryView | undefined> {
+  const abort = new AbortController();
+  const stop = (): void => abort.abort();
+  process.once("SIGINT", stop);
+  try {
+    for (let pauseMs = 20; ; pauseMs = Math.min(pauseMsMax, pauseMs * 1.5)) {
+      const view = await queryView(jobId, values, world);
+      if (view.ended) return view;
+      world.progress(view.plan === undefined ? "planning" : `${view.done} of ${view.tasks} tasks`);
+      await pause(pauseMs, undefined, { signal: abort.signal });
+    }
+  } catch (error) {
+    if (!abort.signal.aborted) throw error;
+    world.progress("");
+    world.note(`${jobId} goes on by itself; get its result with: millrace batch get ${jobId}`);
+    return undefined;
+  } finally {
+    process.off("SIGINT", stop);
+    world.progress("");
+  }
+}

@@ -1,0 +1,107 @@
+import { command, type World } from "#door/command.ts";
+import { batchFlags, blobsFrom, followToEnd, queryView } from "./ask.ts";
+
+const named = (what: string, [jobId]: readonly string[], world: World): string | undefined => {
+  if (jobId === undefined) world.note(`${what}: name the job, for example: millrace ${what} j0-1`);
+  return jobId;
+};
+
+type Listed = { readonly items: readonly { readonly job: string; readonly phase: string; readonly name: string }[] };
+
+export const batchList = command({
+  name: "batch list",
+  about: "List queries, the newest first.",
+  words: "",
+  positionalsMax: 0,
+  takesRest: false,
+  flags: { ...batchFlags, limit: { type: "string", value: "NUMBER", about: "how many (20)" } },
+  examples: ["millrace batch list"],
+  async run({ values }, world) {
+    const limit = Number(values.limit ?? 20);
+    if (!Number.isInteger(limit) || limit < 1 || limit > 500) {
+      world.note("batch list: --limit is a number from 1 to 500");
+      return 2;
+    }
+    const http = await world.http(values);
+    const { items } = (await (await http.ask(`/v1/jobs?door=batch&limit=${limit}`, "list queries")).json()) as Listed;
+    for (const item of items)
+      world.out(
+        values.json ? JSON.stringify({ jobId: item.job, ...item }) : `${item.job}  ${item.phase}  ${item.name}`,
+      );
+    return 0;
+  },
+});
+
+export const batchShow = command({
+  name: "batch show",
+  about: "Show a query's stages: tasks, rows, bytes and time.",
+  words: "<job>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: batchFlags,
+  examples: ["millrace batch show j0-1"],
+  async run({ positionals, values }, world) {
+    const jobId = named("batch show", positionals, world);
+    if (jobId === undefined) return 2;
+    const view = await queryView(jobId, values, world);
+    if (values.json) {
+      world.out(JSON.stringify({ jobId, ...view }));
+      return 0;
+    }
+    const { stageText } = await import("#doors/batch/view.ts");
+    world.out(`${jobId}  ${view.phase}  ${view.name}`);
+    for (const stage of view.stages) world.out(stageText(stage));
+    if (view.failure !== undefined && view.phase === "FAILED") world.out(`  ${view.failure}`);
+    return 0;
+  },
+});
+
+export const batchGet = command({
+  name: "batch get",
+  about: "Wait for a query and show its result, as `millrace sql` does.",
+  words: "<job>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: {
+    ...batchFlags,
+    out: { type: "string", value: "FILE", about: "write the result there: .parquet, .csv or .json by its name" },
+    rows: { type: "string", value: "NUMBER", about: "how many rows to show (100)" },
+  },
+  examples: ["millrace batch get j0-1"],
+  async run({ positionals, values }, world) {
+    const jobId = named("batch get", positionals, world);
+    if (jobId === undefined) return 2;
+    const ended = await followToEnd(jobId, values, world);
+    if (!ended) return 0;
+    const { showEnded } = await import("./show-ended.ts");
+    return await showEnded(jobId, ended, values, { readBlob: blobsFrom(values, world), world });
+  },
+});
+
+export const batchExplain = command({
+  name: "batch explain",
+  about: "Show how a query was planned: its sources, stages and what they read and write.",
+  words: "<job>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: { ...batchFlags, verbose: { type: "boolean", about: "the SQL of every stage as well" } },
+  examples: ["millrace batch explain j0-1"],
+  async run({ positionals, values }, world) {
+    const jobId = named("batch explain", positionals, world);
+    if (jobId === undefined) return 2;
+    const [{ readDocument }, { explainPlan }] = await Promise.all([
+      import("./results.ts"),
+      import("#doors/batch/explain.ts"),
+    ]);
+    const { plan, failure } = await queryView(jobId, values, world);
+    if (plan === undefined) {
+      world.note(`${jobId} has no plan${failure === undefined ? "" : `: ${failure}`}`);
+      return 1;
+    }
+    const document = await readDocument(plan, blobsFrom(values, world));
+    const lines = explainPlan(document, { withSql: values.verbose === true });
+    if (values.json) world.out(JSON.stringify({ jobId, plan, columns: document.columns, lines }));
+    else for (const line of lines) world.out(line);
+    return 0;
+  },
+});

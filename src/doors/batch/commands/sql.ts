@@ -1,0 +1,105 @@
+import { command, type ExitCode, type Flags, type World } from "#door/command.ts";
+import { parseSizeBytes, sizeHelp } from "#base/units.ts";
+import type { CutSettings } from "#doors/batch/plan/settings.ts";
+import { batchFlags, blobsFrom, followToEnd } from "./ask.ts";
+
+const flags = {
+  ...batchFlags,
+  explain: { type: "boolean", about: "show the stages instead of running them" },
+  verbose: { type: "boolean", about: "with --explain: the SQL of every stage as well" },
+  out: { type: "string", value: "FILE", about: "write the result there: .parquet, .csv or .json by its name" },
+  rows: { type: "string", value: "NUMBER", about: "how many rows to show (100)" },
+  "split-size": { type: "string", value: "SIZE", about: "read files in pieces of about this size (64MiB)" },
+  "broadcast-size": { type: "string", value: "SIZE", about: "give smaller sides of joins to every task whole (10MiB)" },
+  partitions: { type: "string", value: "NUMBER", about: "how many partitions rows are hashed into; left out: by size" },
+  key: { type: "string", value: "KEY", about: "the same key never makes a second job, however often it is submitted" },
+  tenant: { type: "string", value: "NAME", about: "on whose behalf (default)" },
+  detach: { type: "boolean", about: "do not wait for the result" },
+} as const satisfies Flags;
+
+type Values = {
+  readonly [K in keyof typeof flags]?: (typeof flags)[K]["type"] extends "boolean" ? boolean : string;
+};
+
+export const sqlCommand = command({
+  name: "sql",
+  about: "Run a query over files of the node's machine: Parquet, CSV or JSON, cut into tasks where it is large.",
+  words: "<query>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags,
+  examples: [
+    "millrace sql 'select city, count(*) from read_parquet($$data/*.parquet$$) group by city'",
+    "millrace sql --out slow.parquet 'select * from read_csv($$events.csv$$) where ms > 100'",
+    "millrace sql --explain 'select distinct city from read_parquet($$data/*.parquet$$)'",
+  ],
+  async run({ positionals: [sql], values }, world) {
+    if (sql === undefined || sql.trim() === "") {
+      world.note("sql: give a query, for example: millrace sql \"select count(*) from 'data/*.parquet'\"");
+      return 2;
+    }
+    return await runQuery("sql", async () => sql, values, world);
+  },
+});
+
+export const batchRun = command({
+  name: "batch run",
+  about: "Run the query that a TypeScript file exports, as `millrace sql` would.",
+  words: "<file>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags,
+  examples: ["millrace batch run job.ts", "millrace batch run --explain job.ts"],
+  async run({ positionals: [file], values }, world) {
+    if (file === undefined) {
+      world.note("batch run: name a file, for example: millrace batch run job.ts");
+      return 2;
+    }
+    const read = async (): Promise<string> => (await import("#doors/batch/api/job-file.ts")).readJobFile(file);
+    return await runQuery("batch run", read, values, world);
+  },
+});
+
+/** What the flags change, or what is wrong with them. */
+function settingsIn(values: Values): Partial<CutSettings> | string {
+  const { "split-size": split, "broadcast-size": broadcast, partitions: count = "0", rows = "100" } = values;
+  const splitBytes = split === undefined ? undefined : parseSizeBytes(split);
+  const broadcastBytes = broadcast === undefined ? undefined : parseSizeBytes(broadcast);
+  if (split !== undefined && !splitBytes) return `--split-size: ${sizeHelp}`;
+  if (broadcast !== undefined && broadcastBytes === undefined) return `--broadcast-size: ${sizeHelp}`;
+  const partitions = Number(count);
+  if (!Number.isInteger(partitions) || partitions < 0 || partitions > 64)
+    return "--partitions: write a number from 1 to 64";
+  if (!/^\d{1,9}$/.test(rows)) return "--rows: write a number of rows";
+  return {
+    partitions,
+    ...(splitBytes !== undefined && { splitBytes, reduceBytes: splitBytes }),
+    ...(broadcastBytes !== undefined && { broadcastBytes }),
+  };
+}
+
+async function runQuery(name: string, query: () => Promise<string>, values: Values, world: World): Promise<ExitCode> {
+  const said = settingsIn(values);
+  if (typeof said !== "object") {
+    world.note(`${name}: ${said}`);
+    return 2;
+  }
+  const sql = await query();
+  const { tenant, key, explain = false } = values;
+  const document = { sql, folder: process.cwd(), explain, ...said };
+  const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
+  const http = await world.http(values);
+  const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;
+  const headers = { "content-type": "application/json" };
+  const response = await http.ask(path, "submit query", { method: "POST", body, headers });
+  const { job: jobId } = (await response.json()) as { readonly job: string };
+  if (values.detach) {
+    const next = `get its result with: millrace batch get ${jobId}`;
+    world.out(values.json ? JSON.stringify({ kind: "submitted", jobId }) : `${jobId} submitted; ${next}`);
+    return 0;
+  }
+  const ended = await followToEnd(jobId, values, world);
+  if (!ended) return 0;
+  const { showEnded } = await import("./show-ended.ts");
+  return await showEnded(jobId, ended, values, { readBlob: blobsFrom(values, world), world });
+}

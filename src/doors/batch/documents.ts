@@ -1,0 +1,77 @@
+/** What a batch job keeps in the store: its plan, the stages that became of it, and what each stage wrote. */
+import type { Digest } from "#base/digest.ts";
+import { parsePlan, type PlanNode, type PlanType } from "./plan/plan-json.ts";
+import type { CutSettings } from "./plan/settings.ts";
+import type { Source, SourceColumn } from "./plan/source.ts";
+import type { Stage } from "./plan/stage.ts";
+import type { TaskPart } from "./plan/tasks.ts";
+
+/** Another engine may order, hash and round otherwise: tasks run on the one that they were planned for. */
+export const engineName = "duckdb-1.5.6";
+
+export type PlanDocument = {
+  readonly version: 1;
+  readonly engine: string;
+  /** As it was given. */
+  readonly sql: string;
+  readonly columns: readonly SourceColumn[];
+  readonly sources: readonly Source[];
+  readonly settings: CutSettings;
+  readonly how:
+    | { readonly kind: "stages"; readonly plan: string }
+    /** The query with tables s0, s1, ... for its sources. */
+    | { readonly kind: "one"; readonly why: string; readonly sql: string };
+};
+
+/** All tasks of a stage share it; they differ in which part they name. */
+export type StageDocument = {
+  readonly version: 1;
+  readonly engine: string;
+  readonly stage: Stage;
+  readonly sources: readonly Source[];
+  /** The manifests of the stages that it reads, by their ids. */
+  readonly inputs: Readonly<Record<string, StageInput>>;
+  readonly parts: readonly TaskPart[];
+};
+
+export type StageInput = {
+  readonly manifest: Digest;
+  readonly types: readonly PlanType[];
+  /** Who wrote the packs of the manifest, in the same order: asked to write them again where they are lost. */
+  readonly producers: readonly Producer[];
+};
+
+export type Producer = { readonly task: string; readonly generation: number };
+
+/** Exactly the packs that a consumer reads: of no other attempt, and of no other generation. */
+export type Manifest = {
+  readonly version: 1;
+  readonly stage: string;
+  readonly packs: readonly { readonly digest: Digest; readonly rows: number }[];
+};
+
+/** Specs of kernel tasks. */
+export type TaskSpec = { readonly stage: Digest; readonly part: number };
+
+/** What a task's result says; large things are in the store. */
+export type TaskResult = {
+  readonly stage: string;
+  /** What the stage is for. */
+  readonly about: string;
+  readonly isResult: boolean;
+  readonly part: number;
+  readonly pack: Digest;
+  readonly rows: number;
+  readonly bytes: number;
+  /** By partition, rows in 1/255 of the largest, as hex: two digits each. */
+  readonly shares: string;
+  readonly cuts: readonly string[];
+  readonly cpuMs: number;
+  readonly by: Producer;
+};
+
+export const planOf = ({ how }: PlanDocument): PlanNode | undefined =>
+  how.kind === "stages" ? parsePlan(how.plan) : undefined;
+
+export const encodeDocument = (document: PlanDocument | StageDocument | Manifest): Uint8Array =>
+  Buffer.from(JSON.stringify(document));

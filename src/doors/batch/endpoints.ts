@@ -1,0 +1,38 @@
+/** The door's calls under /v1/batch: what may be asked, and the shape of the answers. */
+import { z } from "zod";
+import { endpoint, json } from "#http/endpoint.ts";
+
+const Stage = z.object({
+  wave: z.int(),
+  about: z.string(),
+  id: z.string().describe("A digest of what the stage computes."),
+  tasks: z.int(),
+  rows: z.int(),
+  bytes: z.int(),
+  cpuMs: z.number(),
+});
+
+export const QueryView = z.object({
+  job: z.string(),
+  name: z.string(),
+  phase: z.string(),
+  ended: z.boolean(),
+  tasks: z.int(),
+  done: z.int(),
+  plan: z.string().optional().describe("The digest of the plan, once there is one."),
+  stages: z.array(Stage),
+  result: z.array(z.string()).optional().describe("Digests of the Parquet files of the result, in order."),
+  failure: z.string().optional(),
+});
+export type QueryView = z.output<typeof QueryView>;
+
+export const showQuery = endpoint({
+  method: "GET",
+  path: "/v1/batch/queries/{job}",
+  action: "work.read",
+  about: "Shows a query: its stages so far and, once it has ended, its result or why there is none.",
+  params: z.object({ job: z.string().max(50).describe("The job's id, such as j0-1.") }),
+  answer: json(QueryView),
+});
+
+export const batchEndpoints = [showQuery] as const;

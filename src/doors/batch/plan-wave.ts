@@ -1,0 +1,77 @@
+/**
+ * Planning is claimed work: what the stages so far have written decides what the next wave of them is.
+ *
+ * BW1 What is planned depends on the job and on committed results alone: planned again, it is the same.
+ * BW2 A task reads exactly the packs that a manifest names, and the manifest is named by its digest.
+ */
+import type { Digest } from "#base/digest.ts";
+import { sha256Digest } from "#blobs/sha256.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { Plan, TaskPlan } from "#kernel/model/model.ts";
+import type { PlanInputs } from "#kernel/read/query.ts";
+import { encodeDocument, type StageDocument, type StageInput, type TaskResult, type TaskSpec } from "./documents.ts";
+import { kinds, planStage, readJob, template, wavesMax } from "./plan.ts";
+import { nextStages } from "./plan-stages.ts";
+import type { Documents } from "./run/documents-cache.ts";
+import { factsOf, manifestOf } from "./stage-facts.ts";
+
+/** What the task that plans the query says. */
+export type PlanResult = { readonly plan: Digest };
+
+export type WavePorts = { readonly blobs: BlobStore; readonly documents: Documents; readonly tenant: string };
+
+export async function planWave(inputs: PlanInputs, wave: number, ports: WavePorts): Promise<Plan> {
+  const job = readJob(inputs.spec);
+  const planned = inputs.results.find(({ stage }) => stage === planStage)?.result;
+  if (!job || !planned) return { kind: "fail", reason: "the job is no query, or was not planned" };
+  const document = await ports.documents.plan((JSON.parse(planned.payload) as PlanResult).plan, ports);
+  const results = resultsOf(inputs);
+  const facts = new Map([...results].map(([id, parts]) => [id, factsOf(parts)]));
+  const next = nextStages(document, facts);
+  if (next.isLast && next.stages.every(({ stage }) => results.has(stage.id)))
+    return { kind: "skip", reason: "the query is answered" };
+  if (wave >= wavesMax && !next.isLast)
+    return { kind: "fail", reason: `the query needs more than ${wavesMax} stages behind each other` };
+  const tasks: TaskPlan[] = [];
+  for (const stage of next.stages) tasks.push(...(await tasksOf(stage, results, ports)));
+  return { kind: "tasks", set: { template: template(kinds.part), tasks } };
+}
+
+/** By stage, in the order of their parts. */
+function resultsOf({ results }: PlanInputs): ReadonlyMap<string, readonly TaskResult[]> {
+  const found = new Map<string, TaskResult[]>();
+  for (const { stage, result } of results) {
+    if (stage === planStage || !result) continue;
+    const one = JSON.parse(result.payload) as TaskResult;
+    const others = found.get(one.stage);
+    if (others) others.push(one);
+    else found.set(one.stage, [one]);
+  }
+  for (const parts of found.values()) parts.sort((a, b) => a.part - b.part);
+  return found;
+}
+
+async function tasksOf(
+  planned: StageDocument,
+  results: ReadonlyMap<string, readonly TaskResult[]>,
+  { blobs }: WavePorts,
+): Promise<readonly TaskPlan[]> {
+  const inputs: Record<string, StageInput> = {};
+  for (const [id, { types }] of Object.entries(planned.inputs)) {
+    const made = results.get(id) ?? [];
+    const manifest = await write(encodeDocument(manifestOf(id, made)), blobs);
+    inputs[id] = { manifest, types, producers: made.map(({ by }) => by) };
+  }
+  const stage = await write(encodeDocument({ ...planned, inputs }), blobs);
+  return planned.parts.map((_, part) => {
+    const spec: TaskSpec = { stage, part };
+    return { key: `${planned.stage.id} ${part}`, spec: JSON.stringify(spec) };
+  });
+}
+
+async function write(bytes: Uint8Array, blobs: BlobStore): Promise<Digest> {
+  const digest = sha256Digest(bytes);
+  const missing = await blobs.missing([digest]);
+  if (missing.length > 0) await blobs.write(digest, bytes);
+  return digest;
+}

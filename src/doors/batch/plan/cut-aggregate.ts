@@ -1,0 +1,296 @@
+/** GROUP BY and DISTINCT: partial in the tasks that read, final in the tasks that the groups were hashed to. */
+import { typeSql } from "./column-types.ts";
+import { expressionSql, orderSql, typeOf } from "./expressions.ts";
+import { isOne, mapped, type Fragment, type Spread } from "./fragment.ts";
+import { literal } from "./literals.ts";
+import type { PlanExpression, PlanNode, PlanType, PlanValue } from "./plan-json.ts";
+import { columnName, columnNames, quoteName, quoteText } from "./quoting.ts";
+import { allKeys, keysOf, type Cut, type Cutter } from "./cutter.ts";
+import { Unsplittable } from "./unsplittable.ts";
+
+/** Their arguments are all in the plan, and they depend on nothing but the rows of a group. */
+export const knownAggregates: ReadonlySet<string> = new Set([
+  "any_value",
+  "approx_count_distinct",
+  "arg_max",
+  "arg_max_null",
+  "arg_min",
+  "arg_min_null",
+  "array_agg",
+  "avg",
+  "bit_and",
+  "bit_or",
+  "bit_xor",
+  "bool_and",
+  "bool_or",
+  "corr",
+  "count",
+  "count_if",
+  "count_star",
+  "countif",
+  "covar_pop",
+  "covar_samp",
+  "entropy",
+  "first",
+  "geometric_mean",
+  "histogram",
+  "kurtosis",
+  "kurtosis_pop",
+  "last",
+  "list",
+  "mad",
+  "max",
+  "max_by",
+  "median",
+  "min",
+  "min_by",
+  "mode",
+  "product",
+  "quantile_cont",
+  "quantile_disc",
+  "regr_avgx",
+  "regr_avgy",
+  "regr_count",
+  "regr_intercept",
+  "regr_r2",
+  "regr_slope",
+  "regr_sxx",
+  "regr_sxy",
+  "regr_syy",
+  "sem",
+  "skewness",
+  "stddev",
+  "stddev_pop",
+  "stddev_samp",
+  "string_agg",
+  "sum",
+  "sum_no_overflow",
+  "var_pop",
+  "var_samp",
+  "variance",
+]);
+
+type Groups = {
+  readonly list: readonly PlanExpression[];
+  readonly aggregates: readonly PlanExpression[];
+  readonly types: readonly PlanType[];
+};
+
+export function aggregateFragment(node: PlanNode, cutter: Cutter): Cut {
+  const below = cutter.only(node);
+  if (!below) return undefined;
+  const groups: Groups = {
+    list: node.groups ?? [],
+    aggregates: node.expressions ?? [],
+    types: [...(node.groups ?? []), ...(node.expressions ?? [])].map(typeOf),
+  };
+  for (const one of groups.aggregates) checkAggregate(one);
+  if ((node.grouping_functions ?? []).length > 0) throw new Unsplittable("the function grouping");
+  if ((node.grouping_sets ?? []).length > 1) return groupingSets(node, groups, below, cutter);
+  if (isOne(below)) return whole(below, groups, below.spread);
+  const keys = keysOf(groups.list);
+  const { spread } = below;
+  if (spread.kind === "hash" && spread.keys.every((key) => keys.some(({ sql }) => sql === key)))
+    return whole(below, groups, {
+      ...spread,
+      keys: spread.keys.map((key) => columnName(keys.findIndex(({ sql }) => sql === key))),
+    });
+  if (groups.aggregates.every(canCombine)) return combined(below, groups, cutter);
+  const moved =
+    keys.length > 0
+      ? cutter.grouped(below, keys, "groups")
+      : cutter.gather(below, "rows of an aggregate that cannot be combined");
+  if (!moved) return undefined;
+  return whole(moved, groups, movedGroups(moved.spread, keys.length));
+}
+
+const movedGroups = (spread: Spread, count: number): Spread =>
+  spread.kind === "hash" ? { ...spread, keys: Array.from({ length: count }, (_, i) => columnName(i)) } : spread;
+
+function checkAggregate(e: PlanExpression): void {
+  const { name = "", original_arguments: given, children = [] } = e;
+  if (e.expression_class !== "BOUND_AGGREGATE" || !knownAggregates.has(name))
+    throw new Unsplittable(`the aggregate ${name || e.expression_class}`);
+  if (given && given.length !== children.length + constantsOf(e).length)
+    throw new Unsplittable(`the aggregate ${name} with constants`);
+  // Rows have another order once they have moved.
+  if (ordered.has(name) && (e.order_bys?.orders ?? []).length === 0)
+    throw new Unsplittable(`the aggregate ${name} without an order`);
+}
+
+const ordered: ReadonlySet<string> = new Set(["array_agg", "last", "list", "string_agg"]);
+
+/** Arguments that DuckDB has taken out of the list. */
+function constantsOf({ name, function_data: data, return_type: type }: PlanExpression): readonly string[] {
+  const { separator, quantiles, desc } = (data ?? {}) as {
+    readonly separator?: unknown;
+    readonly quantiles?: readonly PlanValue[];
+    readonly desc?: boolean;
+  };
+  if (name === "string_agg" && typeof separator === "string") return [quoteText(separator)];
+  const [only, ...others] = quantiles ?? [];
+  const isQuantile = (name === "quantile_cont" || name === "quantile_disc") && type?.id !== "LIST" && !desc;
+  return isQuantile && only && others.length === 0 ? [literal(only)] : [];
+}
+
+const argumentsOf = (e: PlanExpression): string =>
+  [...(e.children ?? []).map((one) => expressionSql(one)), ...constantsOf(e)].join(", ");
+const filterOf = ({ filter }: PlanExpression): string => (filter ? ` filter (where ${expressionSql(filter)})` : "");
+
+function callOf(e: PlanExpression): string {
+  if (e.name === "count_star") return `count(*)${filterOf(e)}`;
+  const distinct = e.aggregate_type === "DISTINCT" ? "distinct " : "";
+  const orders = e.order_bys?.orders ?? [];
+  const order = orders.length > 0 ? ` order by ${orderSql(orders)}` : "";
+  return `${quoteName(e.name ?? "")}(${distinct}${argumentsOf(e)}${order})${filterOf(e)}`;
+}
+
+function whole(rows: Fragment, { list, aggregates, types }: Groups, spread: Spread): Fragment {
+  const columns = [...list.map((one) => expressionSql(one)), ...aggregates.map(callOf)];
+  const named = columns.map((sql, i) => `${sql} as ${columnName(i)}`).join(", ");
+  const by = list.length > 0 ? ` group by ${list.map((_, i) => i + 1).join(", ")}` : "";
+  return mapped(rows, (from) => `select ${named || "1 as c0"} from ${from}${by}`, {
+    types,
+    spread,
+    bytes: rows.bytes / 4,
+  });
+}
+
+/** Every set by itself would read the rows again: they are put together in one task instead. */
+function groupingSets(node: PlanNode, { list, aggregates, types }: Groups, below: Fragment, cutter: Cutter): Cut {
+  const rows = cutter.gather(below, "rows of grouping sets");
+  if (!rows) return undefined;
+  const keys = list.map((one) => expressionSql(one));
+  const inner = keys.map((sql, i) => `${sql} as g${i}`);
+  const columns = [
+    ...keys.map((_, i) => `g${i} as ${columnName(i)}`),
+    ...aggregates.map((one, i) => `${callOf(one)} as ${columnName(keys.length + i)}`),
+  ];
+  const sets = (node.grouping_sets ?? []).map((set) => `(${set.map((i) => `g${i}`).join(", ")})`).join(", ");
+  return mapped(
+    rows,
+    (from) =>
+      `select ${columns.join(", ")} from (select ${[...inner, "*"].join(", ")} from ${from}) group by grouping sets (${sets})`,
+    { types, bytes: rows.bytes / 4 },
+  );
+}
+
+const combinable: ReadonlySet<string> = new Set([
+  "avg",
+  "bit_and",
+  "bit_or",
+  "bit_xor",
+  "bool_and",
+  "bool_or",
+  "count",
+  "count_star",
+  "max",
+  "min",
+  "sum",
+  "sum_no_overflow",
+]);
+
+function canCombine(e: PlanExpression): boolean {
+  const { name = "", aggregate_type: kind, order_bys: order, children = [] } = e;
+  if (!combinable.has(name) || kind === "DISTINCT" || (order?.orders ?? []).length > 0) return false;
+  // max(x, 3) and such give lists.
+  if ((name === "max" || name === "min") && children.length !== 1) return false;
+  return name !== "avg" || averageSum(children) !== undefined;
+}
+
+/** The type in which a sum of what is averaged is exact. */
+function averageSum([child]: readonly PlanExpression[]): string | undefined {
+  const { id, type_info: info } = child ? typeOf(child) : { id: "", type_info: undefined };
+  if (id === "DOUBLE" || id === "FLOAT") return "DOUBLE";
+  if (id === "DECIMAL") return `DECIMAL(38,${info?.scale ?? 0})`;
+  return /^U?(TINY|SMALL|BIG)?INT(EGER)?$/.test(id) ? "DECIMAL(38,0)" : undefined;
+}
+
+type Halves = {
+  readonly partial: readonly { readonly sql: string; readonly type: PlanType }[];
+  readonly final: string;
+};
+
+/** The partial columns begin at column `at`. */
+function halvesOf(e: PlanExpression, at: number): Halves {
+  const { name = "", children = [] } = e;
+  const type = typeOf(e);
+  const column = columnName(at);
+  const call = callOf(e);
+  if (name === "count" || name === "count_star") {
+    const counted = { sql: call, type: { id: "BIGINT" } };
+    return { partial: [counted], final: `cast(coalesce(sum(${column}), 0) as BIGINT)` };
+  }
+  if (name === "avg") {
+    const sum = averageSum(children) ?? "DOUBLE";
+    const sumType: PlanType = sum === "DOUBLE" ? { id: "DOUBLE" } : decimalType(sum);
+    const args = argumentsOf(e);
+    return {
+      partial: [
+        { sql: `cast(sum(${args})${filterOf(e)} as ${sum})`, type: sumType },
+        { sql: `count(${args})${filterOf(e)}`, type: { id: "BIGINT" } },
+      ],
+      final: `cast(cast(sum(${column}) as DOUBLE) / sum(${columnName(at + 1)}) as ${typeSql(type)})`,
+    };
+  }
+  const again = name === "sum_no_overflow" ? "sum" : name;
+  return { partial: [{ sql: call, type }], final: `cast(${quoteName(again)}(${column}) as ${typeSql(type)})` };
+}
+
+const decimalType = (text: string): PlanType => ({
+  id: "DECIMAL",
+  type_info: { width: 38, scale: Number(/,(\d+)\)$/.exec(text)?.[1] ?? 0) },
+});
+
+function combined(below: Fragment, groups: Groups, cutter: Cutter): Cut {
+  const { list, aggregates, types } = groups;
+  const partials: { sql: string; type: PlanType }[] = [];
+  const finals: string[] = [];
+  for (const one of aggregates) {
+    const { partial, final } = halvesOf(one, list.length + partials.length);
+    partials.push(...partial);
+    finals.push(final);
+  }
+  const columns = [...list.map((one) => expressionSql(one)), ...partials.map(({ sql }) => sql)];
+  const named = columns.map((sql, i) => `${sql} as ${columnName(i)}`).join(", ");
+  const by = list.length > 0 ? ` group by ${list.map((_, i) => i + 1).join(", ")}` : "";
+  const partial = mapped(below, (from) => `select ${named || "1 as c0"} from ${from}${by}`, {
+    types: [...list.map(typeOf), ...partials.map(({ type }) => type)],
+    spread: { kind: "any" },
+    bytes: below.bytes / 4,
+  });
+  const keys = list.map((one, i) => ({ sql: columnName(i), type: typeOf(one) }));
+  const moved =
+    list.length > 0 ? cutter.grouped(partial, keys, "partial groups") : cutter.gather(partial, "partial aggregates");
+  if (!moved) return undefined;
+  const names = keys.map(({ sql }) => sql);
+  const last = [...names, ...finals.map((sql, i) => `${sql} as ${columnName(list.length + i)}`)].join(", ");
+  const groupBy = list.length > 0 ? ` group by ${names.join(", ")}` : "";
+  return mapped(moved, (from) => `select ${last || "1 as c0"} from ${from}${groupBy}`, {
+    types,
+    bytes: moved.bytes / 2,
+  });
+}
+
+/** Duplicates are dropped before rows are moved, and again behind that. */
+export function distinctFragment(node: PlanNode, cutter: Cutter): Cut {
+  const below = cutter.only(node);
+  if (!below) return undefined;
+  const targets = node.distinct_targets ?? [];
+  const count = below.types.length;
+  const isOn = node.distinct_type === "DISTINCT_ON";
+  const orders = node.order_by?.orders ?? [];
+  // Of several rows one is picked: which one has to be said, or depends on how rows were spread.
+  if (isOn && orders.length === 0) throw new Unsplittable("DISTINCT ON without an order");
+  const on = isOn ? ` on (${targets.map((one) => expressionSql(one)).join(", ")})` : "";
+  const order = orders.length > 0 && isOn ? ` order by ${orderSql(orders)}` : "";
+  const distinct = (rows: Fragment): Fragment =>
+    mapped(rows, (from) => `select distinct${on} ${columnNames(count)} from ${from}${order}`, {
+      bytes: rows.bytes / 2,
+    });
+  if (isOne(below)) return distinct(below);
+  const keys = isOn ? keysOf(targets) : allKeys(below);
+  if (keys.length === 0) throw new Unsplittable("distinct rows without columns");
+  const moved = cutter.grouped(distinct(below), keys, "distinct rows");
+  return moved && distinct(moved);
+}

@@ -1,0 +1,120 @@
+/** What a query is cut into, seen through `explain`. */
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { LocalRuns } from "#doors/batch/testing/local-run.ts";
+import { compare, openOracle } from "#doors/batch/testing/oracle.ts";
+import { realClock } from "#testing/real-clock.ts";
+
+const small = { splitBytes: 20_000, broadcastBytes: 100, partitions: 3, reduceBytes: 1 };
+
+describe("a query", () => {
+  let runs: LocalRuns;
+  const oracle = openOracle();
+  before(async () => {
+    runs = await LocalRuns.open(realClock, 2);
+    const columns = "range as a, range % 7 as b, range::VARCHAR as s, (range * 0.5)::DECIMAL(9,2) as d";
+    for (const [name, rows] of [
+      ["t", 10_000],
+      ["u", 9_000],
+    ] as const)
+      await (
+        await oracle
+      ).run(`copy (select ${columns} from range(${rows})) to '${runs.folder}/${name}.parquet' (row_group_size 2048)`);
+  });
+  after(async () => {
+    await runs[Symbol.asyncDispose]();
+  });
+
+  const run = async (sql: string, more: Partial<typeof small> = {}) => {
+    const answer = await runs.run(sql, { ...small, ...more });
+    const whole = sql.replace(/'([tu])\.parquet'/g, `'${runs.folder}/$1.parquet'`);
+    const { isSame, want, got } = await compare(await oracle, whole, answer, / order by [^)]*$/.test(sql));
+    deepEqual(isSame ? [] : got, isSame ? [] : want);
+    return { ...answer, about: answer.stages.map(({ stage }) => stage.about) };
+  };
+
+  test("over little is one task, as it is", async () => {
+    const { about, tasks } = await run("select b, count(*) from 't.parquet' group by b", { splitBytes: 1e9 });
+    deepEqual(about, ["all in one task: its sources are small"]);
+    ok(tasks > 0);
+  });
+
+  test("with groups is aggregated before and after rows move", async () => {
+    const { about, stages } = await run("select b, sum(a), avg(d), count(*) from 't.parquet' group by b");
+    deepEqual(about, ["partial groups", "result"]);
+    ok((stages[0]?.parts.length ?? 0) > 1);
+    ok((stages[1]?.parts.length ?? 0) > 1);
+  });
+
+  test("joins a small side without moving the large one", async () => {
+    const { about } = await run("select count(*) from 't.parquet' join 'u.parquet' using (a) where u.b = 3", {
+      broadcastBytes: 40_000,
+    });
+    deepEqual(about, ["the small side of a join", "partial aggregates", "result"]);
+  });
+
+  test("joins two large sides by their keys", async () => {
+    const { about } = await run("select t.s, u.s from 't.parquet' join 'u.parquet' using (a)");
+    deepEqual(about, ["a side of a join", "a side of a join", "result"]);
+  });
+
+  test("sees that a side is small once it is written, and leaves the other where it is", async () => {
+    const sql = "select count(*) from 't.parquet' join 'u.parquet' using (a) where u.s like '%77%'";
+    const { about } = await run(sql, { broadcastBytes: 5_000 });
+    deepEqual(about, ["a side of a join", "partial aggregates", "result"]);
+  });
+
+  test("sorts by ranges, each in a task of its own", async () => {
+    const { about, stages } = await run("select s, a from 't.parquet' order by s desc, a");
+    deepEqual(about, ["sort", "result"]);
+    equal(stages[1]?.parts.length, 3);
+  });
+
+  test("takes the first rows of each part only", async () => {
+    const { about } = await run("select s from 't.parquet' order by s desc limit 5");
+    deepEqual(about, ["the first rows of each part", "result"]);
+  });
+
+  test("with windows moves rows by what they are partitioned by", async () => {
+    const { about } = await run("select a, row_number() over (partition by b order by a) from 't.parquet'");
+    deepEqual(about, ["window partitions", "result"]);
+  });
+
+  test("runs what occurs twice once", async () => {
+    const { about } = await run(
+      "with c as materialized (select b, count(*) as n from 't.parquet' group by b) " +
+        "select * from c x join c y using (n)",
+    );
+    equal(about.filter((one) => one === "partial groups").length, 1);
+  });
+
+  test("that cannot be cut runs as one task and says why", async () => {
+    const { about } = await run("select list(a) from 't.parquet'");
+    match(about.join(), /all in one task: the aggregate list without an order/);
+  });
+
+  test("has the same stages whenever it is planned, and others when anything differs", async () => {
+    const sql = "select b, sum(a) from 't.parquet' where a > 5 group by b";
+    const ids = async (text: string): Promise<readonly string[]> =>
+      (await run(text)).stages.map(({ stage }) => stage.id);
+    const first = await ids(sql);
+    deepEqual(await ids(sql), first);
+    deepEqual(await ids(sql.replace("sum(a)", "sum( a )  ")), first);
+    const other = await ids(sql.replace("> 5", "> 6"));
+    equal(
+      other.some((id) => first.includes(id)),
+      false,
+    );
+  });
+
+  test("writes the same packs however often it runs", async () => {
+    const sql = "select b, s, count(*) from 't.parquet' group by b, s";
+    const [first, second] = [await run(sql), await run(sql)];
+    deepEqual(second.paths, first.paths);
+  });
+
+  test("over nothing has columns and no rows", async () => {
+    const { paths } = await run("select b, sum(a) from 't.parquet' where a < 0 group by b order by b");
+    ok(paths.length > 0);
+  });
+});

@@ -1,0 +1,57 @@
+/** A piece of a query while it is being cut: SQL that a task runs, and how its rows are spread over tasks. */
+import type { PlanType } from "./plan-json.ts";
+import { columnNames } from "./quoting.ts";
+import type { Branch, Input, Parts } from "./stage.ts";
+
+/** Keys are expressions over the fragment's columns; "?" stands for one that is no longer among them. */
+export type Spread =
+  | { readonly kind: "one" }
+  | { readonly kind: "any" }
+  | { readonly kind: "hash"; readonly keys: readonly string[]; readonly families: readonly string[] };
+
+export type Fragment = {
+  readonly branches: readonly Branch[];
+  readonly types: readonly PlanType[];
+  readonly spread: Spread;
+  /** Estimated, or seen where it was read from a stage that has ended. */
+  readonly bytes: number;
+  /** Where it is what a stage wrote, as it is. */
+  readonly stage?: string;
+};
+
+export const isOne = ({ spread }: Fragment): boolean => spread.kind === "one";
+
+/** The same spread with SQL around it. `change` gets what stands in brackets after FROM. */
+export function mapped(
+  fragment: Fragment,
+  change: (from: string) => string,
+  more: Partial<Pick<Fragment, "types" | "spread" | "bytes">> = {},
+): Fragment {
+  const { stage: _no, ...rest } = fragment;
+  return { ...rest, branches: fragment.branches.map((one) => ({ ...one, sql: `(${change(one.sql)})` })), ...more };
+}
+
+export const mergeInputs = (...lists: readonly (readonly Input[])[]): readonly Input[] =>
+  [...new Map(lists.flat().map((input) => [input.name, input])).values()].toSorted((a, b) =>
+    a.name < b.name ? -1 : 1,
+  );
+
+/** What a column is called in the fragment above, where it is handed on under another number. */
+export function movedKeys(keys: readonly string[], from: readonly (number | undefined)[]): readonly string[] {
+  return keys.map((key) => {
+    const at = /^c\d+$/.test(key) ? from.indexOf(Number(key.slice(1))) : -1;
+    return at < 0 ? "?" : `c${at}`;
+  });
+}
+
+export const movedSpread = (spread: Spread, from: readonly (number | undefined)[]): Spread =>
+  spread.kind === "hash" ? { ...spread, keys: movedKeys(spread.keys, from) } : spread;
+
+export const oneBranch = (sql: string, inputs: readonly Input[] = [], parts: Parts = { by: "one" }): Branch => ({
+  sql,
+  inputs,
+  parts,
+});
+
+export const selectAll = (count: number, from: string, rest = ""): string =>
+  `select ${count === 0 ? "1 as c0" : columnNames(count)} from ${from}${rest}`;

@@ -1,0 +1,57 @@
+/** What a query reads: files that were listed when the job began, and are not looked for again. */
+import { digestOf } from "./stage.ts";
+
+export type SourceFile = {
+  readonly path: string;
+  readonly bytes: number;
+  readonly modifiedMs: number;
+  /** Of Parquet only. */
+  readonly rows?: number;
+  readonly rowGroups?: number;
+};
+
+export type SourceColumn = { readonly name: string; readonly type: string };
+
+export type Source = {
+  readonly format: "parquet" | "csv" | "json";
+  readonly files: readonly SourceFile[];
+  readonly columns: readonly SourceColumn[];
+  /** More arguments of the function that reads it, as SQL, such as `delim=','`. */
+  readonly options: readonly string[];
+};
+
+export const sourceBytes = ({ files }: Source): number => files.reduce((sum, { bytes }) => sum + bytes, 0);
+
+export const sourceId = (source: Source): string => digestOf(source);
+
+/** One piece of a source, for one task. */
+export type Split = readonly { readonly file: number; readonly rows?: readonly [from: number, to: number] }[];
+
+/** Cuts large Parquet files at row groups and puts small files together. Text is not cut within a file. */
+export function splitsOf({ format, files }: Source, splitBytes: number): readonly Split[] {
+  const splits: Split[] = [];
+  let small: { readonly file: number }[] = [];
+  let smallBytes = 0;
+  const flush = (): void => {
+    if (small.length > 0) splits.push(small);
+    small = [];
+    smallBytes = 0;
+  };
+  for (const [file, { bytes, rows = 0, rowGroups = 1 }] of files.entries()) {
+    const pieces = format === "parquet" ? Math.min(rowGroups, Math.round(bytes / splitBytes)) : 1;
+    if (pieces > 1) {
+      flush();
+      const perGroup = Math.ceil(rows / rowGroups);
+      const cuts = Array.from({ length: pieces + 1 }, (_, i) =>
+        Math.min(rows, Math.round((rowGroups * i) / pieces) * perGroup),
+      );
+      for (let i = 0; i < pieces; i += 1) splits.push([{ file, rows: [cuts[i] ?? 0, cuts[i + 1] ?? rows] }]);
+      continue;
+    }
+    if (smallBytes > 0 && smallBytes + bytes > splitBytes * 1.5) flush();
+    small.push({ file });
+    smallBytes += bytes;
+  }
+  flush();
+  return splits.length === 0 ? [[]] : splits;
+}

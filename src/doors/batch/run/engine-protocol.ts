@@ -1,0 +1,40 @@
+/** What is said between a node and its engines: one request at a time, each in a database of its own. */
+
+export type EngineRequest = {
+  readonly id: number;
+  /** The only files that its statements can read or write. */
+  readonly paths: readonly string[];
+  /** For what does not fit into memory; gone when the request has ended. */
+  readonly spillFolder: string;
+  readonly memoryBytes: number;
+  readonly spillBytes: number;
+  /** SET statements that are run before the configuration is locked. */
+  readonly settings: readonly string[];
+  readonly statements: readonly EngineStatement[];
+  /** A file whose digest is wanted once all statements have run. */
+  readonly digestOf?: string;
+};
+
+export type EngineStatement = {
+  readonly sql: string;
+  /** How many rows of its result are wanted; left out: none. */
+  readonly rowsMax?: number;
+};
+
+/** Values as JSON writes them; numbers that may not fit into a double are texts. */
+export type EngineRow = readonly unknown[];
+
+export type EngineAnswer =
+  | {
+      readonly id: number;
+      readonly ok: true;
+      /** By statement; empty where none were wanted. */
+      readonly rows: readonly (readonly EngineRow[])[];
+      readonly digest?: string;
+      readonly cpuMs: number;
+    }
+  | { readonly id: number; readonly ok: false; readonly why: EngineFailure; readonly message: string };
+
+export type EngineFailure = "query" | "out-of-memory" | "no-space" | "interrupted";
+
+export type ToEngine = { readonly do: "run"; readonly request: EngineRequest } | { readonly do: "interrupt" };

@@ -1,0 +1,60 @@
+/** The batch door on a node. */
+import { mkdir } from "node:fs/promises";
+import { totalmem } from "node:os";
+import { join } from "node:path";
+import type { OpenDoor } from "#door/door.ts";
+import type { DoorPorts } from "#door/ports.ts";
+import { LinkCache } from "#worker/stage/link-cache.ts";
+import type { BatchConfig } from "./config.ts";
+import { engineLabel, planLabel, taskLabel } from "./plan.ts";
+import { batchRoutes } from "./routes.ts";
+import { batchPlanners, batchRunners } from "./run.ts";
+import { Engines } from "./run/engines.ts";
+
+const MiB = 1024 * 1024;
+
+/** Runs nothing, with a line in the log, where the engine is not there. */
+export async function openBatch(
+  { place, clock, stored, client, dataFolder, log }: DoorPorts,
+  { packsMax, taskMemory }: BatchConfig,
+): Promise<OpenDoor> {
+  const routes = batchRoutes({ client });
+  if (!place) return { routes };
+  if (!isEngineThere()) {
+    log("queries are not run here: the npm package @duckdb/node-api is not installed for this platform");
+    return { routes };
+  }
+  const home = join(dataFolder, "batch");
+  await mkdir(home, { recursive: true, mode: 0o700 });
+  const files = await LinkCache.open({ folder: join(home, "packs"), bytesMax: packsMax });
+  const engines = new Engines({ clock, enginesMax: place.slots });
+  const memoryBytesMax = Math.floor(totalmem() * 0.6);
+  const { store } = stored.counted("batch");
+  const ports = {
+    blobs: stored.blobs,
+    store,
+    engines,
+    files,
+    scratch: place.scratch,
+    memoryBytes: taskMemory ?? Math.max(256 * MiB, Math.floor(memoryBytesMax / place.slots)),
+    memoryBytesMax,
+    spillBytes: packsMax,
+    invalidate: (taskId: string, generation: number, reason: string) => client.invalidate(taskId, generation, reason),
+  };
+  return {
+    labels: [taskLabel, planLabel, engineLabel],
+    runners: batchRunners(ports),
+    planners: batchPlanners(ports),
+    routes,
+    close: () => engines[Symbol.asyncDispose](),
+  };
+}
+
+function isEngineThere(): boolean {
+  try {
+    import.meta.resolve("@duckdb/node-api");
+    return true;
+  } catch {
+    return false;
+  }
+}
