@@ -7,7 +7,7 @@ import type { Stage } from "./plan/stage.ts";
 import type { TaskPart } from "./plan/tasks.ts";
 
 /** Another engine may order, hash and round otherwise: tasks run on the one that they were planned for. */
-export const engineName = "duckdb-1.5.6";
+export const engineName = "duckdb-1.5.5";
 
 export type PlanDocument = {
   readonly version: 1;

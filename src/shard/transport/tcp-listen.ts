@@ -122,7 +122,7 @@ async function open(server: Server, endpoint: Endpoint): Promise<void> {
       throw new Fault(
         "unavailable",
         "listen",
-        { on: where, errno: code, why: code === "EADDRINUSE" ? "somebody listens there" : undefined },
+        { on: where, errno: code, why: code === "EADDRINUSE" ? "another process listens there" : undefined },
         cause,
       );
     unlinkSync(endpoint.path);
