@@ -10,7 +10,7 @@ import { askServer, reachServer, type Server } from "./server.ts";
 const doing = "ask for a build";
 
 export const askBuilds = async (server: Server, path: string, init: RequestInit = {}): Promise<Response> =>
-  await askServer(server, `/api/builds${path}`, doing, init);
+  await askServer(server, `/v1/builds${path}`, doing, init);
 
 export const builds = async <T>(server: Server, path: string, init: RequestInit = {}): Promise<T> =>
   (await (await askBuilds(server, path, init)).json()) as T;
@@ -25,7 +25,7 @@ export const uploadTo =
     const body =
       "file" in bytes ? (Readable.toWeb(createReadStream(bytes.file)) as ReadableStream) : Buffer.from(bytes);
     const init = { method: "PUT", body, duplex: "half" as const };
-    await askServer(server, `/api/cache/blobs/${digest}`, "upload input", init);
+    await askServer(server, `/v1/build-cache/blobs/${digest}`, "upload input", init);
   };
 
 /** Shows a build until it has ended: 0 when it succeeded. Ctrl-C ends the watching, never the build. */

@@ -19,7 +19,7 @@ export const why = command({
     }
     const { instance } = values;
     const query = new URLSearchParams({ of, ...(key !== undefined && { key }), ...(instance && { instance }) });
-    const response = await askServer(serverOf(values, world.env), `/api/why?${query.toString()}`, "ask why");
+    const response = await askServer(serverOf(values, world.env), `/v1/why?${query.toString()}`, "ask why");
     const answer = (await response.json()) as { readonly told: readonly string[] };
     if (values.json) world.out(JSON.stringify(answer));
     else for (const line of answer.told) world.out(line);

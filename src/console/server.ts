@@ -28,13 +28,16 @@ export async function findSession(): Promise<void> {
   }
 }
 
-/** Trades a token for a link that signs this browser in, and follows it. */
+/** Trades a token for a session's cookie, which pages cannot read. */
 export async function signIn(token: string): Promise<void> {
-  const headers = { authorization: `Bearer ${token}` };
-  const { path } = await ask<{ readonly path: string }>("/api/login", { method: "POST", headers });
-  const signed = await fetch(path);
-  if (!signed.ok) throw new ServerError(signed.status, "the node did not sign this browser in");
+  await ask("/v1/session", { method: "POST", headers: { authorization: `Bearer ${token}` } });
   await findSession();
+}
+
+export async function signOut(): Promise<void> {
+  await ask("/v1/session", { method: "DELETE" });
+  session.value = undefined;
+  loginWanted.value = true;
 }
 
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {

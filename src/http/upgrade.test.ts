@@ -9,7 +9,8 @@ import { principal } from "#access/principal.ts";
 import { unauthenticated } from "#access/refusal.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { endpoint, socket } from "./endpoint.ts";
-import { KeptAnswersInMemory } from "./kept-answers-memory.ts";
+import { memoryEntries } from "#base/memory-entries.ts";
+import { keptAnswersIn } from "./kept-answers.ts";
 import { route } from "./route.ts";
 import type { Identify } from "./serve.ts";
 import { serveUpgrades } from "./upgrade.ts";
@@ -38,7 +39,7 @@ const serve = serveUpgrades(
   ],
   {
     clock,
-    kept: new KeptAnswersInMemory({ wallMs: () => 0, keptMs: 1, busyMs: 1, entriesMax: 1 }),
+    kept: keptAnswersIn(memoryEntries(() => 0)),
     report: (_endpoint, error) => reported.push(error),
     socketsMax: 2,
   },
@@ -47,7 +48,7 @@ const ann = principal({ name: "ann", tenant: "acme", roles: ["member"] }, "token
 const identify: Identify = ({ headers }) =>
   Promise.resolve(
     headers.get("authorization") === "Bearer good"
-      ? { ok: true, caller: { principal: ann, address: "127.0.0.1" } }
+      ? { ok: true, caller: { principal: ann, address: "127.0.0.1", untilMs: Infinity, isTls: false } }
       : unauthenticated("credentials-missing"),
   );
 const server = createServer().on("upgrade", (request, stream, head) => serve(request, stream, head, identify));

@@ -31,7 +31,7 @@ export function serveUpgrades(routes: readonly Route[], ports: UpgradePorts): Se
       if (open >= ports.socketsMax) throw new Problem(503, "too many WebSockets are open", { headers: retry });
       const { answer } = found.route;
       if (answer.kind !== "socket") throw new Problem(404, "no WebSocket is served at this address");
-      const handle = found.route.handle({ ...call, body: undefined }) as { readonly body: Talk };
+      const handle = (await found.route.handle({ ...call, body: undefined })) as { readonly body: Talk };
       server.handleUpgrade(incoming, socket, head, (accepted) => {
         open += 1;
         accepted.once("close", () => (open -= 1));

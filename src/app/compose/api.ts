@@ -1,36 +1,67 @@
 /** The HTTP API under /v1 and the console, behind the edge. */
 import { fileURLToPath } from "node:url";
 import type { Clock } from "#base/clock.ts";
-import { clusterEndpoints } from "#api/cluster.ts";
-import { jobsEndpoints } from "#api/jobs.ts";
-import { showOpenApi } from "#api/openapi.ts";
-import { showSession } from "#api/session.ts";
-import type { Admission } from "#edge/port/admission.ts";
-import type { Log } from "#edge/log/log.ts";
-import type { MetricsRegistry } from "#edge/metrics/registry.ts";
-import type { ServeElsewhere } from "#edge/port/routes.ts";
-import type { Endpoint } from "#http/endpoint.ts";
-import { KeptAnswersInMemory } from "#http/kept-answers-memory.ts";
-import { openApiDocument } from "#http/openapi.ts";
-import { route } from "#http/route.ts";
-import { serveRoutes, type Identify } from "#http/serve.ts";
-import type { WorkClient } from "#shard/client/client.ts";
+import type { Entries } from "#base/entries.ts";
+import { clusterWatchRoutes } from "#app/api/cluster-watch.ts";
 import { clusterRoutes } from "#app/api/cluster.ts";
 import { openConsole } from "#app/api/console-files.ts";
+import { drainRoutes } from "#app/api/drain.ts";
+import { jobSocketRoutes } from "#app/api/job-socket.ts";
 import { jobsRoutes } from "#app/api/jobs.ts";
+import { movedTo } from "#app/api/moved.ts";
+import { outputRoutes, type OutputPorts } from "#app/api/output.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
-import { authorizationOf } from "./http-caches.ts";
+import { sessionRoutes } from "#app/api/session.ts";
+import type { Drain } from "#app/node/drain.ts";
 import { version } from "#app/version.ts";
+import { watchCluster } from "#api/cluster-watch.ts";
+import { clusterEndpoints } from "#api/cluster.ts";
+import { drainEndpoints } from "#api/drain.ts";
+import { jobSocket } from "#api/job-socket.ts";
+import { jobsEndpoints } from "#api/jobs.ts";
+import { showOpenApi } from "#api/openapi.ts";
+import { watchOutput } from "#api/output.ts";
+import { sessionEndpoints } from "#api/session.ts";
+import { buildEndpoints } from "#doors/build/http/table.ts";
+import type { HttpServed, Login } from "#edge/edge.ts";
+import type { Log } from "#edge/log/log.ts";
+import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+import type { Admission } from "#edge/port/admission.ts";
+import type { Endpoint } from "#http/endpoint.ts";
+import { keptAnswersIn } from "#http/kept-answers.ts";
+import { openApiDocument } from "#http/openapi.ts";
+import { route, type Route } from "#http/route.ts";
+import { serveRoutes } from "#http/serve.ts";
+import { serveUpgrades } from "#http/upgrade.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import { identifyBy } from "./identify.ts";
+import { routeMetrics } from "./route-metrics.ts";
 
 export type ApiParts = {
   readonly name: string;
   readonly work: WorkClient;
   readonly clock: Clock;
   readonly log: Log;
+  /** Where answers of keyed requests are kept. */
+  readonly entries: Entries;
+  readonly drain?: Drain | undefined;
+  readonly live?: OutputPorts["live"];
+  /** What doors serve besides. */
+  readonly routes?: readonly Route[] | undefined;
 };
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
-export const apiEndpoints: readonly Endpoint[] = [...jobsEndpoints, ...clusterEndpoints, showSession, showOpenApi];
+export const apiEndpoints: readonly Endpoint[] = [
+  ...jobsEndpoints,
+  watchOutput,
+  jobSocket,
+  ...clusterEndpoints,
+  watchCluster,
+  ...drainEndpoints,
+  ...buildEndpoints,
+  ...sessionEndpoints,
+  showOpenApi,
+];
 
 export const apiDocument = (): object =>
   openApiDocument(apiEndpoints, {
@@ -39,47 +70,51 @@ export const apiDocument = (): object =>
     description: "Jobs, their stages and tasks, and the cluster that runs them.",
   });
 
-const keptMs = 24 * 3_600_000;
-const busyMs = 60_000;
-const keptMax = 10_000;
+/** WebSockets that may be open at once. */
+const socketsMax = 1_000;
 
 const consoleFolder = fileURLToPath(new URL("../../console/dist", import.meta.url));
 
-export async function composeApi({ name, work, clock, log }: ApiParts): Promise<ComposedApi> {
-  const document = apiDocument();
-  const routes = [
-    ...jobsRoutes({ work, clock }),
-    ...clusterRoutes({ name, work }),
-    route(showSession, ({ caller: { principal } }) => {
-      const { name: caller, tenant, roles, proof } = principal;
-      return { body: { name: caller, tenant, roles: [...roles], proof } };
-    }),
-    route(showOpenApi, () => ({ body: document as { openapi: string } })),
-  ];
+export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
+  const { clock, log, entries } = parts;
   const pages = await openConsole(consoleFolder);
-  return (admission, registry) => {
-    const requests = registry.counter({
-      name: "millrace_http_requests_total",
-      help: "Calls of the HTTP API, by endpoint and status.",
-      labels: ["endpoint", "status"],
-      seriesMax: 1_000,
-    });
-    const serve = serveRoutes(routes, {
+  return (admission, registry, login) => {
+    const routes = apiRoutes(parts, login);
+    const ports = {
       clock,
-      kept: new KeptAnswersInMemory({ wallMs: () => clock.wallMs(), keptMs, busyMs, entriesMax: keptMax }),
-      report: (endpoint, error) => log.error("call-failed", { method: endpoint, error }),
+      kept: keptAnswersIn(entries),
+      report: (endpoint: string, error: unknown) => log.error("call-failed", { method: endpoint, error }),
       asProblem: rejectionProblem,
-      ended: ({ endpoint, status }) => requests.with(endpoint, String(status)).add(),
-    });
-    return (request, peer) => {
-      const identify: Identify = async ({ headers }) => {
-        const known = await admission.identifyRequest(peer, headers, authorizationOf(headers));
-        return known.ok ? { ok: true, caller: { principal: known.principal, address: peer.address } } : known;
-      };
-      const page = pages(request);
-      return page ? Promise.resolve(page) : serve(request, identify);
+      ...routeMetrics(registry),
+    };
+    const serve = serveRoutes(routes, ports);
+    const upgrade = serveUpgrades(routes, { ...ports, socketsMax });
+    return {
+      serve(request, peer) {
+        const page = pages(request) ?? movedTo(request);
+        return page ? Promise.resolve(page) : serve(request, identifyBy(admission, peer));
+      },
+      upgrade: (request, socket, head, peer) => upgrade(request, socket, head, identifyBy(admission, peer)),
     };
   };
 }
 
-export type ComposedApi = (admission: Admission, registry: MetricsRegistry) => ServeElsewhere;
+/** The table: whatever is served under /v1. */
+export function apiRoutes({ name, work, clock, drain, live, routes = [] }: ApiParts, login: Login): readonly Route[] {
+  const document = apiDocument();
+  const jobs = jobsRoutes({ work, clock });
+  const cluster = clusterRoutes({ name, work });
+  return [
+    ...jobs,
+    ...jobSocketRoutes(jobs),
+    ...outputRoutes({ work, clock, live }),
+    ...cluster,
+    ...clusterWatchRoutes(cluster, clock),
+    ...(drain ? drainRoutes(drain) : []),
+    ...sessionRoutes(login),
+    ...routes,
+    route(showOpenApi, () => ({ body: document as { openapi: string } })),
+  ];
+}
+
+export type ComposedApi = (admission: Admission, registry: MetricsRegistry, login: Login) => HttpServed;

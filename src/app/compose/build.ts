@@ -5,15 +5,15 @@ import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { assetSettingsDefault, type AssetSettings } from "#doors/build/assets/asset-download.ts";
 import type { AssetPorts } from "#doors/build/assets/assets.ts";
-import type { BuildCaller } from "#doors/build/caller.ts";
-import { Spool } from "#doors/build/http/spool.ts";
+import { buildCaller, type BuildCaller } from "#doors/build/caller.ts";
+import { spoolIn, type Spool } from "#doors/build/http/spool.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { executionSettingsDefault, type ExecutionSettings } from "#doors/build/execute/execution-settings.ts";
 import { serveBuild, type ServedPorts } from "#doors/build/serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";
 import type { Admitted } from "#edge/port/admission.ts";
 import { isThisMachineOnly, type Identity } from "#edge/identity/identity-config.ts";
-import { authorize, type Action } from "#access/policy.ts";
+import type { Action } from "#access/policy.ts";
 import type { Principal } from "#access/principal.ts";
 import type { Journal } from "#journal/journal.ts";
 import type { GrpcServer } from "#grpc/server.ts";
@@ -28,8 +28,9 @@ export type BuildParts = {
   readonly settings?: Partial<BuildSettings>;
   readonly assets?: Partial<AssetSettings>;
   /** For what is fetched and not known yet. */
+  readonly spool?: Spool | undefined;
+  /** Where there is none to share. */
   readonly spoolFolder?: string;
-  readonly spoolBytesMax?: number;
   /** Remembers what missed, for `millrace cache why`. */
   readonly seen?: AssetPorts["seen"];
   /** Told of every lookup of a result. */
@@ -39,26 +40,23 @@ export type BuildParts = {
   readonly report: (doing: string, error: unknown) => void;
 };
 
-const spoolLimits = { memoryBytesEach: 1024 ** 2, memoryBytesMax: 64 * 1024 ** 2 };
-const spoolBytesMaxDefault = 32 * 1024 ** 3;
-
 /** Adds the services; answers what must be known of whoever calls a method, by its path. */
 export function composeBuild(
   server: GrpcServer<Admitted>,
-  { settings, assets, spoolFolder = tmpdir(), spoolBytesMax = spoolBytesMaxDefault, ...parts }: BuildParts,
+  { settings, assets, spool, spoolFolder = tmpdir(), ...parts }: BuildParts,
 ): ReadonlyMap<string, Action> {
   const callers = new WeakMap<Principal, BuildCaller>();
   const callerOf = (principal: Admitted): BuildCaller => {
     if (!principal) return nobody;
     let caller = callers.get(principal);
-    if (!caller) callers.set(principal, (caller = asCaller(principal)));
+    if (!caller) callers.set(principal, (caller = buildCaller(principal, homeTenant(principal))));
     return caller;
   };
   const ports: ServedPorts = {
     ...parts,
     settings: { ...buildSettingsDefault, ...settings },
     assets: { ...assetSettingsDefault, ...assets },
-    spool: new Spool({ folder: spoolFolder, ...spoolLimits, bytesMax: spoolBytesMax }),
+    spool: spool ?? spoolIn(spoolFolder),
   };
   const paths = serveBuild(server, ports, callerOf);
   return new Map(paths.map((path) => [path, "service.describe"]));
@@ -126,8 +124,3 @@ export function executionSettings(config: BuildConfig, labels: readonly string[]
 }
 
 const nobody: BuildCaller = { tenant: "", principal: "nobody", may: () => false };
-
-export function asCaller(principal: Principal): BuildCaller {
-  const tenant = homeTenant(principal);
-  return { tenant, principal: principal.name, may: (action) => authorize(principal, action, tenant).ok };
-}

@@ -62,7 +62,7 @@ export type Running = {
   /** The token of the data folder. */
   readonly owner: string;
   /** A link that signs a browser in as the operator, once; undefined where there is no edge. */
-  loginLink(): LoginLink | undefined;
+  loginLink(): Promise<LoginLink | undefined>;
   readonly mesh: RunningMesh | undefined;
   /** Takes the node out of service, politely; `left` is when it is to be stopped. */
   readonly drain: Drain;
@@ -118,7 +118,7 @@ async function started(
     edgePorts,
     edgeAddresses,
     owner,
-    loginLink: () => edge?.loginLink(),
+    loginLink: async () => await edge?.loginLink(),
     mesh,
     drain,
     lost,
@@ -270,7 +270,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     ...(isLost ? ["data folder: it was removed or replaced"] : []),
   ];
   const asked = { clock, node, routed, journal, cache, notReady, peers, drain };
-  const parts = { ...asked, metrics: shown, api: { name, work: client }, owner, callers, log };
+  const parts = { ...asked, metrics: shown, api: { name, work: client, live }, owner, callers, log };
   const edge = await composeEdge(config, parts);
   if (!edge) return undefined;
   undo.defer(() => edge.close());

@@ -2,7 +2,8 @@
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
-import { idleMsDefault } from "#doors/build/http/body.ts";
+import { spoolIn } from "#doors/build/http/spool.ts";
+import { buildTable } from "#doors/build/http/table.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
@@ -19,8 +20,6 @@ import { workCalls } from "#shard/work/calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { TaskCallers } from "#worker/sandbox/task-callers.ts";
 import { buildSettings, composeBuild, type BuildParts } from "./build.ts";
-import { composeHttpBuilds } from "./builds.ts";
-import { composeCacheAdmin } from "./cache-admin.ts";
 import { composeHttpCaches } from "./http-caches.ts";
 import type { PeersView } from "./mesh.ts";
 import { composeApi, type ApiParts } from "./api.ts";
@@ -28,7 +27,6 @@ import type { ComposedStore } from "./store.ts";
 import type { Config } from "#app/config/config.ts";
 import { placeLimitsOf } from "#app/config/connections-config.ts";
 import type { Drain } from "#app/node/drain.ts";
-import { drainRoute } from "#app/node/drain-routes.ts";
 import { untilLeaving } from "#app/peers/held-calls.ts";
 import type { NodeMetrics } from "#app/record/node-metrics.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "#app/config/edge-config.ts";
@@ -60,7 +58,7 @@ export type EdgeParts = {
   /** What the node counts of its work; left out: only what the edge counts is shown. */
   readonly metrics?: EdgeMetricsPart | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
-  readonly api?: Pick<ApiParts, "name" | "work"> | undefined;
+  readonly api?: Pick<ApiParts, "name" | "work" | "live"> | undefined;
   /** The token of the data folder; left out: none is known. */
   readonly owner?: string | undefined;
   /** Knows which callers on this machine are tasks of this node; left out: there are no tasks. */
@@ -120,7 +118,20 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
     report: trouble,
   };
   const counted = (door: string) => (cache && metrics ? metrics.countedFor(cache, door) : cache);
-  const api = parts.api && (await composeApi({ ...parts.api, clock, log: edgeLog }));
+  const spool = cache && spoolIn(cache.spoolFolder, cache.spoolBytesMax);
+  const routes =
+    cache && seen
+      ? buildTable({
+          ...cache,
+          seen,
+          clock,
+          settings: { ...buildSettingsDefault, ...settings.settings },
+          execution: until(cache.execution, leaving.signal),
+        })
+      : [];
+  const { entries } = journal;
+  const api =
+    parts.api && (await composeApi({ ...parts.api, clock, log: edgeLog, entries, drain: parts.drain, routes }));
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -133,6 +144,7 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
     notReady: parts.notReady,
     bodyBytesMax: bodyBytesMax(processMemory()),
     log: edgeLog,
+    entries: journal.entries,
     services(server, admission) {
       serveWork(server, {
         service: untilLeaving(node, leaving.signal),
@@ -150,35 +162,31 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
               ...cache,
               store: counted("build")?.store ?? cache.store,
               ...settings,
+              spool,
               execution: until(cache.execution, leaving.signal),
             })
           : []),
       ]);
     },
-    http(admission, registry) {
+    http(admission, registry, login) {
       cache?.observe?.(registry);
       metrics?.show(registry);
+      const table = api?.(admission, registry, login);
       const always = {
         peers: peersRoute(admission, peers),
-        drain: parts.drain && drainRoute(admission, parts.drain),
-        api: api?.(admission, registry),
+        api: table?.serve,
       };
       meshMetrics(registry, peers);
-      if (!cache) return mounted({ ...always, "cache-admin": undefined, builds: undefined, caches: undefined });
-      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault, spoolBytesMax: cache.spoolBytesMax };
+      const upgrade = table?.upgrade && { upgrade: table.upgrade };
+      if (!cache) return { serve: mounted({ ...always, caches: undefined }), ...upgrade };
+      const limits = { bytesMax: build.blobMax };
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches(
-        { ...cache, ...counted("http"), clock, report, limits },
+        { ...cache, ...counted("http"), clock, report, limits, spool },
         admission,
         registry,
       );
-      const { upkeep } = cache;
-      const adminServed =
-        upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report, limits }, admission) : undefined;
-      const execution = until(cache.execution, leaving.signal);
-      const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
-      const buildsServed = execution && composeHttpBuilds({ ...buildPorts, execution, seen }, admission);
-      return mounted({ ...always, "cache-admin": adminServed, builds: buildsServed, caches: cachesServed });
+      return { serve: mounted({ ...always, caches: cachesServed }), ...upgrade };
     },
   });
   return {
@@ -192,7 +200,7 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
 }
 
 /** All that a node serves over plain HTTP besides the edge's own; each is asked in this order. */
-export const mounts = ["peers", "drain", "api", "cache-admin", "builds", "caches"] as const;
+export const mounts = ["peers", "api", "caches"] as const;
 
 type Mounted = Readonly<Record<(typeof mounts)[number], ServeElsewhere | undefined>>;
 

@@ -13,11 +13,13 @@ import { refusalStatus } from "#access/refusal-status.ts";
 import type { Refusal } from "#access/refusal.ts";
 import type { ServeElsewhere } from "#edge/port/routes.ts";
 import { homeTenant } from "#access/caller.ts";
+import { authorizationOf } from "./identify.ts";
 
 export type HttpCacheParts = {
   readonly store: Store;
   readonly index: ActionIndex;
   readonly clock: Clock;
+  readonly spool?: HttpCachesOptions["spool"];
   readonly spoolFolder: string;
   readonly limits?: HttpCachesOptions["limits"];
   readonly report: (error: unknown) => void;
@@ -28,8 +30,6 @@ const actionOf = {
   "blobs.write": "cache.write",
   "names.read": "action-cache.read",
   "names.write": "action-cache.write",
-  "store.look": "cluster.read",
-  "store.tend": "cluster.admin",
 } as const satisfies Record<Need, Action>;
 
 export function composeHttpCaches(
@@ -43,7 +43,7 @@ export function composeHttpCaches(
     labels: ["protocol", "method", "status"],
     seriesMax: 300,
   });
-  const { identify, from } = identifyBy(admission);
+  const { identify, from } = callersOf(admission);
   const serve = httpCaches({
     ...parts,
     ...(limits && { limits }),
@@ -54,7 +54,7 @@ export function composeHttpCaches(
 }
 
 /** Who sent a request: told by its headers and by the connection that it came `from`. */
-export function identifyBy(admission: Admission) {
+function callersOf(admission: Admission) {
   const peers = new WeakMap<Request, Peer>();
   const from = (request: Request, peer: Peer): Request => {
     peers.set(request, peer);
@@ -62,7 +62,7 @@ export function identifyBy(admission: Admission) {
   };
   const identify = async (request: Request): Promise<Identified> => {
     const peer = peers.get(request);
-    if (!peer) return { refused: { status: 401, message: "nobody knows where this came from" } };
+    if (!peer) return { refused: { status: 401, message: "the request has no connection" } };
     const who = await admission.identifyRequest(peer, request.headers, authorizationOf(request.headers));
     return who.ok ? { caller: callerOf(who.principal) } : { refused: asCallRefusal(who.refusal) };
   };
@@ -84,16 +84,7 @@ function callerOf(principal: Principal): HttpCaller {
   };
 }
 
-/** Build tools that know only user names and passwords send the token as the password. */
-export function authorizationOf(headers: Headers): string | undefined {
-  const given = headers.get("authorization") ?? undefined;
-  const basic = given === undefined ? null : /^basic ([A-Za-z0-9+/_=-]{0,8192})$/i.exec(given);
-  if (!basic) return given;
-  const pair = Buffer.from(basic[1] ?? "", "base64").toString("utf8");
-  return `Bearer ${pair.slice(pair.indexOf(":") + 1)}`;
-}
-
-export function asCallRefusal(refusal: Refusal): CallRefusal {
+function asCallRefusal(refusal: Refusal): CallRefusal {
   const { http, challenge } = refusalStatus(refusal);
   const challenges = challenge === undefined ? undefined : `${challenge}, Basic realm="millrace"`;
   return {

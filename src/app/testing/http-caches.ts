@@ -48,12 +48,13 @@ export async function startRig(limits: HttpCachesOptions["limits"] = {}): Promis
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse({ tokens }),
     services: () => new Map(),
-    http: (admission, registry) =>
-      composeHttpCaches(
+    http: (admission, registry) => ({
+      serve: composeHttpCaches(
         { store, index, clock, spoolFolder: folder, limits, report: (error) => reported.push(error) },
         admission,
         registry,
       ),
+    }),
     notReady: () => [],
     log: new Log((line) => reported.push(line), clock),
     h2: { drainMs: 500 },

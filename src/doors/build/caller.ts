@@ -1,4 +1,6 @@
 /** Who calls, as far as this door has to know. Found out and judged by whoever mounts it. */
+import { authorize } from "#access/policy.ts";
+import type { Principal } from "#access/principal.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 
 export type BuildAction =
@@ -18,6 +20,13 @@ export type BuildCaller = {
   readonly principal: string;
   may(action: BuildAction): boolean;
 };
+
+/** A principal that acts in a tenant: its own, or the one that an operator named. */
+export const buildCaller = (principal: Principal, tenant: string): BuildCaller => ({
+  tenant,
+  principal: principal.name,
+  may: (action) => authorize(principal, action, tenant).ok,
+});
 
 /** Throws unless the caller may look at what was run here: at all of its tenant's, or at what it began itself. */
 export function needToFollow(caller: BuildCaller): void {

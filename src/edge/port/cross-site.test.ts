@@ -8,8 +8,8 @@ import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
 
-const site = "http://127.0.0.1:8980/api/builds";
-const evil = "http://evil.example:8980/api/builds";
+const site = "http://127.0.0.1:8980/v1/builds";
+const evil = "http://evil.example:8980/v1/builds";
 
 /** What is asked, of which address, from which page, proven or not: may it pass? */
 const cases: readonly (readonly [string, string, string | null, boolean, boolean])[] = [
@@ -59,10 +59,12 @@ test("another site's page cannot make a node that trusts its machine do anything
       listen: [{ host: "127.0.0.1", port: 0 }],
       identity: Identity.parse({ tokens }),
       services: () => new Map(),
-      http: () => async (asked) => {
-        reached.push(asked.method);
-        return new Response("reached");
-      },
+      http: () => ({
+        async serve(asked) {
+          reached.push(asked.method);
+          return new Response("reached");
+        },
+      }),
       notReady: () => [],
       log: new Log(() => {}, clock),
       h2: { drainMs: 500 },
@@ -70,7 +72,7 @@ test("another site's page cannot make a node that trusts its machine do anything
     const port = edge.ports[0] ?? 0;
     const status = (method: string, headers: Record<string, string>): Promise<number | undefined> =>
       new Promise((resolve, reject) =>
-        request({ port, host: "127.0.0.1", path: "/api/builds", method, headers, agent: false }, (response) => {
+        request({ port, host: "127.0.0.1", path: "/v1/builds", method, headers, agent: false }, (response) => {
           response.resume();
           resolve(response.statusCode);
         })

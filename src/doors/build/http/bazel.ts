@@ -10,7 +10,7 @@ import { checkNamed, closureOf, type Closure } from "#doors/build/cache/closure.
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import { readNaming, type Form } from "./action-result.ts";
 import { blobResponse } from "./blob-response.ts";
-import { bodyOf, contentLength, tooLarge } from "./body.ts";
+import { bodyParts, contentLength, tooLarge } from "#http/body.ts";
 import { entryAt, forgetNamed, keyOf, type CacheCall, type CachePorts } from "./named.ts";
 import { plainRefusal, type Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
@@ -75,7 +75,7 @@ async function keepResult(
   const { request, caller } = call;
   requireFor(caller, "blobs.write", "names.write");
   const form = /^application\/json\b/i.test(request.headers.get("content-type") ?? "") ? "json" : "protobuf";
-  const bytes = await gathered(bodyOf(request, { ...ports.limits, bytesMax: resultBytesMax }, ports.clock));
+  const bytes = await gathered(bodyParts(request, { ...ports.limits, bytesMax: resultBytesMax }, ports.clock));
   try {
     checkNamed(readNaming(bytes, form), fn);
   } catch (error) {
@@ -168,7 +168,7 @@ async function keepBlob(
   { fn, hash }: Asked,
 ): Promise<Digest> {
   const sizeBytes = contentLength(request);
-  const body = bodyOf(request, ports.limits, ports.clock);
+  const body = bodyParts(request, ports.limits, ports.clock);
   if (sizeBytes !== undefined && !request.headers.has("content-encoding")) {
     const digest = digestText(fn, hash, sizeBytes);
     await blobs.write(digest, body);

@@ -2,9 +2,8 @@
 
 /**
  * Bytes by their digest, or names that others will trust: whoever may write a name decides what others' builds hold.
- * The store as a whole is looked at and tended by those who run it.
  */
-export type Need = "blobs.read" | "blobs.write" | "names.read" | "names.write" | "store.look" | "store.tend";
+export type Need = "blobs.read" | "blobs.write" | "names.read" | "names.write";
 
 export type HttpCaller = {
   /** Whose cache it is. */

@@ -6,7 +6,7 @@ import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { bazel } from "./bazel.ts";
-import { idleMsDefault, type BodyLimits } from "./body.ts";
+import { bodyIdleMsDefault, type BodyLimits } from "#http/body.ts";
 import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { Identify } from "./caller.ts";
 import { ccache } from "./ccache.ts";
@@ -16,7 +16,7 @@ import { nx } from "./nx.ts";
 import type { Protocol } from "./protocol.ts";
 import { asRefusal, HttpRefusal } from "./refusal.ts";
 import { sccache } from "./sccache.ts";
-import { Spool } from "./spool.ts";
+import { spoolIn, type Spool } from "./spool.ts";
 import { turborepo } from "./turborepo.ts";
 
 /** In this order: what is not another's may be Bazel's, whose paths begin as anybody likes. */
@@ -27,6 +27,8 @@ export type HttpCachesOptions = {
   readonly index: ActionIndex;
   readonly caller: Identify;
   readonly clock: Clock;
+  /** Shared with whatever else takes uploads; left out: one of its own in `spoolFolder`. */
+  readonly spool?: Spool | undefined;
   /** For uploads whose digest is not known yet. */
   readonly spoolFolder: string;
   readonly limits?: Partial<BodyLimits & { readonly spoolBytesMax: number }>;
@@ -41,8 +43,6 @@ export type EndedCall = { readonly protocol: string; readonly method: string; re
 /** Answers undefined for what is none of the caches'. */
 export type HttpCaches = (request: Request) => Promise<Response> | undefined;
 
-const MiB = 1024 * 1024;
-
 export function httpCaches(options: HttpCachesOptions): HttpCaches {
   const { store, index, clock, limits = {} } = options;
   const ports: CachePorts = {
@@ -50,13 +50,8 @@ export function httpCaches(options: HttpCachesOptions): HttpCaches {
     index,
     clock,
     trust: new TrustRules(index),
-    spool: new Spool({
-      folder: options.spoolFolder,
-      memoryBytesEach: MiB,
-      memoryBytesMax: 64 * MiB,
-      bytesMax: limits.spoolBytesMax ?? 32 * 1024 * MiB,
-    }),
-    limits: { bytesMax: limits.bytesMax ?? 4 * 1024 * MiB, idleMs: limits.idleMs ?? idleMsDefault },
+    spool: options.spool ?? spoolIn(options.spoolFolder, limits.spoolBytesMax),
+    limits: { bytesMax: limits.bytesMax ?? 4 * 1024 ** 3, idleMs: limits.idleMs ?? bodyIdleMsDefault },
   };
   return (request) => {
     const url = new URL(request.url);
@@ -76,7 +71,7 @@ async function answer(
   const response = await served(protocol, ports, options, request, url).catch((error: unknown) => {
     const refusal = asRefusal(error);
     if (!refusal || refusal.status === 500) options.report(error);
-    return protocol.refuse(refusal ?? new HttpRefusal(500, "something is wrong here; it has been written down"));
+    return protocol.refuse(refusal ?? new HttpRefusal(500, "internal error; see the node's log"));
   });
   options.ended?.({ protocol: protocol.name, method: request.method, status: response.status });
   return response;

@@ -3,7 +3,7 @@ import type { Clock } from "#base/clock.ts";
 import type { ActionIndex, Entry, EntryKey } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { blobResponse } from "./blob-response.ts";
-import { bodyOf, type BodyLimits } from "./body.ts";
+import { bodyParts, type BodyLimits } from "#http/body.ts";
 import type { HttpCaller } from "./caller.ts";
 import { HttpRefusal, requireFor } from "./refusal.ts";
 import type { Spool } from "./spool.ts";
@@ -76,7 +76,7 @@ export async function keepNamed(
 ): Promise<boolean> {
   const { caller, request } = call;
   requireFor(caller, "blobs.write", "names.write");
-  await using spooled = await ports.spool.take(bodyOf(request, ports.limits, ports.clock), caller);
+  await using spooled = await ports.spool.take(bodyParts(request, ports.limits, ports.clock), caller);
   const { digest } = spooled;
   await ports.store.forTenant(caller.tenant).blobs.write(digest, spooled.content());
   const entry = { digest, principal: caller.principal, atMs: ports.clock.wallMs(), ...(notes && { notes }) };

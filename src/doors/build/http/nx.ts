@@ -1,5 +1,5 @@
 /** Nx's self-hosted remote cache: `/v1/cache/<hash>`. An entry never changes: a second PUT is 409. */
-import { contentLength } from "./body.ts";
+import { contentLength } from "#http/body.ts";
 import { isBelieved, keepNamed, keyOf, serveNamed, type CacheCall, type CachePorts, type Place } from "./named.ts";
 import type { Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";

@@ -1,16 +1,12 @@
-/** A request that is not served, with the status that says why. Each protocol has words of its own for the rest. */
+/** A request of a build tool that is not served. Each protocol has words of its own for the rest. */
 import { isFault, type Fault, type FaultCode } from "#base/fault.ts";
+import { Problem } from "#http/problem.ts";
 import type { HttpCaller, Need } from "./caller.ts";
 
-export class HttpRefusal extends Error {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-
+export class HttpRefusal extends Problem {
   constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
+    super(status, message, { headers, cause });
     this.name = "HttpRefusal";
-    this.status = status;
-    this.headers = headers;
   }
 }
 
@@ -28,8 +24,8 @@ const statuses = {
 } as const satisfies Record<FaultCode, readonly [number, Readonly<Record<string, string>>]>;
 
 /** Undefined for what is a bug of ours and nobody's answer. */
-export function asRefusal(error: unknown): HttpRefusal | undefined {
-  if (error instanceof HttpRefusal) return error;
+export function asRefusal(error: unknown): Problem | undefined {
+  if (error instanceof Problem) return error;
   if (!isFault(error)) return undefined;
   if (error.code === "exhausted") return exhausted(error);
   const [status, headers] = statuses[error.code];
@@ -56,15 +52,6 @@ export function requireFor(caller: HttpCaller, ...needs: readonly Need[]): void 
   for (const need of needs) {
     const refusal = caller.refusal(need);
     if (refusal) throw new HttpRefusal(refusal.status, refusal.message, refusal.headers);
-  }
-}
-
-/** A part of an address as it was meant. */
-export function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch (error) {
-    throw new HttpRefusal(400, "the address is not written as addresses are", {}, error);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Turborepo's remote cache: `/v8/artifacts...`. A team has a space of its own, named by teamId or slug. */
 import type { Entry } from "#blobs/action-index.ts";
 import { digestSizeBytes } from "#base/digest.ts";
-import { bodyOf } from "./body.ts";
+import { bodyParts } from "#http/body.ts";
 import { findEntry, keepNamed, notesFrom, serveNamed, type CacheCall, type CachePorts } from "./named.ts";
 import type { Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
@@ -89,7 +89,7 @@ const hashesMax = 1_000;
 
 async function jsonOf(ports: CachePorts, call: CacheCall): Promise<unknown> {
   const parts: Uint8Array[] = [];
-  for await (const part of bodyOf(call.request, { ...ports.limits, bytesMax: jsonBytesMax }, ports.clock))
+  for await (const part of bodyParts(call.request, { ...ports.limits, bytesMax: jsonBytesMax }, ports.clock))
     parts.push(Uint8Array.from(part));
   try {
     return JSON.parse(Buffer.concat(parts).toString("utf8"));

@@ -1,5 +1,5 @@
 /**
- * The one at the other end of a connection. Nearly every call of a connection brings the very header that the call
+ * Who is at the other end of a connection. Nearly every call of a connection brings the very header that the call
  * before it brought; then nothing is hashed and nothing is looked up. What is compared with is only what this
  * connection has itself sent before.
  */
@@ -8,7 +8,7 @@ import type { Authenticator, TaskVerdict } from "./authenticate.ts";
 import { stillCounts, type Identified } from "./identified.ts";
 import type { PeerCertificate } from "#edge/tls/peer-certificate.ts";
 
-export class Caller {
+export class ConnectionIdentity {
   readonly #authenticator: Authenticator;
   readonly #clock: Clock;
   readonly #certificate: PeerCertificate | undefined;
