@@ -1,6 +1,6 @@
 // Bundles the console into src/console/dist: hashed names, compressed twins beside them, and the page that names them.
 import { createHash } from "node:crypto";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build } from "esbuild";
@@ -36,19 +36,30 @@ export async function bundleConsole(): Promise<readonly ConsoleFile[]> {
   return [{ name: "index.html", bytes: Buffer.from(page) }, ...assets];
 }
 
+/** Nodes and tests may read the folder meanwhile: the page is replaced last, in one step, when all it names is there. */
 async function writeConsole(): Promise<void> {
   const folder = join(source, "dist");
-  const files = await bundleConsole();
-  await rm(folder, { recursive: true, force: true });
+  const [page, ...assets] = await bundleConsole();
+  if (!page) throw new Error("the bundle has no page");
+  const files = [...assets, page].flatMap((file) => withTwins(file));
+  const names = new Set(files.map(({ name }) => name));
   await mkdir(folder, { recursive: true });
+  const before = await readdir(folder);
   for (const { name, bytes } of files) {
+    if (before.includes(name) && !name.startsWith(page.name)) continue; // its name says what is in it
     const path = join(folder, name);
-    await writeFile(path, bytes);
-    await writeFile(`${path}.gz`, gzipSync(bytes, { level: 9 }));
-    await writeFile(`${path}.br`, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+    await writeFile(`${path}.${process.pid}`, bytes);
+    await rename(`${path}.${process.pid}`, path);
   }
-  const total = files.reduce((sum, { bytes }) => sum + gzipSync(bytes).length, 0);
-  console.log(`console: ${files.length} files, ${(total / 1024).toFixed(1)} KiB compressed`);
+  for (const name of before) if (!names.has(name)) await rm(join(folder, name), { force: true });
+  const total = [page, ...assets].reduce((sum, { bytes }) => sum + gzipSync(bytes).length, 0);
+  console.log(`console: ${assets.length + 1} files, ${(total / 1024).toFixed(1)} KiB compressed`);
 }
+
+const withTwins = ({ name, bytes }: ConsoleFile): readonly ConsoleFile[] => [
+  { name, bytes },
+  { name: `${name}.gz`, bytes: gzipSync(bytes, { level: 9 }) },
+  { name: `${name}.br`, bytes: brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }) },
+];
 
 if (import.meta.main) await writeConsole();
