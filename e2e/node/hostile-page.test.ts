@@ -55,7 +55,7 @@ describe("a hostile page", { skip: browserSkip, timeout: 180_000 }, () => {
     browser = await Browser.open([evil, rebound]);
     const page = await browser.newPage();
     await page.goto(`http://127.0.0.1:${nodePort}${(await node.loginLink())?.path}`);
-    await page.until("the browser is signed in", "document.title === 'Millrace'");
+    await page.until("the browser is signed in", "document.querySelector('#app')");
     await page.close();
   });
   after(async () => {
