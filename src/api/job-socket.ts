@@ -12,6 +12,8 @@ export const JobSocketSends = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("end") }),
 ]);
 
+export type JobSocketSends = z.output<typeof JobSocketSends>;
+
 export const jobSocket = endpoint({
   method: "GET",
   path: "/v1/jobs/{job}/socket",

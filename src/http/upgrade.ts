@@ -24,9 +24,16 @@ export function serveUpgrades(routes: readonly Route[], ports: UpgradePorts): Se
   return (incoming, socket, head, identify) => {
     socket.on("error", () => socket.destroy());
     const request = requestOf(incoming);
+    const startedMs = ports.clock.monotonicMs();
+    let endpoint: string | undefined;
+    const ended = (status: number): void => {
+      const tookMs = ports.clock.monotonicMs() - startedMs;
+      if (endpoint !== undefined) ports.ended?.({ endpoint, status, tookMs });
+    };
     void (async () => {
       const found = router.find("GET", new URL(request.url).pathname);
       if (found.kind !== "route") throw new Problem(404, "no WebSocket is served at this address");
+      endpoint = found.route.name;
       const call = await judge({ request, identify, ...found, isUpgrade: true });
       if (open >= ports.socketsMax) throw new Problem(503, "too many WebSockets are open", { headers: retry });
       const { answer } = found.route;
@@ -34,6 +41,7 @@ export function serveUpgrades(routes: readonly Route[], ports: UpgradePorts): Se
       const handle = (await found.route.handle({ ...call, body: undefined })) as { readonly body: Talk };
       server.handleUpgrade(incoming, socket, head, (accepted) => {
         open += 1;
+        ended(101);
         accepted.once("close", () => (open -= 1));
         const conversation = new SocketConversation(accepted, answer.receives, ports.clock);
         handle.body(conversation).then(
@@ -47,6 +55,7 @@ export function serveUpgrades(routes: readonly Route[], ports: UpgradePorts): Se
     })().catch((error: unknown) => {
       const { problem, isOurs } = asProblem(ports.asProblem?.(error) ?? error);
       if (isOurs) ports.report("WebSocket upgrade", error);
+      ended(problem.status);
       refuse(socket, problem);
     });
   };
