@@ -11,6 +11,7 @@ import { ManualClock } from "#base/testing/manual-clock.ts";
 import { endpoint, socket } from "./endpoint.ts";
 import { memoryEntries } from "#base/memory-entries.ts";
 import { keptAnswersIn } from "./kept-answers.ts";
+import { until } from "#testing/until.ts";
 import { route } from "./route.ts";
 import type { Identify } from "./serve.ts";
 import { serveUpgrades } from "./upgrade.ts";
@@ -26,11 +27,13 @@ const echo = endpoint({
 
 const clock = new ManualClock();
 const reported: unknown[] = [];
+const left: string[] = [];
 const serve = serveUpgrades(
   [
-    route(echo, ({ params }) => ({
+    route(echo, ({ params, signal }) => ({
       async body({ messages, send }) {
         for await (const { say } of messages) {
+          if (say === "wait") signal.addEventListener("abort", () => left.push(params.name), { once: true });
           if (say === "boom") throw new Error("secret detail");
           await send({ said: `${params.name}: ${say}` });
         }
@@ -103,6 +106,15 @@ describe("a WebSocket", { timeout: 10_000 }, () => {
       equal(closed, code);
       equal(String(reason).includes("secret"), false);
     });
+
+  test("the call's signal says that the peer has gone", async () => {
+    const client = connect();
+    await once(client, "open");
+    client.send(JSON.stringify({ say: "wait" }));
+    await once(client, "message");
+    client.terminate();
+    await until("the handler knows", () => left.length > 0);
+  });
 
   test("beyond the limit is refused, and a peer that answers no ping makes room", async () => {
     const [first, second] = [connect(), connect()];

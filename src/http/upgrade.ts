@@ -23,7 +23,9 @@ export function serveUpgrades(routes: readonly Route[], ports: UpgradePorts): Se
   let open = 0;
   return (incoming, socket, head, identify) => {
     socket.on("error", () => socket.destroy());
-    const request = requestOf(incoming);
+    const gone = new AbortController();
+    socket.once("close", () => gone.abort(new Error("the WebSocket connection has gone")));
+    const request = requestOf(incoming, gone.signal);
     const startedMs = ports.clock.monotonicMs();
     let endpoint: string | undefined;
     const ended = (status: number): void => {
@@ -65,11 +67,11 @@ type Talk = (conversation: Conversation) => Promise<void>;
 
 const retry = { "retry-after": "5" } as const;
 
-function requestOf(incoming: IncomingMessage): Request {
+function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request {
   const headers = new Headers();
   for (const [name, values] of Object.entries(incoming.headersDistinct))
     for (const value of values ?? []) headers.append(name, value);
-  return new Request(`http://${incoming.headers.host ?? "localhost"}${incoming.url ?? "/"}`, { headers });
+  return new Request(`http://${incoming.headers.host ?? "localhost"}${incoming.url ?? "/"}`, { headers, signal });
 }
 
 function refuse(socket: Duplex, { status, message, headers }: Problem): void {

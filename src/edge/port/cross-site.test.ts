@@ -1,5 +1,7 @@
 import { equal } from "node:assert/strict";
+import { once } from "node:events";
 import { request } from "node:http";
+import { connect as connectH2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
 import { test } from "node:test";
 import { realClock as clock } from "#testing/real-clock.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
@@ -88,4 +90,39 @@ test("another site's page cannot make a node that trusts its machine do anything
     await edge.close();
   }
   equal(reached.join(), "POST,POST,GET,POST,POST,GET,GET");
+});
+
+test("the same is refused over HTTP/2, by authority or host", async () => {
+  const edge = await startEdge({
+    clock,
+    listen: [{ host: "127.0.0.1", port: 0 }],
+    identity: Identity.parse({}),
+    services: () => new Map(),
+    http: () => ({ serve: async () => new Response("reached") }),
+    notReady: () => [],
+    log: new Log(() => {}, clock),
+    h2: { drainMs: 500 },
+  });
+  const here = `127.0.0.1:${edge.ports[0] ?? 0}`;
+  const session = connectH2(`http://${here}`);
+  const status = async (method: string, headers: OutgoingHttpHeaders): Promise<unknown> => {
+    const stream = session.request({ ":method": method, ":path": "/v1/builds", ...headers });
+    const [got] = (await once(stream, "response")) as [IncomingHttpHeaders];
+    stream.close();
+    return got[":status"];
+  };
+  try {
+    const ours = { ":authority": here };
+    equal(await status("POST", ours), 200);
+    equal(await status("POST", { ...ours, origin: `http://${here}` }), 200);
+    equal(await status("POST", { ...ours, origin: "https://evil.example" }), 403);
+    equal(await status("GET", { ...ours, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }), 403);
+    equal(await status("GET", { ...ours, "sec-fetch-site": "same-site", "sec-fetch-mode": "cors" }), 403);
+    equal(await status("GET", { ...ours, "sec-fetch-site": "same-origin" }), 200);
+    equal(await status("GET", { ":authority": "evil.example" }), 403);
+    equal(await status("GET", { host: "evil.example" }), 403);
+  } finally {
+    session.destroy();
+    await edge.close();
+  }
 });
