@@ -138,7 +138,7 @@ export class Page {
   async goto(url: string): Promise<void> {
     const before = this.#loads;
     const { errorText } = await this.send("Page.navigate", { url });
-    if (errorText !== undefined) throw new Error(`${url}: ${String(errorText)}`);
+    if (errorText !== undefined) throw new Error(`${url}: ${JSON.stringify(errorText)}`);
     await until(`${url} has loaded`, () => this.#loads > before, { limitMs: 30_000 });
   }
 

@@ -36,7 +36,7 @@ export async function bundleConsole(): Promise<readonly ConsoleFile[]> {
   return [{ name: "index.html", bytes: Buffer.from(page) }, ...assets];
 }
 
-/** Nodes and tests may read the folder meanwhile: the page is replaced last, in one step, when all it names is there. */
+/** Nodes and tests may read the folder meanwhile: the page is replaced last, when all that it names is there. */
 async function writeConsole(): Promise<void> {
   const folder = join(source, "dist");
   const [page, ...assets] = await bundleConsole();

@@ -68,7 +68,8 @@ describe("the console", { skip: browserSkip, timeout: 180_000 }, () => {
       await page.evaluate(`${axe}; undefined`);
       const found = await page.evaluate<readonly string[]>(
         `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations.map(
-          ({ id, nodes }) => id + ": " + nodes.map(({ html, any }) => html + " " + any.map((one) => one.message)).join("; ")))`,
+          ({ id, nodes }) => id + ": " + nodes.map(({ html, any }) =>
+            html + " " + any.map((one) => one.message)).join("; ")))`,
       );
       deepEqual(found, [], `${what}, ${name}`);
       const isTooWide = await page.evaluate<boolean>("document.documentElement.scrollWidth > innerWidth");

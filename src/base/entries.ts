@@ -1,6 +1,7 @@
 /**
  * Small values that all nodes of a cluster share for a limited time: stored answers of requests, codes that sign a
- * browser in, the key that seals browser sessions. The journal's database keeps them; nothing decides about work by them.
+ * browser in, the key that seals browser sessions. The journal's database keeps them; no decision about work reads
+ * them.
  *
  * EN1 Of all that add under one name, one succeeds until its entry ends; the others get the value that is there.
  * EN2 `replace` and `remove` change an entry only while it has the value that the caller saw.

@@ -1,6 +1,6 @@
 /**
- * Answers of keyed requests among the entries that all nodes of a cluster share: any node replays what another answered.
- * Bounded for each tenant in number and time.
+ * Answers of keyed requests among the entries that all nodes of a cluster share: any node replays what another
+ * answered. Bounded for each tenant in number and time.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";

@@ -17,13 +17,13 @@ const head = [
   "- Callers show who they are with `authorization: Bearer TOKEN`; browsers with the cookie of a session.",
   "- Every failure is `application/problem+json` with `status` and `title`.",
   "- `?tenant=` says whose things are meant, where it is not the caller's own tenant; only operators may name another.",
-  "- `Idempotency-Key` on a call that changes something: sent again with the same key and body, it gets its first answer",
-  "  (`idempotency-replayed: true`) from any node of the cluster, for 24 hours and the last 10,000 keys of a tenant.",
+  "- `Idempotency-Key` on a call that changes something: sent again with the same key and body, it gets its first",
+  "  answer (`idempotency-replayed: true`) from any node of the cluster, for 24 hours and the last 10,000 keys of a tenant.",
   "  Another body under the same key is refused with 422, one that is still being handled with 409.",
   "- JSON that is read has an `etag`; `if-none-match` gives 304.",
   "- Server-sent events have a heartbeat every 15 seconds; those with an `id` resume after `Last-Event-ID`.",
-  "- A page of another site can neither call nor read any of this: `Host`, `Origin` and `Sec-Fetch-Site` are checked, and",
-  "  there is no CORS.",
+  "- A page of another site can neither call nor read any of this: `Host`, `Origin` and `Sec-Fetch-Site` are checked,",
+  "  and there is no CORS.",
   "",
 ];
 

@@ -1,6 +1,6 @@
 /**
- * Addresses of version 0.1, before everything moved to /v1. They answer 308 until version 0.3, so that scripts and older
- * programs go on working: method and body are sent again to the new address.
+ * Addresses of version 0.1, before everything moved to /v1. They answer 308 until version 0.3, so that scripts and
+ * older programs go on working: method and body are sent again to the new address.
  */
 const moved: readonly (readonly [from: string, to: string])[] = [
   ["/api/builds", "/v1/builds"],

@@ -5,7 +5,7 @@ import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { assetSettingsDefault, type AssetSettings } from "#doors/build/assets/asset-download.ts";
 import type { AssetPorts } from "#doors/build/assets/assets.ts";
-import { buildCaller, type BuildCaller } from "#doors/build/caller.ts";
+import { buildCaller, nobody, type BuildCaller } from "#doors/build/caller.ts";
 import { spoolIn, type Spool } from "#doors/build/http/spool.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { executionSettingsDefault, type ExecutionSettings } from "#doors/build/execute/execution-settings.ts";
@@ -122,5 +122,3 @@ export function executionSettings(config: BuildConfig, labels: readonly string[]
     memoryBytesDefault: config.actionMemory ?? 0,
   };
 }
-
-const nobody: BuildCaller = { tenant: "", principal: "nobody", may: () => false };

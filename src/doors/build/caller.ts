@@ -1,6 +1,7 @@
-/** Who calls, as far as this door has to know. Found out and judged by whoever mounts it. */
+/** Who calls, as far as this door has to know: the same for gRPC, for routes under /v1 and for build tools over HTTP. */
 import { authorize } from "#access/policy.ts";
 import type { Principal } from "#access/principal.ts";
+import type { Refusal } from "#access/refusal.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 
 export type BuildAction =
@@ -19,6 +20,8 @@ export type BuildCaller = {
   /** For the record of who wrote a result. */
   readonly principal: string;
   may(action: BuildAction): boolean;
+  /** Why it may not; undefined when it may. */
+  refusal(action: BuildAction): Refusal | undefined;
 };
 
 /** A principal that acts in a tenant: its own, or the one that an operator named. */
@@ -26,7 +29,22 @@ export const buildCaller = (principal: Principal, tenant: string): BuildCaller =
   tenant,
   principal: principal.name,
   may: (action) => authorize(principal, action, tenant).ok,
+  refusal(action) {
+    const judged = authorize(principal, action, tenant);
+    return judged.ok ? undefined : judged.refusal;
+  },
 });
+
+/** Somebody who could not be authenticated. */
+export const nobody: BuildCaller = {
+  tenant: "",
+  principal: "nobody",
+  may: () => false,
+  refusal(action) {
+    const judged = authorize(undefined, action);
+    return judged.ok ? undefined : judged.refusal;
+  },
+};
 
 /** Throws unless the caller may look at what was run here: at all of its tenant's, or at what it began itself. */
 export function needToFollow(caller: BuildCaller): void {

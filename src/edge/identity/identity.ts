@@ -87,9 +87,8 @@ function anonymousOf(identity: Identity): Known["anonymous"] {
 
 /** Says in one digest what JWTs and certificates are judged by. */
 async function rulesOf({ issuers, certificates }: Identity): Promise<string> {
-  const keys = await Promise.all(
-    issuers.map(({ keys: from }) => (from.kind === "file" ? readSmallFile(from.path, "read an issuer's keys") : "")),
-  );
+  const files = issuers.flatMap(({ keys: from }) => (from.kind === "file" ? [from.path] : []));
+  const keys = await Promise.all(files.map((path) => readSmallFile(path, "read an issuer's keys")));
   return hash("sha256", JSON.stringify({ issuers, certificates, keys }));
 }
 

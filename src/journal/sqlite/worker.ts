@@ -1,4 +1,7 @@
-/** The thread that owns one SQLite connection: the log's, the history's or that of the shared entries. Takes one request at a time, in order. */
+/**
+ * The thread that owns one SQLite connection: the log's, the history's or that of the shared entries. Takes one request
+ * at a time, in order.
+ */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { must } from "#base/assert.ts";

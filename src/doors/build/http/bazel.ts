@@ -73,7 +73,7 @@ async function keepResult(
   place: { readonly space: string; readonly name: string },
 ): Promise<Response> {
   const { request, caller } = call;
-  requireFor(caller, "blobs.write", "names.write");
+  requireFor(caller, "cache.write", "action-cache.write");
   const form = /^application\/json\b/i.test(request.headers.get("content-type") ?? "") ? "json" : "protobuf";
   const bytes = await gathered(bodyParts(request, { ...ports.limits, bytesMax: resultBytesMax }, ports.clock));
   try {
@@ -124,7 +124,7 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
   switch (request.method) {
     case "GET":
     case "HEAD": {
-      requireFor(caller, "blobs.read");
+      requireFor(caller, "cache.read");
       const empty = digestOf(new Uint8Array(), asked.fn);
       if (empty.includes(asked.hash)) return new Response(new Uint8Array()); // there is always nothing
       if (isOnlyIfCached(request)) return await nearBlob(request, near, asked);
@@ -137,7 +137,7 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
       return await blobResponse({ request, blobs, digest, mayCode: true });
     }
     case "PUT": {
-      requireFor(caller, "blobs.write");
+      requireFor(caller, "cache.write");
       const digest = await keepBlob(ports, call, blobs, asked);
       const key = keyOf(call, place);
       const known = await ports.index.get(key);

@@ -2,19 +2,21 @@
  * The caches that build tools speak over HTTP, on the one store: each tool has spaces of its own, none can read what
  * another has named, and all of them share the bytes.
  */
+import { homeTenant } from "#access/caller.ts";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { bazel } from "./bazel.ts";
+import { buildCaller } from "#doors/build/caller.ts";
+import type { Identify } from "#http/serve.ts";
 import { bodyIdleMsDefault, type BodyLimits } from "#http/body.ts";
 import { TrustRules } from "#doors/build/cache/trust-rules.ts";
-import type { Identify } from "./caller.ts";
 import { ccache } from "./ccache.ts";
 import { gradle } from "./gradle.ts";
 import type { CachePorts } from "./named.ts";
 import { nx } from "./nx.ts";
 import type { Protocol } from "./protocol.ts";
-import { asRefusal, HttpRefusal } from "./refusal.ts";
+import { asRefusal, HttpRefusal, refusedCall } from "./refusal.ts";
 import { sccache } from "./sccache.ts";
 import { spoolIn, type Spool } from "./spool.ts";
 import { turborepo } from "./turborepo.ts";
@@ -25,7 +27,6 @@ export const cacheProtocols: readonly Protocol[] = [ccache, sccache, gradle, tur
 export type HttpCachesOptions = {
   readonly store: Store;
   readonly index: ActionIndex;
-  readonly caller: Identify;
   readonly clock: Clock;
   /** Shared with whatever else takes uploads; left out: one of its own in `spoolFolder`. */
   readonly spool?: Spool | undefined;
@@ -41,7 +42,7 @@ export type HttpCachesOptions = {
 export type EndedCall = { readonly protocol: string; readonly method: string; readonly status: number };
 
 /** Answers undefined for what is none of the caches'. */
-export type HttpCaches = (request: Request) => Promise<Response> | undefined;
+export type HttpCaches = (request: Request, identify: Identify) => Promise<Response> | undefined;
 
 export function httpCaches(options: HttpCachesOptions): HttpCaches {
   const { store, index, clock, limits = {} } = options;
@@ -53,43 +54,36 @@ export function httpCaches(options: HttpCachesOptions): HttpCaches {
     spool: options.spool ?? spoolIn(options.spoolFolder, limits.spoolBytesMax),
     limits: { bytesMax: limits.bytesMax ?? 4 * 1024 ** 3, idleMs: limits.idleMs ?? bodyIdleMsDefault },
   };
-  return (request) => {
+  return (request, identify) => {
     const url = new URL(request.url);
     const protocol = cacheProtocols.find((one) => one.owns(url.pathname));
     if (!protocol) return undefined;
-    return answer(protocol, ports, options, request, url);
+    return answer(protocol, ports, options, { request, url, identify });
   };
 }
+
+type Asked = { readonly request: Request; readonly url: URL; readonly identify: Identify };
 
 async function answer(
   protocol: Protocol,
   ports: CachePorts,
   options: HttpCachesOptions,
-  request: Request,
-  url: URL,
+  asked: Asked,
 ): Promise<Response> {
-  const response = await served(protocol, ports, options, request, url).catch((error: unknown) => {
+  const response = await served(protocol, ports, asked).catch((error: unknown) => {
     const refusal = asRefusal(error);
     if (!refusal || refusal.status === 500) options.report(error);
     return protocol.refuse(refusal ?? new HttpRefusal(500, "internal error; see the node's log"));
   });
-  options.ended?.({ protocol: protocol.name, method: request.method, status: response.status });
+  options.ended?.({ protocol: protocol.name, method: asked.request.method, status: response.status });
   return response;
 }
 
-async function served(
-  protocol: Protocol,
-  ports: CachePorts,
-  { caller: identify }: HttpCachesOptions,
-  request: Request,
-  url: URL,
-): Promise<Response> {
+async function served(protocol: Protocol, ports: CachePorts, { request, url, identify }: Asked): Promise<Response> {
   const early = protocol.preflight?.(request);
   if (early) return early;
-  const known = await identify(request);
-  if ("refused" in known) {
-    const { status, message, headers } = known.refused;
-    throw new HttpRefusal(status, message, headers);
-  }
-  return await protocol.serve(ports, { request, url, caller: known.caller });
+  const who = await identify(request);
+  if (!who.ok) throw refusedCall(who.refusal);
+  const { principal } = who.caller;
+  return await protocol.serve(ports, { request, url, caller: buildCaller(principal, homeTenant(principal)) });
 }

@@ -30,7 +30,7 @@ export const nx: Protocol = {
 };
 
 async function keepOnce(ports: CachePorts, call: CacheCall, place: Place): Promise<Response> {
-  requireFor(call.caller, "blobs.write", "names.write");
+  requireFor(call.caller, "cache.write", "action-cache.write");
   if (contentLength(call.request) === undefined) throw new HttpRefusal(411, "say content-length");
   const key = keyOf(call, place);
   const there = await ports.index.get(key);

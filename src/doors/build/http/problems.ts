@@ -31,10 +31,10 @@ export function buildProblem(thrown: unknown): Problem | undefined {
 }
 
 export const buildRoute = <D extends EndpointDeclaration>(declared: Endpoint<D>, handle: Handler<D>): Route =>
-  route(declared, (async (call: Parameters<Handler<D>>[0]) => {
+  route(declared, async (call) => {
     try {
       return await handle(call);
     } catch (error) {
       throw buildProblem(error) ?? error;
     }
-  }) as Handler<D>);
+  });

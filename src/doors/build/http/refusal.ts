@@ -1,7 +1,9 @@
 /** A request of a build tool that is not served. Each protocol has words of its own for the rest. */
 import { isFault, type Fault, type FaultCode } from "#base/fault.ts";
 import { Problem } from "#http/problem.ts";
-import type { HttpCaller, Need } from "./caller.ts";
+import { refusalStatus } from "#access/refusal-status.ts";
+import type { Refusal } from "#access/refusal.ts";
+import type { BuildAction, BuildCaller } from "#doors/build/caller.ts";
 
 export class HttpRefusal extends Problem {
   constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}, cause?: unknown) {
@@ -48,11 +50,18 @@ function told(fault: Fault): string {
   return `${fault.doing}: ${fault.code}`;
 }
 
-export function requireFor(caller: HttpCaller, ...needs: readonly Need[]): void {
-  for (const need of needs) {
-    const refusal = caller.refusal(need);
-    if (refusal) throw new HttpRefusal(refusal.status, refusal.message, refusal.headers);
+export function requireFor(caller: BuildCaller, ...actions: readonly BuildAction[]): void {
+  for (const action of actions) {
+    const refusal = caller.refusal(action);
+    if (refusal) throw refusedCall(refusal);
   }
+}
+
+/** Some build tools know only user names and passwords, and send the token as the password. */
+export function refusedCall(refusal: Refusal): HttpRefusal {
+  const { http, challenge } = refusalStatus(refusal);
+  const headers = challenge === undefined ? {} : { "www-authenticate": `${challenge}, Basic realm="millrace"` };
+  return new HttpRefusal(http, refusal.message, headers);
 }
 
 export const methodNotAllowed = (allow: string): HttpRefusal =>

@@ -56,7 +56,7 @@ const preflightFor = (request: Request): Response | undefined =>
     : undefined;
 
 function status({ caller }: CacheCall): Response {
-  requireFor(caller, "names.read");
+  requireFor(caller, "action-cache.read");
   return Response.json({ status: "enabled" });
 }
 
@@ -100,13 +100,13 @@ async function jsonOf(ports: CachePorts, call: CacheCall): Promise<unknown> {
 
 /** Statistics of the client's: read to the end, and nothing is done with them. */
 async function events(ports: CachePorts, call: CacheCall): Promise<Response> {
-  requireFor(call.caller, "names.read");
+  requireFor(call.caller, "action-cache.read");
   if (!Array.isArray(await jsonOf(ports, call))) throw new HttpRefusal(400, "events are a list");
   return Response.json({});
 }
 
 async function query(ports: CachePorts, call: CacheCall): Promise<Response> {
-  requireFor(call.caller, "names.read");
+  requireFor(call.caller, "action-cache.read");
   const asked = (await jsonOf(ports, call)) as { hashes?: unknown } | null;
   const hashes = asked?.hashes;
   if (!Array.isArray(hashes) || hashes.length > hashesMax || !hashes.every(isHash))
