@@ -1,4 +1,4 @@
-/** Who calls, as far as this door has to know: the same for gRPC, for routes under /v1 and for build tools over HTTP. */
+/** Who calls, as far as this door has to know: the same for gRPC, for /v1 and for build tools over HTTP. */
 import { authorize } from "#access/policy.ts";
 import type { Principal } from "#access/principal.ts";
 import type { Refusal } from "#access/refusal.ts";
