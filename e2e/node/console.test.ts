@@ -144,12 +144,12 @@ describe("the console", { skip: browserSkip, timeout: 180_000 }, () => {
         document.dispatchEvent(new Event("visibilitychange"));
       })()`);
     await page.evaluate(`(() => {
-      window.closed = 0;
+      window.closings = 0;
       const { close } = EventSource.prototype;
-      EventSource.prototype.close = function () { window.closed += 1; close.call(this); };
+      EventSource.prototype.close = function () { window.closings += 1; close.call(this); };
     })()`);
     await hide("hidden");
-    equal(await page.evaluate("window.closed"), 1);
+    equal(await page.evaluate("window.closings"), 1);
     const job = await submit("true");
     await hide("visible");
     await page.until("it has caught up", shows(job));
