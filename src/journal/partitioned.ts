@@ -14,7 +14,7 @@ import type { JobRow } from "#base/history-rows.ts";
 import type { AppendResult, Batch, Cluster, History, Journal } from "./journal.ts";
 
 export type PartitionedOptions = {
-  /** The first one holds the list of nodes. */
+  /** The first one holds the list of nodes, and what all nodes share for a while. */
   readonly databases: readonly [Journal, ...Journal[]];
   /** Index of the database that holds a shard; must never change for a store. */
   readonly databaseOf: (shard: ShardId) => number;
@@ -92,6 +92,7 @@ export function partitionedJournal({ databases, databaseOf }: PartitionedOptions
       return { kind: `${databases.length} databases`, durable: all.every(({ durable }) => durable), notes };
     },
     history: historyOver(databases, at),
+    entries: first.entries,
     close: async () => void (await each((journal) => journal.close())),
   };
 }

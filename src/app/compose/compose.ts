@@ -62,7 +62,7 @@ export type Running = {
   /** The token of the data folder. */
   readonly owner: string;
   /** A link that signs a browser in as the operator, once; undefined where there is no edge. */
-  loginLink(): LoginLink | undefined;
+  loginLink(): Promise<LoginLink | undefined>;
   readonly mesh: RunningMesh | undefined;
   /** Takes the node out of service, politely; `left` is when it is to be stopped. */
   readonly drain: Drain;
@@ -119,7 +119,7 @@ async function started(config: Config, folder: DataFolder, ports: StartPorts): P
     edgePorts,
     edgeAddresses,
     owner,
-    loginLink: () => edge?.loginLink(),
+    loginLink: async () => await edge?.loginLink(),
     mesh,
     drain,
     lost,

@@ -10,7 +10,7 @@ import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { actionPrinted } from "#doors/build/execute/printed.ts";
 import { FlightDesk } from "#doors/build/execute/flight-desk.ts";
 import { buildPublisher } from "#doors/build/execute/publish.ts";
-import { Spool } from "#doors/build/http/spool.ts";
+import { spoolIn, type Spool } from "#doors/build/http/spool.ts";
 import { door, taskLabel } from "#doors/build/plan.ts";
 import { serveBuild, type ServedPorts } from "#doors/build/serve.ts";
 import { Seen } from "#doors/build/why/seen.ts";
@@ -31,7 +31,8 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
   const settings = executionSettings(config, ports.labels);
   const work = boxed && openWork(ports, boxed, { trees, seen, deskFor, settings });
   const execution = config.execute ? executionPorts(ports, trees, settings) : undefined;
-  const http = openHttp(ports, { settings: buildSettings(config), execution, seen });
+  const spool = spoolIn(ports.spool.folder, ports.spool.bytesMax);
+  const http = openHttp(ports, { settings: buildSettings(config), execution, seen, spool });
   const published = publisher(ports);
   const printed = actionPrinted(stored.store);
   return {
@@ -42,9 +43,10 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
     printed: { [door]: printed, [buildsDoor]: printed },
     calls: flightCalls(desk),
     services: (server) => {
-      const paths = serveBuild(server, servedPorts(ports, config, { execution, seen }), grpcCallers());
+      const paths = serveBuild(server, servedPorts(ports, config, { execution, seen, spool }), grpcCallers());
       return new Map(paths.map((path) => [path, "service.describe"]));
     },
+    routes: http.routes,
     http: http.http,
     metrics(metrics) {
       http.metrics(metrics);
@@ -54,12 +56,12 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
   };
 }
 
-const spoolLimits = { memoryBytesEach: 1024 ** 2, memoryBytesMax: 64 * 1024 ** 2 };
+type ServedParts = { readonly execution: ExecutionPorts | undefined; readonly seen: Seen; readonly spool: Spool };
 
 function servedPorts(
-  { clock, stored, counts, spool, warn, isThisMachineOnly }: DoorPorts,
+  { clock, stored, counts, warn, isThisMachineOnly }: DoorPorts,
   config: BuildConfig,
-  { execution, seen }: { readonly execution: ExecutionPorts | undefined; readonly seen: Seen },
+  { execution, seen, spool }: ServedParts,
 ): ServedPorts {
   return {
     clock,
@@ -67,7 +69,7 @@ function servedPorts(
     index: stored.index,
     settings: buildSettings(config),
     assets: { ...assetSettingsDefault, ...assetSettings(config, isThisMachineOnly) },
-    spool: new Spool({ folder: spool.folder, ...spoolLimits, bytesMax: spool.bytesMax }),
+    spool,
     seen,
     looked: (tenant, outcome) => counts.looked("build", tenant, outcome),
     execution,
