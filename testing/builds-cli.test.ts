@@ -1,4 +1,4 @@
-/** `millrace build` and `/api/builds` against a real node. */
+/** `millrace build` and `/v1/builds` against a real node. */
 import { deepEqual, equal, match } from "node:assert/strict";
 import { chmod, mkdir, mkdtemp, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -35,9 +35,13 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     return join(path, name);
   };
   const http = async (at: string, init: RequestInit = {}): Promise<Response> =>
-    await fetch(`http://127.0.0.1:${running.edgePorts[0]}/api/builds${at}`, {
+    await fetch(`http://127.0.0.1:${running.edgePorts[0]}/v1/builds${at}`, {
       ...init,
-      headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${running.owner}` },
+      headers: {
+        ...(init.body !== undefined && { "content-type": "application/json" }),
+        ...(init.headers as Record<string, string>),
+        authorization: `Bearer ${running.owner}`,
+      },
     });
 
   test("before the first build, the list says how to submit one", async () => {
@@ -124,7 +128,7 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     const first = await post();
     equal(first.status, 201);
     const { build } = (await first.json()) as { readonly build: string };
-    equal(first.headers.get("location"), `/api/builds/${build}`);
+    equal(first.headers.get("location"), `/v1/builds/${build}`);
     const again = await post(body.replace("{", " { "));
     deepEqual([again.status, await again.json()], [200, { build, created: false }]);
     equal((await post(body.replace("hello", "goodbye"))).status, 409);

@@ -1,21 +1,21 @@
 // Bundles the console into src/console/dist: hashed names, compressed twins beside them, and the page that names them.
 import { createHash } from "node:crypto";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build, type Plugin } from "esbuild";
 import { doors } from "#app/doors.ts";
-import type { ConsolePage } from "#door/door.ts";
+import type { Door } from "#door/door.ts";
 import { repoRoot } from "./generate.ts";
 
 export type ConsoleFile = { readonly name: string; readonly bytes: Uint8Array };
 
+type ShownDoor = Pick<Door, "pages" | "jobPart" | "kinds">;
+
 const source = join(repoRoot, "src", "console");
 
 /** The page comes first. */
-export async function bundleConsole(
-  pages: readonly ConsolePage[] = doors.flatMap((door) => door.pages),
-): Promise<readonly ConsoleFile[]> {
+export async function bundleConsole(of: readonly ShownDoor[] = doors): Promise<readonly ConsoleFile[]> {
   const { outputFiles } = await build({
     entryPoints: [join(source, "main.tsx"), join(source, "style.css")],
     bundle: true,
@@ -24,7 +24,7 @@ export async function bundleConsole(
     target: "es2024",
     jsx: "automatic",
     jsxImportSource: "preact",
-    plugins: [doorPages(pages)],
+    plugins: [doorPages(of)],
     outdir: "assets",
     write: false,
     logLevel: "error",
@@ -42,35 +42,55 @@ export async function bundleConsole(
 }
 
 /** The module `millrace:door-pages`, which src/console/door-pages.d.ts describes. */
-const doorPages = (pages: readonly ConsolePage[]): Plugin => ({
+const doorPages = (of: readonly ShownDoor[]): Plugin => ({
   name: "door-pages",
   setup(bundle) {
     bundle.onResolve({ filter: /^millrace:door-pages$/ }, ({ path }) => ({ path, namespace: "millrace" }));
-    bundle.onLoad({ filter: /.*/, namespace: "millrace" }, () => ({
-      contents: [
-        ...pages.map(({ module }, i) => `import { Page as Page${i} } from ${JSON.stringify(resolve(source, module))};`),
-        `export const doorPages = [`,
-        ...pages.map(({ path, title }, i) => `  { ...${JSON.stringify({ path, title })}, Page: Page${i} },`),
-        `];`,
-      ].join("\n"),
-      resolveDir: source,
-    }));
+    bundle.onLoad({ filter: /.*/, namespace: "millrace" }, () => ({ contents: moduleOf(of), resolveDir: source }));
   },
 });
 
+function moduleOf(of: readonly ShownDoor[]): string {
+  const named = (exported: string, module: string, i: number): string =>
+    `import { ${exported} as ${exported}${i} } from ${JSON.stringify(resolve(source, module))};`;
+  const pages = of.flatMap((door) => door.pages);
+  const parts = of.flatMap(({ jobPart, kinds }) => (jobPart ? [{ ...jobPart, kinds }] : []));
+  return [
+    ...pages.map(({ module }, i) => named("Page", module, i)),
+    ...parts.map(({ module }, i) => named("Part", module, i)),
+    `export const doorPages = [`,
+    ...pages.map(({ path, title }, i) => `  { ...${JSON.stringify({ path, title })}, Page: Page${i} },`),
+    `];`,
+    `export const jobParts = [`,
+    ...parts.flatMap(({ kinds }, i) => kinds.map(({ door }) => `  { door: ${JSON.stringify(door)}, Part: Part${i} },`)),
+    `];`,
+  ].join("\n");
+}
+
+/** Nodes and tests may read the folder meanwhile: the page is replaced last, when all that it names is there. */
 async function writeConsole(): Promise<void> {
   const folder = join(source, "dist");
-  const files = await bundleConsole();
-  await rm(folder, { recursive: true, force: true });
+  const [page, ...assets] = await bundleConsole();
+  if (!page) throw new Error("the bundle has no page");
+  const files = [...assets, page].flatMap((file) => withTwins(file));
+  const names = new Set(files.map(({ name }) => name));
   await mkdir(folder, { recursive: true });
+  const before = await readdir(folder);
   for (const { name, bytes } of files) {
+    if (before.includes(name) && !name.startsWith(page.name)) continue; // its name says what is in it
     const path = join(folder, name);
-    await writeFile(path, bytes);
-    await writeFile(`${path}.gz`, gzipSync(bytes, { level: 9 }));
-    await writeFile(`${path}.br`, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+    await writeFile(`${path}.${process.pid}`, bytes);
+    await rename(`${path}.${process.pid}`, path);
   }
-  const total = files.reduce((sum, { bytes }) => sum + gzipSync(bytes).length, 0);
-  console.log(`console: ${files.length} files, ${(total / 1024).toFixed(1)} KiB compressed`);
+  for (const name of before) if (!names.has(name)) await rm(join(folder, name), { force: true });
+  const total = [page, ...assets].reduce((sum, { bytes }) => sum + gzipSync(bytes).length, 0);
+  console.log(`console: ${assets.length + 1} files, ${(total / 1024).toFixed(1)} KiB compressed`);
 }
+
+const withTwins = ({ name, bytes }: ConsoleFile): readonly ConsoleFile[] => [
+  { name, bytes },
+  { name: `${name}.gz`, bytes: gzipSync(bytes, { level: 9 }) },
+  { name: `${name}.br`, bytes: brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }) },
+];
 
 if (import.meta.main) await writeConsole();

@@ -148,7 +148,7 @@ async function letGo(http: string): Promise<void> {
   const used = second();
   await until("it is not the same second any more", () => second() > used);
   const headers = Object.fromEntries(bearer("tender"));
-  const { status } = await fetch(`${http}/api/cache/gc?downTo=0`, { method: "POST", headers });
+  const { status } = await fetch(`${http}/v1/build-cache/gc?downTo=0`, { method: "POST", headers });
   if (status !== 200) throw new Error(`the store was not emptied: ${status}`);
 }
 

@@ -136,17 +136,17 @@ describe("a caller without credentials on a node with default settings", { skip,
     const refused: readonly (readonly [string, string])[] = [
       ["GET", "/metrics"],
       ["GET", "/peers"],
-      ["GET", "/api/node/drain"],
-      ["POST", "/api/node/drain"],
-      ["POST", "/api/login"],
-      ["GET", "/api/cache/stat"],
-      ["POST", "/api/cache/gc?downTo=0"],
-      ["GET", "/api/builds"],
-      ["GET", `/api/why?of=j0-1`],
+      ["GET", "/v1/node/drain"],
+      ["POST", "/v1/node/drain"],
+      ["POST", "/v1/session/link"],
+      ["GET", "/v1/build-cache/stat"],
+      ["POST", "/v1/build-cache/gc?downTo=0"],
+      ["GET", "/v1/builds"],
+      ["GET", `/v1/why?of=j0-1`],
     ];
     for (const [method, path] of refused) equal(await http(method, path), 403, `${method} ${path}`);
     const headers = { authorization: `Bearer ${lab.owner}` };
-    for (const path of ["/metrics", "/api/node/drain", "/api/cache/stat"])
+    for (const path of ["/metrics", "/v1/node/drain", "/v1/build-cache/stat"])
       equal(await http("GET", path, { headers }), 200, path);
   });
 });

@@ -49,12 +49,12 @@ describe("a node's HTTP addresses", () => {
     return fetch(`http://127.0.0.1:${node.edgePorts[0]}${address}`, { ...init, headers });
   };
   const put = (bytes: Buffer): Promise<Response> =>
-    ask("anna", `/api/cache/blobs/${createHash("sha256").update(bytes).digest("hex")}/${bytes.length}`, {
+    ask("anna", `/v1/build-cache/blobs/${createHash("sha256").update(bytes).digest("hex")}/${bytes.length}`, {
       method: "PUT",
       body: new Uint8Array(bytes),
     });
 
-  for (const address of ["/api/cache/blobs/%zz", "/api/builds/j0-1/actions/%zz", "/api/builds/%zz"])
+  for (const address of ["/v1/build-cache/blobs/%zz", "/v1/builds/j0-1/actions/%zz", "/v1/builds/%zz"])
     test(`${address}: a malformed address is the caller's mistake, not ours`, async () => {
       const response = await ask("anna", address);
       ok(response.status === 400 || response.status === 404, String(response.status));
@@ -66,14 +66,15 @@ describe("a node's HTTP addresses", () => {
   });
 
   test("the body of a caller that may not submit builds is not read", async () => {
-    const init = { method: "POST", body: "not even JSON" };
-    equal((await ask("reader", "/api/builds", init)).status, 403);
-    equal((await ask("anna", "/api/builds", init)).status, 400);
+    const headers = { "content-type": "application/json" };
+    const init = { method: "POST", body: "not even JSON", headers };
+    equal((await ask("reader", "/v1/builds", init)).status, 403);
+    equal((await ask("anna", "/v1/builds", init)).status, 400);
   });
 
   // Parsing a megabyte of YAML takes a minute, and blocks everything else meanwhile.
   test("a build is JSON: YAML is parsed by the client", async () => {
-    const response = await ask("anna", "/api/builds", {
+    const response = await ask("anna", "/v1/builds", {
       method: "POST",
       headers: { "content-type": "application/yaml" },
       body: "actions: {}",

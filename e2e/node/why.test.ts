@@ -33,7 +33,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
   after(async () => await lab[Symbol.asyncDispose]());
 
   const ask = async (path: string, secret: string = secrets.mill): Promise<Response> =>
-    await fetch(`http://127.0.0.1:${lab.node?.edgePorts[0]}/api/why${path}`, {
+    await fetch(`http://127.0.0.1:${lab.node?.edgePorts[0]}/v1/why${path}`, {
       headers: { authorization: `Bearer ${secret}` },
     });
   const why = async (of: string, key?: string): Promise<WhyAnswer> => {
@@ -67,7 +67,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
   };
 
   const submit = async (document: object): Promise<string> => {
-    const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/api/builds`;
+    const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/v1/builds`;
     const headers = { authorization: `Bearer ${secrets.mill}`, "content-type": "application/json" };
     const response = await fetch(at, { method: "POST", headers, body: JSON.stringify(document) });
     equal(response.status, 201, await response.clone().text());
@@ -127,7 +127,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     const action = await bench.sh(salted("true"));
     await bench.execute(action);
     const rule = new URLSearchParams({ space: "ac/sha256", name: text(action) }).toString();
-    const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/api/cache/rules?${rule}`;
+    const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/v1/build-cache/rules?${rule}`;
     const revoked = await fetch(at, { method: "POST", headers: { authorization: `Bearer ${secrets.mill}` } });
     equal(revoked.status, 200, await revoked.text());
     await bench.execute(action);

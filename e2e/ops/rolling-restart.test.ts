@@ -31,7 +31,7 @@ describe("nodes that come and go", { skip, timeout: 240_000 }, () => {
 
   const dataOf = ({ name }: Member): string => join(fleet.folder, name);
   const stateOf = async (member: Member) =>
-    (await fetch(`http://${member.edge}/api/node/drain`, { headers: fleet.headers(member) }).then((answer) =>
+    (await fetch(`http://${member.edge}/v1/node/drain`, { headers: fleet.headers(member) }).then((answer) =>
       answer.json(),
     )) as {
       state: string;

@@ -10,6 +10,10 @@ export type Caller = {
   readonly principal: Principal;
   /** The network address it calls from; "unix" for a Unix socket. */
   readonly address: string;
+  /** When its credentials end, by the wall clock. */
+  readonly untilMs: number;
+  /** Whether the connection is encrypted up to here. */
+  readonly isTls: boolean;
 };
 
 /** The tenant of a call that names none. */

@@ -49,7 +49,7 @@ test("drain waits until the node has left", async () => {
   using node = await scene([view("draining", { running: 2, leaves: true }), view("leaving", { leaves: true })]);
   const { code, out } = await node.run("--within", "30m");
   deepEqual([code, out], [0, ["draining: 2 running, 0 shards here, for 1.5s", "left: the node has ended"]]);
-  deepEqual(node.asked.slice(0, 2), ["POST /api/node/drain?leave=true&within=30m", "GET /api/node/drain"]);
+  deepEqual(node.asked.slice(0, 2), ["POST /v1/node/drain?leave=true&within=30m", "GET /v1/node/drain"]);
 });
 
 test("drain takes no node for gone that never said it would leave, or that still answers", async () => {
@@ -74,7 +74,7 @@ test("drain --stay waits until nothing runs", async () => {
     out.map((line) => (JSON.parse(line) as DrainView).state),
     ["draining", "drained"],
   );
-  equal(node.asked[0], "POST /api/node/drain?leave=false");
+  equal(node.asked[0], "POST /v1/node/drain?leave=false");
 });
 
 test("drain says when somebody has undone it, and what a node refuses", async () => {

@@ -3,7 +3,7 @@ import { formatDuration } from "#base/units.ts";
 import { command, serverFlags, type World } from "#door/command.ts";
 import { askServer, hasEnded, serverOf, type Server } from "./server.ts";
 
-const path = "/api/node/drain";
+const path = "/v1/node/drain";
 const doing = "drain node";
 const lookEveryMs = 200;
 

@@ -12,7 +12,7 @@ export const login = command({
   examples: ["millrace login", "millrace login --server https://host:8980"],
   async run({ values }, { env, out }) {
     const server = serverOf(values, env);
-    const answer = await askServer(server, "/api/login", "get a link to sign in", { method: "POST" });
+    const answer = await askServer(server, "/v1/session/link", "get a link to sign in", { method: "POST" });
     const { path, forMs } = (await answer.json()) as { readonly path: string; readonly forMs: number };
     const url = `${server.base}${path}`;
     if (values.json) out(JSON.stringify({ url, forMs }));

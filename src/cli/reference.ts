@@ -1,8 +1,10 @@
-/** docs/reference/{cli,config,errors,limits}.md: `npm run generate` makes them from the program's own tables. */
+/** docs/reference/{cli,config,errors,http,limits}.md: `npm run generate` makes them from the program's own tables. */
 import { doors } from "#app/doors.ts";
 import { faultCodes } from "#app/record/fault-codes.ts";
 import { configReference } from "#app/config/config-reference.ts";
 import { limitsReference } from "#app/config/limits-reference.ts";
+import { apiEndpoints } from "#app/compose/api.ts";
+import { httpReference } from "#http/reference.ts";
 import { rejections } from "#shard/work/rejected.ts";
 import { flagText, helpAll } from "./help.ts";
 import { tableOf } from "./table.ts";
@@ -13,6 +15,7 @@ export const referencePages = (): readonly Page[] => [
   { path: "docs/reference/cli.md", content: cliPage() },
   { path: "docs/reference/config.md", content: configReference() },
   { path: "docs/reference/errors.md", content: errorsPage() },
+  { path: "docs/reference/http.md", content: httpReference(apiEndpoints) },
   { path: "docs/reference/limits.md", content: limitsReference() },
 ];
 

@@ -142,7 +142,7 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
     node: name,
     addresses: config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address)),
     edge: running.edgeAddresses,
-    login: linkOf(running, config),
+    login: await linkOf(running, config),
     mesh: running.mesh?.peers().address,
     data: folder.path,
     journal: await running.journal.describe(),
@@ -154,8 +154,8 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
   };
 }
 
-function linkOf(running: Running, { edge }: Config): UpFacts["login"] {
-  const link = running.loginLink();
+async function linkOf(running: Running, { edge }: Config): Promise<UpFacts["login"]> {
+  const link = await running.loginLink();
   return (
     link && { url: `${urlFromHere(running.edgeAddresses, edge.tls !== undefined)}${link.path}`, forMs: link.forMs }
   );

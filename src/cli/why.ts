@@ -26,7 +26,7 @@ export const why = command({
     const server = serverOf(values, world.env);
     let answer: { readonly told: readonly string[] };
     try {
-      const response = await askServer(server, `/api/why?${query.toString()}`, "ask why");
+      const response = await askServer(server, `/v1/why?${query.toString()}`, "ask why");
       answer = (await response.json()) as typeof answer;
     } catch (error) {
       // A door explains what is its own; any other job is explained by what its tasks wait for.

@@ -1,12 +1,11 @@
 /** The console: finds the page for an address, and shows the login page when the server wants one. */
 import { render } from "preact";
 import { address, followLinks } from "./address.ts";
-import { ClusterPage } from "./pages/cluster.tsx";
 import { JobPage } from "./pages/job.tsx";
-import { JobsPage } from "./pages/jobs.tsx";
+import { Title } from "./parts.tsx";
 import { LoginPage } from "./pages/login.tsx";
-import { doorPages } from "millrace:door-pages";
-import { findSession, loginWanted, session } from "./server.ts";
+import { pages } from "./pages/table.tsx";
+import { findSession, loginWanted, session, signOut } from "./server.ts";
 
 function Page() {
   if (loginWanted.value) return <LoginPage />;
@@ -14,13 +13,26 @@ function Page() {
   const [path = "/"] = address.value.split("?");
   const job = /^\/console\/jobs\/([^/]+)$/.exec(path)?.[1];
   if (job !== undefined) return <JobPage key={job} job={decodeURIComponent(job)} />;
-  if (path === "/console/cluster") return <ClusterPage />;
-  if (path === "/" || path === "/console/" || path === "/console/jobs") return <JobsPage />;
-  const ofDoor = doorPages.find(
-    (page) => path === `/console/${page.path}` || path.startsWith(`/console/${page.path}/`),
+  const wanted = path === "/" || path === "/console" || path === "/console/" ? pages[0] : undefined;
+  const found = wanted ?? pages.find((page) => path === page.path || path.startsWith(`${page.path}/`));
+  return found ? <found.View key={path} rest={path.slice(found.path.length + 1)} /> : <NoPage />;
+}
+
+const NoPage = () => <Title text="There is no page at this address" />;
+
+function Who() {
+  if (!session.value || loginWanted.value) return null;
+  const { name, roles, proof } = session.value;
+  return (
+    <span class="state">
+      {`${name}, ${roles.join(", ")} `}
+      {proof === "session" && (
+        <button type="button" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      )}
+    </span>
   );
-  if (ofDoor) return <ofDoor.Page key={path} rest={path.slice(`/console/${ofDoor.path}/`.length)} />;
-  return <p>There is no page at this address.</p>;
 }
 
 const Shell = () => (
@@ -28,15 +40,13 @@ const Shell = () => (
     <header>
       <strong>Millrace</strong>
       <nav aria-label="pages">
-        <a href="/console/jobs">Jobs</a>
-        {doorPages.map(({ path, title }) => (
-          <a key={path} href={`/console/${path}`}>
+        {pages.map(({ path, title }) => (
+          <a key={path} href={path} aria-current={address.value.startsWith(path) ? "page" : undefined}>
             {title}
           </a>
         ))}
-        <a href="/console/cluster">Cluster</a>
       </nav>
-      <span class="state">{session.value && `${session.value.name}, ${session.value.roles.join(", ")}`}</span>
+      <Who />
     </header>
     <main>
       <Page />

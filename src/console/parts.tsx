@@ -1,5 +1,6 @@
 /** Small parts that several pages use. */
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 
 const kinds: Readonly<Record<string, string>> = {
   SUCCEEDED: "good",
@@ -26,13 +27,16 @@ export function Took({ from, to }: { readonly from: string; readonly to: string 
 }
 
 export const Table = ({
+  name,
   head,
   children,
 }: {
+  /** What it lists, for those who hear the page. */
+  readonly name: string;
   readonly head: readonly string[];
   readonly children: ComponentChildren;
 }) => (
-  <div class="scroll" tabIndex={0} role="region" aria-label="table">
+  <div class="scroll" tabIndex={0} role="region" aria-label={name}>
     <table>
       <thead>
         <tr>
@@ -50,3 +54,17 @@ export const Table = ({
 
 export const Trouble = ({ problem }: { readonly problem: string | undefined }) =>
   problem === undefined ? null : <p role="alert">{problem}</p>;
+
+/** The page's heading, which names the browser's tab as well. */
+export function Title({ text, children }: { readonly text: string; readonly children?: ComponentChildren }) {
+  useEffect(() => void (document.title = `${text} · Millrace`), [text]);
+  return (
+    <h1>
+      {text} {children}
+    </h1>
+  );
+}
+
+export const LiveMark = ({ isLive }: { readonly isLive: boolean }) => (
+  <small class="quiet">{isLive ? "live" : "connecting"}</small>
+);

@@ -1,6 +1,5 @@
 /** The public API as the console uses it. A 401 anywhere shows the login page. */
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
 import type { z } from "zod";
 import type { showSession } from "#api/session.ts";
 
@@ -28,13 +27,16 @@ export async function findSession(): Promise<void> {
   }
 }
 
-/** Trades a token for a link that signs this browser in, and follows it. */
+/** Trades a token for a session's cookie, which pages cannot read. */
 export async function signIn(token: string): Promise<void> {
-  const headers = { authorization: `Bearer ${token}` };
-  const { path } = await ask<{ readonly path: string }>("/api/login", { method: "POST", headers });
-  const signed = await fetch(path);
-  if (!signed.ok) throw new ServerError(signed.status, "the node did not sign this browser in");
+  await ask("/v1/session", { method: "POST", headers: { authorization: `Bearer ${token}` } });
   await findSession();
+}
+
+export async function signOut(): Promise<void> {
+  await ask("/v1/session", { method: "DELETE" });
+  session.value = undefined;
+  loginWanted.value = true;
 }
 
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
@@ -53,33 +55,7 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
 export const post = <T>(path: string, body: object): Promise<T> =>
   ask(path, { method: "POST", body: JSON.stringify(body), headers: { "idempotency-key": crypto.randomUUID() } });
 
-export type Live<T> = { readonly value: T | undefined; readonly problem: string | undefined; readonly isLive: boolean };
-
-/**
- * Follows a stream of server-sent events; every event replaces the value. EventSource reconnects by itself, and tells
- * nothing of why it failed, so the same address is asked once to learn the reason.
- */
-export function useLive<T>(path: string, isLast: (value: T) => boolean = () => false): Live<T> {
-  const [live, setLive] = useState<Live<T>>({ value: undefined, problem: undefined, isLive: false });
-  useEffect(() => {
-    setLive({ value: undefined, problem: undefined, isLive: false });
-    const source = new EventSource(path);
-    source.addEventListener("message", ({ data }: MessageEvent<string>) => {
-      const value = JSON.parse(data) as T;
-      setLive({ value, problem: undefined, isLive: true });
-      if (isLast(value)) source.close(); // or it would connect again and hear the same
-    });
-    source.addEventListener("error", () => {
-      setLive((before) => ({ ...before, isLive: false }));
-      if (source.readyState !== EventSource.CLOSED) return;
-      void reasonOf(path).then((problem) => setLive((before) => ({ ...before, problem })));
-    });
-    return () => source.close();
-  }, [path]);
-  return live;
-}
-
-async function reasonOf(path: string): Promise<string | undefined> {
+export async function reasonOf(path: string): Promise<string | undefined> {
   const stop = new AbortController();
   try {
     const response = await fetch(path, { signal: stop.signal });
@@ -91,24 +67,4 @@ async function reasonOf(path: string): Promise<string | undefined> {
   } finally {
     stop.abort();
   }
-}
-
-/** A value that is asked for once, and again every `everyMs` where that is given. */
-export function useAsked<T>(path: string, everyMs?: number): Live<T> {
-  const [asked, setAsked] = useState<Live<T>>({ value: undefined, problem: undefined, isLive: false });
-  useEffect(() => {
-    let isOver = false;
-    const once = (): void =>
-      void ask<T>(path).then(
-        (value) => isOver || setAsked({ value, problem: undefined, isLive: true }),
-        (error: Error) => isOver || setAsked((before) => ({ ...before, problem: error.message, isLive: false })),
-      );
-    once();
-    const timer = everyMs === undefined ? undefined : setInterval(once, everyMs);
-    return () => {
-      isOver = true;
-      clearInterval(timer);
-    };
-  }, [path, everyMs]);
-  return asked;
 }

@@ -51,6 +51,8 @@ export type Door<S = unknown> = {
   readonly traceIn?: ((spec: string) => string | undefined) | undefined;
   /** Its pages of the console. */
   readonly pages: readonly ConsolePage[];
+  /** What the console's page of each of its jobs shows besides; left out: nothing. */
+  readonly jobPart?: ConsolePart | undefined;
   readonly open: (ports: DoorPorts, settings: S) => Promise<OpenDoor>;
 };
 
@@ -95,6 +97,9 @@ export type ConsolePage = {
   /** Exports `Page`, a component that is given the rest of the address. A path below src/console, or a whole one. */
   readonly module: string;
 };
+
+/** A module that exports `Part`, a component that is given the job. Named as the module of a page is. */
+export type ConsolePart = { readonly module: string };
 
 /** Metrics at /metrics; names begin with millrace_. */
 export type Metrics = Pick<MetricsRegistry, "counter" | "gauge" | "histogram" | "beforeText">;

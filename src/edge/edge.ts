@@ -1,7 +1,10 @@
 /** The edge, composed: ports, authentication, policy, gRPC services, HTTP routes, metrics. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { getRequestListener } from "@hono/node-server";
 import type { Clock } from "#base/clock.ts";
+import type { Entries } from "#base/entries.ts";
+import { memoryEntries } from "#base/memory-entries.ts";
 import { isGrpcType } from "#grpc/content-type.ts";
 import { GrpcServer } from "#grpc/server.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
@@ -14,17 +17,16 @@ import type { OwnerToken } from "./identity/authenticate.ts";
 import { continueWhenRead } from "./port/continue-when-read.ts";
 import { serveFetch } from "./port/fetch-over-h2.ts";
 import { healthHandlers } from "./health-service.ts";
-import { openIdentity, ownerGrant } from "./identity/identity.ts";
+import { openIdentity } from "./identity/identity.ts";
 import type { Identity } from "./identity/identity-config.ts";
 import type { Log } from "./log/log.ts";
 import { edgeMetrics, type MethodMetrics } from "./metrics/edge.ts";
-import { createLogin, type LoginLink } from "./identity/login.ts";
+import { createLogin, ownerSignIn, type Login, type LoginLink } from "./identity/login.ts";
 import { processMetrics } from "./metrics/process.ts";
 import { MetricsRegistry } from "./metrics/registry.ts";
 import type { Action } from "#access/policy.ts";
 import { ConnectionSlots, slotLimitsDefault, type SlotLimits } from "./port/connection-slots.ts";
-import { countHttp1Call, http1CallsOn, openPort, peerOf, type Peer, type Port } from "./port/port.ts";
-import { principal } from "#access/principal.ts";
+import { countHttp1Call, countUpgrade, http1CallsOn, openPort, peerOf, type Peer, type Port } from "./port/port.ts";
 import type { Refusal } from "#access/refusal.ts";
 import { reflectionHandler } from "./reflection-service.ts";
 import { httpRoutes, type ServeElsewhere } from "./port/routes.ts";
@@ -50,12 +52,24 @@ export type EdgeOptions = {
   readonly bodyBytesMax?: number;
   /** Adds services; returns the action of each of their methods, by path. */
   readonly services: (server: GrpcServer<Admitted>, admission: Admission) => ReadonlyMap<string, Action>;
+  /** What nodes of the cluster share; left out: browsers that signed in at this node are unknown to others. */
+  readonly entries?: Entries | undefined;
   /** What is served over plain HTTP besides the edge's own routes. */
-  readonly http?: (admission: Admission, registry: MetricsRegistry) => ServeElsewhere;
+  readonly http?: (admission: Admission, registry: MetricsRegistry, login: Login) => HttpServed;
   /** Why the node does not take work, as text for everybody; empty: it is ready. */
   readonly notReady: () => readonly string[];
   readonly log: Log;
 };
+
+/** What is served over plain HTTP besides the edge's own routes. */
+export type HttpServed = {
+  /** Undefined for an address that is not served. */
+  readonly serve: ServeElsewhere;
+  /** Takes over a connection that asks to become a WebSocket; left out: none may. */
+  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer, peer: Peer) => void;
+};
+
+export type { Login };
 
 export type Edge = {
   readonly ports: readonly number[];
@@ -63,7 +77,7 @@ export type Edge = {
   /** With TLS: calls back with the served certificate as PEM, at once and whenever it changes. */
   onCertificate(told: (pem: string) => void): void;
   /** A link that signs a browser in as the owner of the data folder, once. */
-  loginLink(): LoginLink;
+  loginLink(): Promise<LoginLink>;
   close(): Promise<void>;
 };
 
@@ -77,6 +91,9 @@ const builtIn: readonly (readonly [string, Action])[] = [
 /** A health request contains the name of a service. Everybody may send one. */
 const healthRequestBytesMax = 1024;
 const tooManyCalls = new GrpcError(grpcCode.resourceExhausted, "too many calls at once without credentials");
+
+/** Other requests for an upgrade, such as Java clients' for h2c, are answered as if they had not asked for one. */
+const wantsWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === "websocket";
 
 /** An upload may take its time: its reader gives up on a client that sends nothing. */
 const http1Limits = ({ firstCallMs }: SlotLimits) => ({
@@ -110,10 +127,12 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     return found;
   };
   const { authenticator } = identity;
-  const sessions = new Sessions(clock);
+  const { entries = memoryEntries(() => clock.wallMs()) } = options;
+  const stillGranted = authenticator.stillGranted.bind(authenticator);
+  const sessions = new Sessions({ clock, entries, stillGranted });
   const refused = ({ reason }: Refusal): void => metrics.refused(reason);
   const admission = new Admission({ authenticator, clock, refused, sessions, tasks: options.tasks });
-  const login = createLogin(sessions, authenticator, admission);
+  const login = createLogin(sessions, authenticator);
 
   const actionOf = new Map<string, Action>(builtIn);
   const server: GrpcServer<Admitted> = new GrpcServer<Admitted>({
@@ -144,12 +163,13 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   server.add(ServerReflection, { serverReflectionInfo: reflectionHandler(services) });
   server.add(ServerReflectionAlpha, { serverReflectionInfo: reflectionHandler(services) });
 
+  const served = options.http?.(admission, registry, login);
   const routes = httpRoutes({
     admission,
     login,
     registry,
     notReady,
-    elsewhere: options.http?.(admission, registry),
+    elsewhere: served?.serve,
   });
   const failed = (error: unknown): void => log.error("request-failed", { error });
   const listener = getRequestListener(
@@ -160,7 +180,12 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     countHttp1Call(request, response);
     void listener(request, response);
   };
-  const http1 = createServer(http1Limits(slots.limits), called);
+  const http1 = createServer({ ...http1Limits(slots.limits), shouldUpgradeCallback: wantsWebSocket }, called);
+  http1.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    countUpgrade(request);
+    if (served?.upgrade) served.upgrade(request, socket, head, peerOf(request.socket));
+    else socket.end("HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+  });
   http1.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     continueWhenRead(request, response);
     called(request, response);
@@ -201,7 +226,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     ports: ports.map(({ port }) => port),
     metrics: registry,
     onCertificate: (told) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => told(String(cert)) }),
-    loginLink: () => login.linkFor(principal(ownerGrant, "owner")),
+    loginLink: () => login.linkFor(ownerSignIn(options.owner)),
     close: () => owned.disposeAsync(),
   };
 }

@@ -1,4 +1,6 @@
 /** Reads what a request carries: never more than allowed, and never waiting without end. */
+import { pipeline, Readable } from "node:stream";
+import { createGunzip, createZstdDecompress } from "node:zlib";
 import type { z } from "zod";
 import { Problem } from "./problem.ts";
 
@@ -10,23 +12,62 @@ export type BodyLimits = {
   readonly idleMs: number;
 };
 
-/** The bytes as they come, counted. Throws Problems. */
-export async function* bodyParts(request: Request, limits: BodyLimits, clock: BodyClock): AsyncGenerator<Uint8Array> {
+export const bodyIdleMsDefault = 60_000;
+
+/** The bytes as they come with their content coding taken off, counted. Throws Problems. */
+export function bodyParts(request: Request, limits: BodyLimits, clock: BodyClock): AsyncGenerator<Uint8Array> {
+  const { bytesMax, idleMs } = limits;
   const announced = contentLength(request);
-  if (announced !== undefined && announced > limits.bytesMax) throw tooLarge(limits.bytesMax);
+  const coding = request.headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
+  if (announced !== undefined && announced > bytesMax) throw tooLarge(bytesMax);
+  const raw = rawParts(request, idleMs, clock);
+  if (coding === "identity" || coding === "") return counted(raw, bytesMax, announced);
+  if (coding === "zstd") return counted(decoded(raw, createZstdDecompress()), bytesMax);
+  if (coding === "gzip") return counted(decoded(raw, createGunzip()), bytesMax);
+  const headers = { "accept-encoding": "zstd, gzip" };
+  throw new Problem(415, `content-encoding ${coding.slice(0, 100)} is not understood`, { headers });
+}
+
+async function* rawParts(request: Request, idleMs: number, clock: BodyClock): AsyncGenerator<Uint8Array> {
   if (!request.body) return;
   const reader = request.body.getReader();
-  let sizeBytes = 0;
   try {
     for (;;) {
-      const { value } = await within(reader.read(), limits.idleMs, clock);
+      const { value } = await within(reader.read(), idleMs, clock);
       if (value === undefined) return;
-      sizeBytes += value.length;
-      if (sizeBytes > limits.bytesMax) throw tooLarge(limits.bytesMax);
       yield value;
     }
   } finally {
     reader.cancel().catch(() => {}); // a client that was left in the middle must not keep its connection waiting
+  }
+}
+
+async function* counted(
+  parts: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+  announced?: number,
+): AsyncGenerator<Uint8Array> {
+  let sizeBytes = 0;
+  for await (const part of parts) {
+    sizeBytes += part.length;
+    if (sizeBytes > bytesMax) throw tooLarge(bytesMax);
+    yield part;
+  }
+  if (announced !== undefined && announced !== sizeBytes)
+    throw new Problem(400, `content-length says ${announced} bytes, and ${sizeBytes} came`);
+}
+
+async function* decoded(
+  parts: AsyncIterable<Uint8Array>,
+  decoder: ReturnType<typeof createGunzip> | ReturnType<typeof createZstdDecompress>,
+): AsyncGenerator<Uint8Array> {
+  pipeline(Readable.from(parts, { objectMode: false }), decoder, () => {});
+  try {
+    for await (const part of decoder) yield part as Uint8Array;
+  } catch (cause) {
+    throw cause instanceof Problem ? cause : new Problem(400, "body: not in its content-encoding", { cause });
+  } finally {
+    decoder.destroy();
   }
 }
 
@@ -62,14 +103,16 @@ export function requireJson(headers: Headers): void {
   if (type !== "application/json") throw new Problem(415, "body: send JSON, with content-type: application/json");
 }
 
-function contentLength({ headers }: Request): number | undefined {
+/** Undefined when the request does not say. */
+export function contentLength({ headers }: Request): number | undefined {
   const text = headers.get("content-length");
   if (text === null) return undefined;
   if (!/^\d{1,15}$/.test(text)) throw new Problem(400, "content-length is not a number");
   return Number(text);
 }
 
-const tooLarge = (bytesMax: number): Problem => new Problem(413, `body: more than ${bytesMax} bytes are not accepted`);
+export const tooLarge = (bytesMax: number): Problem =>
+  new Problem(413, `body: more than ${bytesMax} bytes are not accepted`);
 
 async function within<T>(promise: Promise<T>, ms: number, clock: BodyClock): Promise<T> {
   const late = Promise.withResolvers<never>();

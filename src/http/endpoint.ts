@@ -41,6 +41,11 @@ export type EndpointDeclaration = {
   readonly query?: Fields;
   readonly body?: Body;
   readonly answer: Answer;
+  /**
+   * Who makes sure that an Idempotency-Key has one effect. `answers` (left out): the first answer is kept and replayed.
+   * `handler`: it becomes the request key of a job, which the engine keeps itself (K1).
+   */
+  readonly idempotency?: "answers" | "handler";
 };
 
 export type Endpoint<D extends EndpointDeclaration = EndpointDeclaration> = D & {

@@ -15,16 +15,19 @@ export type KeptAnswer = {
   readonly body: string;
 };
 
-/** Where answers are kept. `key` and `request` are digests of bounded length. */
+/** `key` is a digest of bounded length; answers are counted by tenant. */
+export type AnswerKey = { readonly tenant: string; readonly key: string };
+
+/** Where answers are kept. `request` is a digest of what was asked. */
 export interface KeptAnswers {
   /** Takes the key for a request, or says what it was used for. An abandoned claim frees itself after a while. */
-  begin(key: string, request: string): Promise<Begun>;
-  finish(key: string, request: string, answer: KeptAnswer): Promise<void>;
-  abandon(key: string, request: string): Promise<void>;
+  begin(key: AnswerKey, request: string): Promise<Begun>;
+  finish(key: AnswerKey, claim: string, answer: KeptAnswer): Promise<void>;
+  abandon(key: AnswerKey, claim: string): Promise<void>;
 }
 
 export type Begun =
-  | { readonly kind: "new" }
+  | { readonly kind: "new"; readonly claim: string }
   | { readonly kind: "answered"; readonly answer: KeptAnswer }
   | { readonly kind: "busy" }
   | { readonly kind: "other" };
@@ -47,9 +50,11 @@ export async function once(
   header: string,
   request: KeyedRequest,
   handle: () => Promise<Response>,
+  report: (error: unknown) => void,
 ): Promise<Response> {
   if (!keyPattern.test(header)) throw new Problem(400, "idempotency-key: 1 to 255 printable characters without spaces");
-  const key = digest([request.tenant, request.principal, header]);
+  const { tenant } = request;
+  const key = { tenant, key: digest([tenant, request.principal, header]) };
   const what = digest([request.endpoint, request.path, request.body]);
   const begun = await kept.begin(key, what);
   if (begun.kind === "answered") return replay(begun.answer);
@@ -63,17 +68,18 @@ export async function once(
   try {
     response = await handle();
   } catch (error) {
-    await kept.abandon(key, what);
+    await kept.abandon(key, begun.claim).catch(report);
     throw error;
   }
   if (response.status >= 500 || response.status === 429) {
-    await kept.abandon(key, what);
+    await kept.abandon(key, begun.claim).catch(report);
     return response;
   }
   const body = await response.text();
   const answer: KeptAnswer = { status: response.status, headers: Object.fromEntries(response.headers), body };
-  if (Buffer.byteLength(body) <= keptBodyBytesMax) await kept.finish(key, what, answer);
-  else await kept.abandon(key, what);
+  // What was done is done: that its answer cannot be kept is no reason to call it a failure.
+  const isKept = Buffer.byteLength(body) <= keptBodyBytesMax;
+  await (isKept ? kept.finish(key, begun.claim, answer) : kept.abandon(key, begun.claim)).catch(report);
   return new Response(bodyAllowed(answer.status) ? body : null, { status: answer.status, headers: answer.headers });
 }
 

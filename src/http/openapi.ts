@@ -22,7 +22,7 @@ export function openApiDocument(endpoints: readonly Endpoint[], info: OpenApiInf
     components: {
       securitySchemes: {
         token: { type: "http", scheme: "bearer" },
-        session: { type: "apiKey", in: "cookie", name: "__Host-millrace" },
+        session: { type: "apiKey", in: "cookie", name: "millrace_session" },
       },
       schemas: { Problem: problemSchema },
     },

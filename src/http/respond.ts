@@ -20,8 +20,8 @@ type RespondPorts = { readonly clock: Clock; readonly heartbeatMs: number };
 
 export function respond(route: Route, request: Request, result: unknown, ports: RespondPorts): Response {
   const { answer } = route;
-  if (answer.kind === "none") return new Response(null, { status: 204, headers: always });
-  const { status, headers = {}, body } = result as Reply<unknown>;
+  const { status, headers = {}, body } = (result ?? {}) as Reply<unknown>;
+  if (answer.kind === "none") return new Response(null, { status: 204, headers: { ...always, ...headers } });
   switch (answer.kind) {
     case "json":
       return jsonResponse(request, { status: status ?? answer.statuses[0] ?? 200, headers, body });

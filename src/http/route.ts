@@ -43,7 +43,7 @@ export type ResultOf<D extends EndpointDeclaration> = D["answer"] extends {
               readonly sends: infer S extends z.ZodType;
             }
           ? { readonly body: (conversation: Conversation<z.output<R>, z.input<S>>) => Promise<void> }
-          : undefined;
+          : { readonly headers?: Readonly<Record<string, string>> } | undefined;
 
 export type Handler<D extends EndpointDeclaration> = (call: Call<D>) => ResultOf<D> | Promise<ResultOf<D>>;
 

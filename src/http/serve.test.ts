@@ -8,7 +8,8 @@ import { ManualClock } from "#base/testing/manual-clock.ts";
 import { callEndpoint } from "./client.ts";
 import { decodeCursor, encodeCursor, pageFields, pageOf } from "./cursor.ts";
 import { endpoint, events, json, jsonBody, lines, none } from "./endpoint.ts";
-import { KeptAnswersInMemory } from "./kept-answers-memory.ts";
+import { memoryEntries } from "#base/memory-entries.ts";
+import { keptAnswersIn } from "./kept-answers.ts";
 import { Problem } from "./problem.ts";
 import { route } from "./route.ts";
 import { serveRoutes, type Identify } from "./serve.ts";
@@ -61,7 +62,7 @@ const operator = principal({ name: "ops", tenant: "*", roles: ["operator"] }, "t
 const as =
   (who: typeof member): Identify =>
   () =>
-    Promise.resolve({ ok: true, caller: { principal: who, address: "127.0.0.1" } });
+    Promise.resolve({ ok: true, caller: { principal: who, address: "127.0.0.1", untilMs: Infinity, isTls: false } });
 
 async function* countFrom(job: string, seen = "-1") {
   for (let n = Number(seen) + 1; n < 3; n += 1) yield { id: String(n), event: job, data: { n } };
@@ -95,7 +96,10 @@ function open() {
     ],
     {
       clock,
-      kept: new KeptAnswersInMemory({ wallMs: () => clock.wallMs(), keptMs: 1_000, busyMs: 100, entriesMax: 10 }),
+      kept: keptAnswersIn(
+        memoryEntries(() => clock.wallMs()),
+        { keptMs: 1_000, busyMs: 100, tenantMax: 10 },
+      ),
       report: (_endpoint, error) => reported.push(error),
     },
   );
@@ -244,7 +248,7 @@ test("a Problem thrown by a handler is the answer", async () => {
     ],
     {
       clock,
-      kept: new KeptAnswersInMemory({ wallMs: () => 0, keptMs: 1, busyMs: 1, entriesMax: 1 }),
+      kept: keptAnswersIn(memoryEntries(() => 0)),
       report: () => {},
     },
   );

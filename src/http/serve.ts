@@ -5,7 +5,7 @@
 import type { Clock } from "#base/clock.ts";
 import { chooseTenant, type Caller } from "#access/caller.ts";
 import type { Refusal } from "#access/refusal.ts";
-import { bodyBytes, bodyParts, parseFields, parseJsonBody, requireJson } from "./body.ts";
+import { bodyBytes, bodyIdleMsDefault, bodyParts, parseFields, parseJsonBody, requireJson } from "./body.ts";
 import { browserProblem } from "./defence.ts";
 import type { EndpointDeclaration } from "./endpoint.ts";
 import { once, type KeptAnswers } from "./idempotency.ts";
@@ -31,7 +31,6 @@ export type HttpPorts = {
 };
 
 const heartbeatMsDefault = 15_000;
-const bodyIdleMsDefault = 60_000;
 
 /** Answers undefined for a path that no route has. */
 export type Serve = (request: Request, identify: Identify) => Promise<Response> | undefined;
@@ -117,6 +116,9 @@ async function handled(
   const bytes = await bodyBytes(request, { bytesMax, idleMs: bodyIdleMs }, clock);
   if (route.body) requireJson(request.headers);
   const body = route.body ? parseJsonBody(bytes, route.body.schema) : undefined;
+  if (route.idempotency === "handler") return await handle(body);
+  const isKept = route.answer.kind === "json" || route.answer.kind === "none";
+  if (key !== null && !isKept) throw new Problem(400, "idempotency-key: this call streams its answer and has no key");
   if (key === null || request.method === "GET" || request.method === "HEAD") return await handle(body);
   const keyed = {
     tenant: call.tenant,
@@ -125,7 +127,13 @@ async function handled(
     path: `${url.pathname}${url.search}`,
     body: bytes,
   };
-  return await once(ports.kept, key, keyed, () => handle(body));
+  return await once(
+    ports.kept,
+    key,
+    keyed,
+    () => handle(body),
+    (error) => ports.report(route.name, error),
+  );
 }
 
 /** `tenant` belongs to every call, so no endpoint declares it. A parameter that is given twice is refused below. */

@@ -9,7 +9,9 @@ import { principal } from "#access/principal.ts";
 import { unauthenticated } from "#access/refusal.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { endpoint, socket } from "./endpoint.ts";
-import { KeptAnswersInMemory } from "./kept-answers-memory.ts";
+import { memoryEntries } from "#base/memory-entries.ts";
+import { keptAnswersIn } from "./kept-answers.ts";
+import { until } from "#testing/until.ts";
 import { route } from "./route.ts";
 import type { Identify } from "./serve.ts";
 import { serveUpgrades } from "./upgrade.ts";
@@ -25,11 +27,13 @@ const echo = endpoint({
 
 const clock = new ManualClock();
 const reported: unknown[] = [];
+const left: string[] = [];
 const serve = serveUpgrades(
   [
-    route(echo, ({ params }) => ({
+    route(echo, ({ params, signal }) => ({
       async body({ messages, send }) {
         for await (const { say } of messages) {
+          if (say === "wait") signal.addEventListener("abort", () => left.push(params.name), { once: true });
           if (say === "boom") throw new Error("secret detail");
           await send({ said: `${params.name}: ${say}` });
         }
@@ -38,7 +42,7 @@ const serve = serveUpgrades(
   ],
   {
     clock,
-    kept: new KeptAnswersInMemory({ wallMs: () => 0, keptMs: 1, busyMs: 1, entriesMax: 1 }),
+    kept: keptAnswersIn(memoryEntries(() => 0)),
     report: (_endpoint, error) => reported.push(error),
     socketsMax: 2,
   },
@@ -47,7 +51,7 @@ const ann = principal({ name: "ann", tenant: "acme", roles: ["member"] }, "token
 const identify: Identify = ({ headers }) =>
   Promise.resolve(
     headers.get("authorization") === "Bearer good"
-      ? { ok: true, caller: { principal: ann, address: "127.0.0.1" } }
+      ? { ok: true, caller: { principal: ann, address: "127.0.0.1", untilMs: Infinity, isTls: false } }
       : unauthenticated("credentials-missing"),
   );
 const server = createServer().on("upgrade", (request, stream, head) => serve(request, stream, head, identify));
@@ -102,6 +106,15 @@ describe("a WebSocket", { timeout: 10_000 }, () => {
       equal(closed, code);
       equal(String(reason).includes("secret"), false);
     });
+
+  test("the call's signal says that the peer has gone", async () => {
+    const client = connect();
+    await once(client, "open");
+    client.send(JSON.stringify({ say: "wait" }));
+    await once(client, "message");
+    client.terminate();
+    await until("the handler knows", () => left.length > 0);
+  });
 
   test("beyond the limit is refused, and a peer that answers no ping makes room", async () => {
     const [first, second] = [connect(), connect()];

@@ -23,17 +23,27 @@ export function serveUpgrades(routes: readonly Route[], ports: UpgradePorts): Se
   let open = 0;
   return (incoming, socket, head, identify) => {
     socket.on("error", () => socket.destroy());
-    const request = requestOf(incoming);
+    const gone = new AbortController();
+    socket.once("close", () => gone.abort(new Error("the WebSocket connection has gone")));
+    const request = requestOf(incoming, gone.signal);
+    const startedMs = ports.clock.monotonicMs();
+    let endpoint: string | undefined;
+    const ended = (status: number): void => {
+      const tookMs = ports.clock.monotonicMs() - startedMs;
+      if (endpoint !== undefined) ports.ended?.({ endpoint, status, tookMs });
+    };
     void (async () => {
       const found = router.find("GET", new URL(request.url).pathname);
       if (found.kind !== "route") throw new Problem(404, "no WebSocket is served at this address");
+      endpoint = found.route.name;
       const call = await judge({ request, identify, ...found, isUpgrade: true });
       if (open >= ports.socketsMax) throw new Problem(503, "too many WebSockets are open", { headers: retry });
       const { answer } = found.route;
       if (answer.kind !== "socket") throw new Problem(404, "no WebSocket is served at this address");
-      const handle = found.route.handle({ ...call, body: undefined }) as { readonly body: Talk };
+      const handle = (await found.route.handle({ ...call, body: undefined })) as { readonly body: Talk };
       server.handleUpgrade(incoming, socket, head, (accepted) => {
         open += 1;
+        ended(101);
         accepted.once("close", () => (open -= 1));
         const conversation = new SocketConversation(accepted, answer.receives, ports.clock);
         handle.body(conversation).then(
@@ -47,6 +57,7 @@ export function serveUpgrades(routes: readonly Route[], ports: UpgradePorts): Se
     })().catch((error: unknown) => {
       const { problem, isOurs } = asProblem(ports.asProblem?.(error) ?? error);
       if (isOurs) ports.report("WebSocket upgrade", error);
+      ended(problem.status);
       refuse(socket, problem);
     });
   };
@@ -56,11 +67,11 @@ type Talk = (conversation: Conversation) => Promise<void>;
 
 const retry = { "retry-after": "5" } as const;
 
-function requestOf(incoming: IncomingMessage): Request {
+function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request {
   const headers = new Headers();
   for (const [name, values] of Object.entries(incoming.headersDistinct))
     for (const value of values ?? []) headers.append(name, value);
-  return new Request(`http://${incoming.headers.host ?? "localhost"}${incoming.url ?? "/"}`, { headers });
+  return new Request(`http://${incoming.headers.host ?? "localhost"}${incoming.url ?? "/"}`, { headers, signal });
 }
 
 function refuse(socket: Duplex, { status, message, headers }: Problem): void {

@@ -12,6 +12,7 @@
  * Faults: "unavailable" = certainly not done; "unknown-outcome" = it may have been done, ask `tail`; "corrupt" = what
  * was read is not what was written; "stale" = the epoch is no longer current.
  */
+import type { Entries } from "#base/entries.ts";
 import type { AttemptRow, HistoryRows, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import type { ShardId } from "#base/ids.ts";
 
@@ -192,6 +193,8 @@ export type Journal = {
   describe(): Promise<{ readonly kind: string; readonly durable: boolean; readonly notes: readonly string[] }>;
 
   readonly history: History;
+  /** Small values that all nodes share for a while (EN1-EN3). */
+  readonly entries: Entries;
   close(): Promise<void>;
 };
 

@@ -122,6 +122,8 @@ export function partitionedJournal({ databases: journals, clock }: PartitionedOp
       return { kind: `${databases.length} databases of ${[...kinds].join(", ")}`, durable, notes };
     },
     history: historyOver(databases, at),
+    // Short-lived answers and keys that all nodes share: all of them need one place, so the first database has them.
+    entries: must(journals[0], "a database").entries,
     close: async () => void (await Promise.all(journals.map((journal) => journal.close()))),
   };
 }

@@ -174,8 +174,8 @@ describe(
       const build = await grpc.unary(Builds.methods.getBuild, { buildId: real.build, withActions: true });
       const { jobs } = await grpc.unary(Work.methods.listJobs, { shard: 0, limit: 100 });
       const listed = jobs.filter(({ endedAtMs }) => endedAtMs === undefined); // the others leave the shard in time
-      const entries = await (await world.http("mill", "GET", "/api/cache/entries?limit=1000")).text();
-      const rules = await (await world.http("mill", "GET", "/api/cache/rules")).text();
+      const entries = await (await world.http("mill", "GET", "/v1/build-cache/entries?limit=1000")).text();
+      const rules = await (await world.http("mill", "GET", "/v1/build-cache/rules")).text();
       return without(absentNames(real), { job, inputs, operation, build, listed, entries, rules });
     }
   },

@@ -216,7 +216,7 @@ export class World implements AsyncDisposable {
     const result = Uint8Array.from(encode(ActionResult, resultPrinting(secret)));
     await this.http("mill", "PUT", `/ac/${key}`, { body: result });
     const { hash } = await this.mill.put(`${secret} by hash`);
-    const rules = await this.http("mill", "POST", `/api/cache/rules?space=${secret}`);
+    const rules = await this.http("mill", "POST", `/v1/build-cache/rules?space=${secret}`);
     const { id } = (await rules.json()) as { id: string };
     return { key, ac: hash, rule: id };
   }

@@ -1,37 +1,52 @@
 /** The HTTP API under /v1 and the console, behind the edge. */
 import { fileURLToPath } from "node:url";
 import type { Clock } from "#base/clock.ts";
+import type { Entries } from "#base/entries.ts";
+import { clusterWatchRoutes } from "#app/api/cluster-watch.ts";
+import { clusterRoutes, type ClusterPorts } from "#app/api/cluster.ts";
+import { openConsole } from "#app/api/console-files.ts";
+import { drainRoutes } from "#app/api/drain.ts";
+import { jobSocketRoutes } from "#app/api/job-socket.ts";
+import { jobsRoutes, type JobsPorts } from "#app/api/jobs.ts";
+import { movedTo } from "#app/api/moved.ts";
+import { rejectionProblem } from "#app/api/rejection-problem.ts";
+import { sessionRoutes } from "#app/api/session.ts";
+import { tenantRoutes } from "#app/api/tenants.ts";
+import { doors } from "#app/doors.ts";
+import type { Drain } from "#app/node/drain.ts";
+import { version } from "#app/version.ts";
+import { watchCluster } from "#api/cluster-watch.ts";
 import { clusterEndpoints } from "#api/cluster.ts";
+import { drainEndpoints } from "#api/drain.ts";
+import { jobSocket } from "#api/job-socket.ts";
 import { jobsEndpoints } from "#api/jobs.ts";
 import { showOpenApi } from "#api/openapi.ts";
-import { showSession } from "#api/session.ts";
-import type { Admission } from "#edge/port/admission.ts";
+import { sessionEndpoints } from "#api/session.ts";
+import { tenantEndpoints } from "#api/tenants.ts";
+import type { Door } from "#door/door.ts";
+import type { HttpServed, Login } from "#edge/edge.ts";
 import type { Log } from "#edge/log/log.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
-import type { ServeElsewhere } from "#edge/port/routes.ts";
-import type { Door } from "#door/door.ts";
+import type { Admission } from "#edge/port/admission.ts";
 import type { Endpoint } from "#http/endpoint.ts";
-import { KeptAnswersInMemory } from "#http/kept-answers-memory.ts";
+import { keptAnswersIn } from "#http/kept-answers.ts";
 import { openApiDocument } from "#http/openapi.ts";
 import { route, type Route } from "#http/route.ts";
 import { serveRoutes } from "#http/serve.ts";
+import { serveUpgrades } from "#http/upgrade.ts";
 import type { WorkClient } from "#shard/client/client.ts";
-import { tenantEndpoints } from "#api/tenants.ts";
-import { clusterRoutes, type ClusterPorts } from "#app/api/cluster.ts";
-import { openConsole } from "#app/api/console-files.ts";
-import { jobsRoutes, type JobsPorts } from "#app/api/jobs.ts";
-import { rejectionProblem } from "#app/api/rejection-problem.ts";
-import { tenantRoutes } from "#app/api/tenants.ts";
 import { identifyBy } from "./identify.ts";
-import { doors } from "#app/doors.ts";
-import { version } from "#app/version.ts";
+import { routeMetrics } from "./route-metrics.ts";
 
 export type ApiParts = {
   readonly name: string;
   readonly work: WorkClient;
   readonly clock: Clock;
   readonly log: Log;
-  /** Routes of doors, and the doors that declare them. */
+  /** Where answers of keyed requests are kept. */
+  readonly entries: Entries;
+  readonly drain?: Drain | undefined;
+  /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
 } & Pick<ClusterPorts, "status"> &
@@ -40,10 +55,13 @@ export type ApiParts = {
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
 export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...jobsEndpoints,
+  jobSocket,
   ...clusterEndpoints,
+  watchCluster,
+  ...drainEndpoints,
   ...tenantEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
-  showSession,
+  ...sessionEndpoints,
   showOpenApi,
 ];
 
@@ -56,46 +74,52 @@ export const apiDocument = (of: readonly Door[] = doors): object =>
     description: "Jobs, their stages and tasks, and the cluster that runs them.",
   });
 
-const keptMs = 24 * 3_600_000;
-const busyMs = 60_000;
-const keptMax = 10_000;
+/** WebSockets that may be open at once. */
+const socketsMax = 1_000;
 
 const consoleFolder = fileURLToPath(new URL("../../console/dist", import.meta.url));
 
 export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
-  const { name, work, clock, log, status } = parts;
-  const document = apiDocument(parts.doors);
-  const routes = [
-    ...jobsRoutes({ ...parts, doors: parts.doors ?? doors }),
-    ...clusterRoutes({ name, work, status }),
-    ...tenantRoutes(work),
-    ...(parts.routes ?? []),
-    route(showSession, ({ caller: { principal } }) => {
-      const { name: caller, tenant, roles, proof } = principal;
-      return { body: { name: caller, tenant, roles: [...roles], proof } };
-    }),
-    route(showOpenApi, () => ({ body: document as { openapi: string } })),
-  ];
+  const { clock, log, entries } = parts;
   const pages = await openConsole(consoleFolder);
-  return (admission, registry) => {
-    const requests = registry.counter({
-      name: "millrace_http_requests_total",
-      help: "Calls of the HTTP API, by endpoint and status.",
-      labels: ["endpoint", "status"],
-      seriesMax: 1_000,
-    });
-    const serve = serveRoutes(routes, {
+  return (admission, registry, login) => {
+    const routes = apiRoutes(parts, login);
+    const ports = {
       clock,
-      kept: new KeptAnswersInMemory({ wallMs: () => clock.wallMs(), keptMs, busyMs, entriesMax: keptMax }),
-      report: (endpoint, error) => log.error("call-failed", { method: endpoint, error }),
+      kept: keptAnswersIn(entries),
+      report: (endpoint: string, error: unknown) => log.error("call-failed", { method: endpoint, error }),
       asProblem: rejectionProblem,
-      ended: ({ endpoint, status }) => requests.with(endpoint, String(status)).add(),
-    });
-    return (request, peer) => {
-      const page = pages(request);
-      return page ? Promise.resolve(page) : serve(request, identifyBy(admission, peer));
+      ...routeMetrics(registry),
+    };
+    const serve = serveRoutes(routes, ports);
+    const upgrade = serveUpgrades(routes, { ...ports, socketsMax });
+    return {
+      serve(request, peer) {
+        const page = pages(request) ?? movedTo(request);
+        return page ? Promise.resolve(page) : serve(request, identifyBy(admission, peer));
+      },
+      upgrade: (request, socket, head, peer) => upgrade(request, socket, head, identifyBy(admission, peer)),
     };
   };
 }
 
-export type ComposedApi = (admission: Admission, registry: MetricsRegistry) => ServeElsewhere;
+/** The table: everything that is served under /v1. */
+export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
+  const { name, work, clock, status, drain, routes = [] } = parts;
+  const document = apiDocument(parts.doors);
+  const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
+  const cluster = clusterRoutes({ name, work, status });
+  return [
+    ...jobs,
+    ...jobSocketRoutes(jobs),
+    ...cluster,
+    ...clusterWatchRoutes(cluster, clock),
+    ...(drain ? drainRoutes(drain) : []),
+    ...tenantRoutes(work),
+    ...routes,
+    ...sessionRoutes(login),
+    route(showOpenApi, () => ({ body: document as { openapi: string } })),
+  ];
+}
+
+export type ComposedApi = (admission: Admission, registry: MetricsRegistry, login: Login) => HttpServed;

@@ -64,7 +64,7 @@ export type Running = {
   /** The token of the data folder. */
   readonly owner: string;
   /** A one-time link that signs a browser in as the operator; undefined if there is no edge. */
-  loginLink(): LoginLink | undefined;
+  loginLink(): Promise<LoginLink | undefined>;
   readonly mesh: RunningMesh | undefined;
   /** Takes the node out of service gracefully; `left` resolves when it should be stopped. */
   readonly drain: Drain;
@@ -121,7 +121,7 @@ async function started(config: Config, folder: DataFolder, ports: StartPorts): P
     edgePorts,
     edgeAddresses,
     owner,
-    loginLink: () => edge?.loginLink(),
+    loginLink: async () => await edge?.loginLink(),
     mesh,
     drain,
     lost,

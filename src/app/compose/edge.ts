@@ -23,7 +23,6 @@ import type { Config } from "#app/config/config.ts";
 import { kindTable } from "#app/door-kinds.ts";
 import { placeLimitsOf } from "#app/config/connections-config.ts";
 import type { Drain } from "#app/node/drain.ts";
-import { drainRoute } from "#app/node/drain-routes.ts";
 import { untilLeaving } from "#app/peers/held-calls.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "#app/config/edge-config.ts";
 import { meshMetrics } from "#app/record/mesh-metrics.ts";
@@ -93,8 +92,9 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
   const { clock, node, routed, journal, peers = () => undefined, doors = noDoors, kinds = kindTable, log } = parts;
   const { leaving = new AbortController(), owner, callers } = parts;
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
-  const served = { routes: doors.routes, printed: doors.printed, bounds: work, kinds };
-  const api = parts.api && (await composeApi({ ...parts.api, ...served, clock, log: edgeLog }));
+  const served = { routes: doors.routes, printed: doors.printed, bounds: work, kinds, drain: parts.drain };
+  const { entries } = journal;
+  const api = parts.api && (await composeApi({ ...parts.api, ...served, clock, log: edgeLog, entries }));
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -107,6 +107,7 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
     notReady: parts.notReady,
     bodyBytesMax: bodyBytesMax(processMemory()),
     log: edgeLog,
+    entries,
     services(server, admission) {
       serveWork(server, {
         service: untilLeaving(node, leaving.signal),
@@ -119,16 +120,17 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
       });
       return new Map([...workActions, ...doors.services(server)]);
     },
-    http(admission, registry) {
+    http(admission, registry, login) {
       parts.show?.(registry);
       doors.metrics(registry);
       meshMetrics(registry, peers);
-      return mounted({
+      const table = api?.(admission, registry, login);
+      const serve = mounted({
         peers: peersRoute(admission, peers),
-        drain: parts.drain && drainRoute(admission, parts.drain),
-        api: api?.(admission, registry),
+        api: table?.serve,
         doors: (request, peer) => doors.http(request, identifyBy(admission, peer)),
       });
+      return { serve, ...(table?.upgrade && { upgrade: table.upgrade }) };
     },
   });
   return {
@@ -141,8 +143,8 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
   };
 }
 
-/** Everything that a node serves over plain HTTP besides the edge's own routes, in this order. */
-export const mounts = ["peers", "drain", "api", "doors"] as const;
+/** All that a node serves over plain HTTP besides the edge's own; each is asked in this order. */
+export const mounts = ["peers", "api", "doors"] as const;
 
 type Mounted = Readonly<Record<(typeof mounts)[number], ServeElsewhere | undefined>>;
 

@@ -7,7 +7,9 @@ export const identifyBy =
   (admission: Admission, peer: Peer): Identify =>
   async ({ headers }) => {
     const known = await admission.identifyRequest(peer, headers, authorizationOf(headers));
-    return known.ok ? { ok: true, caller: { principal: known.principal, address: peer.address } } : known;
+    if (!known.ok) return known;
+    const { principal, untilMs } = known;
+    return { ok: true, caller: { principal, address: peer.address, untilMs, isTls: peer.tls !== undefined } };
   };
 
 /** Build tools that know only user names and passwords send the token as the password. */

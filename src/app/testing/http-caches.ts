@@ -8,6 +8,7 @@ import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import type { Store } from "#blobs/store.ts";
 import { openHttp } from "#doors/build/open/http.ts";
+import { spoolIn } from "#doors/build/http/spool.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
@@ -59,7 +60,6 @@ export async function startRig(limits: Limits = {}): Promise<Rig> {
         index,
         counted: () => ({ store, index }),
       },
-      spool: { folder, bytesMax: limits.spoolBytesMax ?? 32 * 1024 ** 3 },
       warn: (_event, { error }) => void reported.push(error),
     },
     {
@@ -68,6 +68,7 @@ export async function startRig(limits: Limits = {}): Promise<Rig> {
       builds: undefined,
       trust: new TrustRules(index),
       seen: new Seen({ index, wallMs: () => clock.wallMs() }),
+      spool: spoolIn(folder, limits.spoolBytesMax),
       idleMs: limits.idleMs,
     },
   );
@@ -78,7 +79,7 @@ export async function startRig(limits: Limits = {}): Promise<Rig> {
     services: () => new Map(),
     http(admission, registry) {
       served.metrics(registry);
-      return (request, peer) => served.http(request, identifyBy(admission, peer));
+      return { serve: (request, peer) => served.http(request, identifyBy(admission, peer)) };
     },
     notReady: () => [],
     log: new Log((line) => reported.push(line), clock),

@@ -2,8 +2,11 @@
 import { useState } from "preact/hooks";
 import type { z } from "zod";
 import type { JobDetails } from "#api/jobs.ts";
-import { Phase, Table, Took, Trouble } from "#console/parts.tsx";
-import { post, useLive } from "#console/server.ts";
+import { jobParts } from "millrace:door-pages";
+import { useLive } from "#console/live.ts";
+import { Phase, Table, Title, Took, Trouble } from "#console/parts.tsx";
+import { post } from "#console/server.ts";
+import { Output } from "./output.tsx";
 
 type Job = z.output<typeof JobDetails>;
 
@@ -11,7 +14,7 @@ const hasEnded = ({ endedAt }: Job): boolean => endedAt !== undefined;
 
 export function JobPage({ job: id }: { readonly job: string }) {
   const path = `/v1/jobs/${encodeURIComponent(id)}`;
-  const { value: job, problem, isLive } = useLive(`${path}/watch`, hasEnded);
+  const { value: job, problem, isLive } = useLive<Job>(`${path}/watch`, hasEnded);
   const [failed, setFailed] = useState<string>();
   const act = (to: string, body: object): void =>
     void post(`${path}/${to}`, body).then(
@@ -21,9 +24,9 @@ export function JobPage({ job: id }: { readonly job: string }) {
   if (!job) return <Trouble problem={problem} />;
   return (
     <>
-      <h1>
-        {job.job} {job.name} <Phase phase={job.phase} />
-      </h1>
+      <Title text={`${job.job} ${job.name}`}>
+        <Phase phase={job.phase} />
+      </Title>
       <p class="quiet">
         {job.door}, tenant {job.tenant}, <Took from={job.submittedAt} to={job.endedAt} />
         {job.reason === "" ? "" : `: ${job.reason}`}
@@ -39,12 +42,18 @@ export function JobPage({ job: id }: { readonly job: string }) {
       <Stages job={job} signal={(stage, name) => act("signal", { stage, name })} />
       <h2>Tasks</h2>
       <Tasks job={job} />
+      <Output job={id} />
+      {jobParts
+        .filter(({ door }) => door === job.door)
+        .map(({ door, Part }) => (
+          <Part key={door} job={job} />
+        ))}
     </>
   );
 }
 
 const Stages = ({ job, signal }: { readonly job: Job; readonly signal: (stage: string, name: string) => void }) => (
-  <Table head={["Stage", "Phase", "Needs", "Done", "Failed", "Running", "Waits for"]}>
+  <Table name="stages" head={["Stage", "Phase", "Needs", "Done", "Failed", "Running", "Waits for"]}>
     {job.stages.map((stage) => (
       <tr key={stage.name}>
         <td>{stage.name}</td>
@@ -69,7 +78,7 @@ const Stages = ({ job, signal }: { readonly job: Job; readonly signal: (stage: s
 );
 
 const Tasks = ({ job }: { readonly job: Job }) => (
-  <Table head={["Task", "Stage", "Phase", "Attempts", "Runs on", "Said"]}>
+  <Table name="tasks" head={["Task", "Stage", "Phase", "Attempts", "Runs on", "Failure"]}>
     {job.tasks.map((task) => (
       <tr key={task.task}>
         <td>
@@ -81,18 +90,8 @@ const Tasks = ({ job }: { readonly job: Job }) => (
         </td>
         <td class="number">{task.attempts}</td>
         <td>{task.executors.join(", ")}</td>
-        <td>{task.failure ? <pre>{`${task.failure.reason}: ${task.failure.message}`}</pre> : tailOf(task.result)}</td>
+        <td>{task.failure && <pre>{`${task.failure.reason}: ${task.failure.message}`}</pre>}</td>
       </tr>
     ))}
   </Table>
 );
-
-/** The last lines that a command printed, where its result has them. */
-function tailOf(result: string | undefined) {
-  try {
-    const { tail } = JSON.parse(result ?? "") as { tail?: unknown };
-    return typeof tail === "string" && tail !== "" ? <pre>{tail}</pre> : null;
-  } catch {
-    return null;
-  }
-}

@@ -1,8 +1,8 @@
 /** The newest jobs, live. */
 import type { z } from "zod";
 import type { JobSummary } from "#api/jobs.ts";
-import { Phase, Table, Took, Trouble } from "#console/parts.tsx";
-import { useLive } from "#console/server.ts";
+import { useLive } from "#console/live.ts";
+import { LiveMark, Phase, Table, Title, Took, Trouble } from "#console/parts.tsx";
 
 type Jobs = { readonly items: readonly z.output<typeof JobSummary>[]; readonly unreachable: readonly number[] };
 
@@ -10,9 +10,9 @@ export function JobsPage() {
   const { value, problem, isLive } = useLive<Jobs>("/v1/jobs/watch?limit=100");
   return (
     <>
-      <h1>
-        Jobs <small class="quiet">{isLive ? "live" : "connecting"}</small>
-      </h1>
+      <Title text="Jobs">
+        <LiveMark isLive={isLive} />
+      </Title>
       <Trouble problem={problem} />
       {value && value.unreachable.length > 0 && (
         <p role="alert">Shards {value.unreachable.join(", ")} did not answer: their running jobs are missing.</p>
@@ -23,7 +23,7 @@ export function JobsPage() {
         </p>
       )}
       {value && value.items.length > 0 && (
-        <Table head={["Job", "Phase", "Door", "Tasks", "Took", "Name"]}>
+        <Table name="jobs" head={["Job", "Phase", "Door", "Tasks", "Took", "Name"]}>
           {value.items.map((job) => (
             <tr key={job.job}>
               <td>

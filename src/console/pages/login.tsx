@@ -1,6 +1,6 @@
 /** Asks for a token and turns it into a session, which the browser keeps as a cookie that pages cannot read. */
 import { useState } from "preact/hooks";
-import { Trouble } from "#console/parts.tsx";
+import { Title, Trouble } from "#console/parts.tsx";
 import { signIn } from "#console/server.ts";
 
 export function LoginPage() {
@@ -15,7 +15,7 @@ export function LoginPage() {
   };
   return (
     <form class="login" onSubmit={submit}>
-      <h1>Log in</h1>
+      <Title text="Log in" />
       <p>
         On the node's own machine, <code>npx millrace login</code> prints a link that logs you in.
       </p>

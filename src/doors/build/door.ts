@@ -2,6 +2,7 @@
 import { defineDoor } from "#door/door.ts";
 import { commands } from "./commands/commands.ts";
 import { BuildConfig } from "./config.ts";
+import { buildEndpoints } from "./http/endpoints.ts";
 import { buildKinds } from "./kinds.ts";
 import { traceIn } from "./plan.ts";
 import { shows } from "./shows.ts";
@@ -12,9 +13,10 @@ export const buildDoor = defineDoor({
   section: { about: "The cache for build tools.", schema: BuildConfig },
   kinds: buildKinds,
   commands,
-  endpoints: [],
+  endpoints: buildEndpoints,
   shows,
   traceIn,
   pages: [],
+  jobPart: { module: "pages/doors/build.tsx" },
   open: async (ports, settings) => (await import("./open/open.ts")).openBuild(ports, settings),
 });

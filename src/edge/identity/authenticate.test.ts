@@ -10,7 +10,7 @@ import {
   type TaskVerdict,
 } from "./authenticate.ts";
 import { newToken, tokenSha256 } from "./bearer.ts";
-import { Caller } from "./caller.ts";
+import { ConnectionIdentity } from "./connection-identity.ts";
 import { certificateRules } from "./certificate-rules.ts";
 import type { Identified } from "./identified.ts";
 import { keySet } from "./jwt/jwks.ts";
@@ -155,7 +155,7 @@ describe("authentication", () => {
   test("verifies it again when the wall clock was set back", async () => {
     const { clock, authenticator, ask, verifications } = rig();
     const authorization = `Bearer ${await issuer.sign()}`;
-    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "10.0.0.7" });
+    const caller = new ConnectionIdentity(authenticator, clock, { certificate: undefined, address: "10.0.0.7" });
     await ask({ authorization });
     equal(now(caller.identify(authorization)), "ada by jwt");
     clock.wallAheadMs -= 3_600_000;
@@ -258,7 +258,7 @@ describe("authentication", () => {
 describe("a caller", () => {
   test("that repeats its credentials is known without a lookup, until they expire", async () => {
     const { authenticator, clock, known, verifications } = rig();
-    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "10.0.0.7" });
+    const caller = new ConnectionIdentity(authenticator, clock, { certificate: undefined, address: "10.0.0.7" });
     const authorization = `Bearer ${await issuer.sign()}`;
     await caller.identify(authorization);
     const first = caller.identify(authorization);
@@ -279,7 +279,11 @@ describe("a caller", () => {
     const { authenticator, clock, known } = rig();
     let looks = 0;
     const isTask = async (): Promise<TaskVerdict> => ((looks += 1), "no");
-    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "127.0.0.1", isTask });
+    const caller = new ConnectionIdentity(authenticator, clock, {
+      certificate: undefined,
+      address: "127.0.0.1",
+      isTask,
+    });
     await Promise.all([caller.identify(undefined), caller.identify(undefined)]);
     equal(now(caller.identify(undefined)), "anonymous by anonymous");
     authenticator.replace({ ...known });
@@ -291,7 +295,11 @@ describe("a caller", () => {
     const { authenticator, clock } = rig();
     const verdicts: TaskVerdict[] = ["unclear", "unclear", "no", "task"];
     const isTask = async (): Promise<TaskVerdict> => verdicts.shift() ?? "task";
-    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "127.0.0.1", isTask });
+    const caller = new ConnectionIdentity(authenticator, clock, {
+      certificate: undefined,
+      address: "127.0.0.1",
+      isTask,
+    });
     equal(told(await caller.identify(undefined)), "caller-unclear");
     equal(told(await caller.identify(undefined)), "caller-unclear");
     equal(told(await caller.identify(undefined)), "anonymous by anonymous");
@@ -301,7 +309,7 @@ describe("a caller", () => {
 
   test("is identified by its certificate when it sends no token", () => {
     const { authenticator, clock } = rig();
-    const caller = new Caller(authenticator, clock, { certificate, address: "10.0.0.7" });
+    const caller = new ConnectionIdentity(authenticator, clock, { certificate, address: "10.0.0.7" });
     ok(caller.identify(undefined) === caller.identify(undefined));
     equal(now(caller.identify(undefined)), "build-7 by certificate");
   });

@@ -18,6 +18,7 @@ import type { Identified } from "./identified.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { looksLikeJwt, type JwtVerifier } from "./jwt/verifier.ts";
 import type { PeerCertificate } from "#edge/tls/peer-certificate.ts";
+import type { Principal } from "#access/principal.ts";
 import { unauthenticated } from "#access/refusal.ts";
 import type { StaticTokens } from "./static-tokens.ts";
 import { VerifiedCache } from "./verified-cache.ts";
@@ -37,6 +38,11 @@ export type TaskVerdict = "no" | "task" | "unclear";
 /** The data folder's token: its holder is an operator, on this machine only, so that a copy is useless elsewhere. */
 export type OwnerToken = { readonly sha256: string };
 
+/** What a session was given for: a token that is listed, or whatever the rules for JWTs and certificates accept. */
+export type Credential =
+  | { readonly kind: "token" | "owner"; readonly sha256: string }
+  | { readonly kind: "rules"; readonly rules: string };
+
 /** Everything known about callers; replaced as a whole when one of its files changes. */
 export type KnownCallers = {
   readonly tokens: StaticTokens;
@@ -44,6 +50,8 @@ export type KnownCallers = {
   readonly verifyJwt: JwtVerifier | undefined;
   readonly certificates: CertificateRules | undefined;
   readonly anonymous: { readonly outcome: Identified; readonly loopbackOnly: boolean } | undefined;
+  /** A digest of the rules for JWTs and certificates: nodes with the same rules have the same. */
+  readonly rules?: string;
 };
 
 export type AuthenticatorLimits = {
@@ -82,6 +90,18 @@ export class Authenticator {
   /** Whether callers on this machine may do something without credentials, and others may not. */
   get trustsItsMachine(): boolean {
     return this.#known.anonymous?.loopbackOnly === true;
+  }
+
+  get rules(): string {
+    return this.#known.rules ?? "";
+  }
+
+  /** The present principal of these credentials; "as it was" where only the rules can say so; undefined: they ended. */
+  stillGranted(credential: Credential): Principal | "as it was" | undefined {
+    if (credential.kind === "rules") return credential.rules === this.rules ? "as it was" : undefined;
+    const { tokens, owner } = this.#known;
+    const found = (credential.kind === "owner" ? owner : tokens)?.(credential.sha256);
+    return found?.ok === true ? found.principal : undefined;
   }
 
   /** Forgets all results that are based on the old settings. */

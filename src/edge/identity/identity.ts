@@ -1,6 +1,7 @@
 /**
  * Makes an authenticator from the identity settings: reads the files they name, and reads them again when they change.
  */
+import { hash } from "node:crypto";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Authenticator, type KnownCallers, type OwnerToken } from "./authenticate.ts";
@@ -71,6 +72,7 @@ async function knownFrom(
     verifyJwt: issuers.length > 0 ? jwtVerifier(issuers) : undefined,
     certificates: identity.certificates.length > 0 ? certificateRules(identity.certificates) : undefined,
     anonymous: anonymousOf(identity),
+    rules: await rulesOf(identity),
   };
 }
 
@@ -83,6 +85,13 @@ function anonymousOf(identity: Identity): KnownCallers["anonymous"] {
   const grant = { name: "anonymous", tenant: anonymous.tenant, roles: anonymous.roles };
   const outcome = { ok: true, principal: principal(grant, "anonymous"), untilMs: Infinity } as const;
   return { outcome, loopbackOnly: anonymous.from === "loopback" };
+}
+
+/** Says in one digest what JWTs and certificates are judged by. */
+async function rulesOf({ issuers, certificates }: Identity): Promise<string> {
+  const files = issuers.flatMap(({ keys: from }) => (from.kind === "file" ? [from.path] : []));
+  const keys = await Promise.all(files.map((path) => readSmallFile(path, "read an issuer's keys")));
+  return hash("sha256", JSON.stringify({ issuers, certificates, keys }));
 }
 
 async function readToken(token: TokenConfig, tokenLengthMax: number): Promise<StaticToken> {

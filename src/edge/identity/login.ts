@@ -1,15 +1,16 @@
 /**
- * Signs a browser in: `POST /api/login` gives a link to callers with credentials; `GET /login?code=` redeems it, once.
+ * Signs a browser in. `POST /v1/session` trades a token for a cookie; `POST /v1/session/link` gives a link to callers
+ * with credentials, and `GET /login?code=` redeems it, once.
  */
-import type { Admission } from "#edge/port/admission.ts";
-import type { Authenticator } from "./authenticate.ts";
-import { isFault } from "#base/fault.ts";
+import type { Caller } from "#access/caller.ts";
+import { principal as principalOf } from "#access/principal.ts";
+import { Problem } from "#http/problem.ts";
 import type { Peer } from "#edge/port/port.ts";
-import { problem, refused } from "#edge/problem.ts";
-import type { Principal } from "#access/principal.ts";
-import { sessionCookie, type Sessions } from "./sessions.ts";
-
-export const loginPath = "/api/login";
+import { problem } from "#edge/problem.ts";
+import type { Authenticator, Credential, OwnerToken } from "./authenticate.ts";
+import { tokenSha256 } from "./bearer.ts";
+import { ownerGrant } from "./identity.ts";
+import { sessionCookie, type Sessions, type SignIn } from "./sessions.ts";
 
 export type LoginLink = {
   /** To be appended to the node's address. */
@@ -18,41 +19,52 @@ export type LoginLink = {
 };
 
 export type Login = {
-  linkFor(principal: Principal, untilMs?: number): LoginLink;
-  /** Answers `POST /api/login`. */
-  link(peer: Peer, request: Request): Promise<Response>;
+  linkFor(signIn: SignIn): Promise<LoginLink>;
+  /** What a caller signs a browser in with; throws a Problem where it may not. */
+  signInOf(caller: Caller, authorization: string | null): SignIn;
+  /** The set-cookie header of a session. */
+  cookieFor(signIn: SignIn, isTls: boolean): Promise<string>;
+  /** The set-cookie header that ends it in this browser. */
+  noCookie(isTls: boolean): string;
   /** Answers `GET /login`. */
-  redeem(peer: Peer, request: Request): Response;
+  redeem(peer: Peer, request: Request): Promise<Response>;
 };
 
-export function createLogin(sessions: Sessions, authenticator: Authenticator, admission: Admission): Login {
-  const linkFor = (principal: Principal, untilMs = Infinity): LoginLink => {
-    const { code, forMs } = sessions.newCode(principal, untilMs, authenticator.generation);
-    return { path: `/login?code=${code}`, forMs };
-  };
+export const ownerSignIn = (owner: OwnerToken | undefined): SignIn => ({
+  principal: principalOf(ownerGrant, "owner"),
+  credential: { kind: "owner", sha256: owner?.sha256 ?? "" },
+  untilMs: Infinity,
+});
+
+export function createLogin(sessions: Sessions, authenticator: Authenticator): Login {
   return {
-    linkFor,
-    async link(peer, { headers }) {
-      const judged = await admission.judge(peer, headers, "login.link");
-      if (!judged.ok) return refused(judged.refusal);
-      const { principal, untilMs } = judged;
-      // A session that could make the next one would never end; and anonymous access has nothing to pass on.
-      if (principal.proof === "session" || principal.proof === "anonymous")
-        return problem(403, "a sign-in link needs a caller with a token, a JWT or a certificate");
-      try {
-        return Response.json(linkFor(principal, untilMs), { status: 201, headers: { "cache-control": "no-store" } });
-      } catch (error) {
-        if (isFault(error, "exhausted")) return problem(429, "too many browsers are signed in: try again later");
-        throw error;
-      }
+    async linkFor(signIn) {
+      const { code, forMs } = await sessions.newCode(signIn);
+      return { path: `/login?code=${code}`, forMs };
     },
-    redeem(peer, { url, headers }) {
+    signInOf({ principal, untilMs }, authorization) {
+      const { proof } = principal;
+      // A session that could make the next one would never end; and anonymous access has nothing to pass on.
+      if (proof === "session" || proof === "anonymous")
+        throw new Problem(403, "to sign a browser in, call with a token, a JWT or a certificate");
+      const credential: Credential =
+        proof === "token" || proof === "owner"
+          ? { kind: proof, sha256: tokenSha256((authorization ?? "").slice("Bearer ".length)) }
+          : { kind: "rules", rules: authenticator.rules };
+      return { principal, credential, untilMs };
+    },
+    async cookieFor(signIn, isTls) {
+      const { cookie, forMs } = await sessions.seal(signIn);
+      return sessionCookie(cookie, forMs, isTls);
+    },
+    noCookie: (isTls) => sessionCookie("", 0, isTls),
+    async redeem(peer, { url, headers }) {
       // Another site's page must not sign this browser in as a principal of its choice.
       const site = headers.get("sec-fetch-site");
       if (site === "cross-site" || site === "same-site")
         return problem(403, "open this link by itself: paste it into the browser's address bar");
       const code = new URL(url).searchParams.get("code") ?? "";
-      const redeemed = sessions.redeem(code.slice(0, 200), authenticator.generation);
+      const redeemed = await sessions.redeem(code.slice(0, 200));
       if (!redeemed)
         return problem(401, "this link was used before, or is too old: get a new one with `millrace login`");
       return new Response(page, {

@@ -2,7 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Authenticator, TaskVerdict } from "#edge/identity/authenticate.ts";
-import { Caller } from "#edge/identity/caller.ts";
+import { ConnectionIdentity } from "#edge/identity/connection-identity.ts";
 import type { Identified } from "#edge/identity/identified.ts";
 import { isLoopbackHost } from "#edge/identity/loopback.ts";
 import { readPeerCertificate } from "#edge/tls/peer-certificate.ts";
@@ -30,7 +30,7 @@ export class Admission {
   readonly #refused: (refusal: Refusal) => void;
   readonly #sessions: Sessions | undefined;
   readonly #tasks: TaskWatch | undefined;
-  readonly #callers = new WeakMap<Peer, Caller>();
+  readonly #callers = new WeakMap<Peer, ConnectionIdentity>();
 
   constructor({ authenticator, clock, refused, sessions, tasks }: AdmissionPorts) {
     this.#authenticator = authenticator;
@@ -52,7 +52,7 @@ export class Admission {
     if (!caller) {
       const certificate = peer.tls && readPeerCertificate(peer.tls);
       const isTask = this.#tasks && (() => this.#tasks?.(peer) ?? "no");
-      caller = new Caller(this.#authenticator, this.#clock, { certificate, address: peer.address, isTask });
+      caller = new ConnectionIdentity(this.#authenticator, this.#clock, { certificate, address: peer.address, isTask });
       this.#callers.set(peer, caller);
     }
     const known = caller.identify(authorization);
@@ -70,7 +70,7 @@ export class Admission {
   ): Identified | Promise<Identified> {
     const session = authorization === undefined ? sessionOf(headers.get("cookie")) : undefined;
     if (session === undefined || !this.#sessions) return this.identify(peer, authorization);
-    return accepted(this.#sessions.find(session, this.#authenticator.generation), peer);
+    return this.#sessions.find(session).then((known) => accepted(known, peer));
   }
 
   /** The principal, for gRPC. For an action that needs no identity an unknown caller is admitted as undefined. */

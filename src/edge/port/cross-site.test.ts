@@ -1,5 +1,7 @@
 import { equal } from "node:assert/strict";
+import { once } from "node:events";
 import { request } from "node:http";
+import { connect as connectH2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
 import { test } from "node:test";
 import { realClock as clock } from "#testing/real-clock.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
@@ -8,8 +10,8 @@ import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
 
-const site = "http://127.0.0.1:8980/api/builds";
-const evil = "http://evil.example:8980/api/builds";
+const site = "http://127.0.0.1:8980/v1/builds";
+const evil = "http://evil.example:8980/v1/builds";
 
 /** Method, address, origin of the page, with credentials or not: may it pass? */
 const cases: readonly (readonly [string, string, string | null, boolean, boolean])[] = [
@@ -59,10 +61,12 @@ test("another site's page cannot make a node that trusts its machine do anything
       listen: [{ host: "127.0.0.1", port: 0 }],
       identity: Identity.parse({ tokens }),
       services: () => new Map(),
-      http: () => async (asked) => {
-        reached.push(asked.method);
-        return new Response("reached");
-      },
+      http: () => ({
+        async serve(asked) {
+          reached.push(asked.method);
+          return new Response("reached");
+        },
+      }),
       notReady: () => [],
       log: new Log(() => {}, clock),
       h2: { drainMs: 500 },
@@ -70,7 +74,7 @@ test("another site's page cannot make a node that trusts its machine do anything
     const port = edge.ports[0] ?? 0;
     const status = (method: string, headers: Record<string, string>): Promise<number | undefined> =>
       new Promise((resolve, reject) =>
-        request({ port, host: "127.0.0.1", path: "/api/builds", method, headers, agent: false }, (response) => {
+        request({ port, host: "127.0.0.1", path: "/v1/builds", method, headers, agent: false }, (response) => {
           response.resume();
           resolve(response.statusCode);
         })
@@ -86,4 +90,39 @@ test("another site's page cannot make a node that trusts its machine do anything
     await edge.close();
   }
   equal(reached.join(), "POST,POST,GET,POST,POST,GET,GET");
+});
+
+test("the same is refused over HTTP/2, by authority or host", async () => {
+  const edge = await startEdge({
+    clock,
+    listen: [{ host: "127.0.0.1", port: 0 }],
+    identity: Identity.parse({}),
+    services: () => new Map(),
+    http: () => ({ serve: async () => new Response("reached") }),
+    notReady: () => [],
+    log: new Log(() => {}, clock),
+    h2: { drainMs: 500 },
+  });
+  const here = `127.0.0.1:${edge.ports[0] ?? 0}`;
+  const session = connectH2(`http://${here}`);
+  const status = async (method: string, headers: OutgoingHttpHeaders): Promise<unknown> => {
+    const stream = session.request({ ":method": method, ":path": "/v1/builds", ...headers });
+    const [got] = (await once(stream, "response")) as [IncomingHttpHeaders];
+    stream.close();
+    return got[":status"];
+  };
+  try {
+    const ours = { ":authority": here };
+    equal(await status("POST", ours), 200);
+    equal(await status("POST", { ...ours, origin: `http://${here}` }), 200);
+    equal(await status("POST", { ...ours, origin: "https://evil.example" }), 403);
+    equal(await status("GET", { ...ours, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }), 403);
+    equal(await status("GET", { ...ours, "sec-fetch-site": "same-site", "sec-fetch-mode": "cors" }), 403);
+    equal(await status("GET", { ...ours, "sec-fetch-site": "same-origin" }), 200);
+    equal(await status("GET", { ":authority": "evil.example" }), 403);
+    equal(await status("GET", { host: "evil.example" }), 403);
+  } finally {
+    session.destroy();
+    await edge.close();
+  }
 });

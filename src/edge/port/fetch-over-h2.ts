@@ -43,7 +43,8 @@ async function answer(pulled: PulledStream, headers: HeaderList, ended: boolean,
 }
 
 function requestOf(pulled: PulledStream, headers: HeaderList, ended: boolean): Request {
-  const { method = "GET", scheme = "http", authority = "localhost", path = "/" } = headers;
+  const { method = "GET", scheme = "http", path = "/" } = headers;
+  const authority = headers.authority ?? headers.get("host") ?? "localhost";
   const fields = new Headers();
   for (const { name, value } of headers.fields) if (!name.startsWith(":")) fields.append(name, value);
   const hasBody = !ended && method !== "GET" && method !== "HEAD";

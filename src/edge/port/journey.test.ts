@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { connect, createServer } from "node:tls";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { newToken, tokenSha256 } from "#edge/identity/bearer.ts";
-import { Caller } from "#edge/identity/caller.ts";
+import { ConnectionIdentity } from "#edge/identity/connection-identity.ts";
 import { testAuthority, type TestCertificate } from "#edge/testing/certificate.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { openIdentity } from "#edge/identity/identity.ts";
@@ -62,7 +62,10 @@ test("a call passes TLS, identity, policy and metrics, in that order", async () 
   // A minimal protocol: "<action> <tenant> <authorization>", answered with the principal, or with the refusal.
   const server = createServer({ ...tlsServerOptions(tls), ...(await loadTls(tls)).context }, (socket) => {
     const address = socket.remoteAddress ?? "";
-    const caller = new Caller(identity.authenticator, clock, { certificate: readPeerCertificate(socket), address });
+    const caller = new ConnectionIdentity(identity.authenticator, clock, {
+      certificate: readPeerCertificate(socket),
+      address,
+    });
     const answer = async (asked: string): Promise<void> => {
       const [, action = "", tenant = "", authorization = ""] = /^(\S+) (\S+) (.*)$/.exec(asked) ?? [];
       const who = await caller.identify(authorization === "" ? undefined : authorization);

@@ -218,6 +218,12 @@ export function peerOf(socket: Socket): Peer {
 /** How many HTTP/1.1 requests of a connection are being answered. */
 export const http1CallsOn = (socket: Socket): number => http1Calls.get(socket) ?? 0;
 
+/** A connection asks to become a WebSocket: it counts as one call for as long as it is open. */
+export function countUpgrade({ socket }: IncomingMessage): void {
+  http1Calls.set(socket, http1CallsOn(socket) + 1);
+  peers.get(socket)?.slot?.called();
+}
+
 /** An HTTP/1.1 request has come, with all its headers. */
 export function countHttp1Call({ socket }: IncomingMessage, response: ServerResponse): void {
   http1Calls.set(socket, http1CallsOn(socket) + 1);

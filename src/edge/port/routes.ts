@@ -1,8 +1,8 @@
 /** What is served over plain HTTP, in any version. */
 import { Hono } from "hono";
 import type { Admission } from "./admission.ts";
-import { crossSiteProblem } from "#http/cross-site.ts";
-import { loginPath, type Login } from "#edge/identity/login.ts";
+import { browserProblem } from "#http/defence.ts";
+import type { Login } from "#edge/identity/login.ts";
 import { metricsContentType } from "#edge/metrics/text.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Peer } from "./port.ts";
@@ -32,10 +32,10 @@ export function httpRoutes({ admission, login, registry, notReady, elsewhere }: 
     return why.length === 0 ? context.text("ready\n") : context.text(`${["not ready", ...why].join("\n")}\n`, 503);
   });
   routes.use(async ({ req: { raw }, env: { peer } }, next) => {
-    const { method, url, headers } = raw;
-    const isUnproven = admission.isUnproven(peer, headers.get("authorization"));
+    const { method, headers } = raw;
+    const isProven = !admission.isUnproven(peer, headers.get("authorization"));
     const hasSession = headers.get("authorization") === null && sessionOf(headers.get("cookie")) !== undefined;
-    const why = crossSiteProblem({ method, url, origin: headers.get("origin"), isUnproven, hasSession });
+    const why = browserProblem({ method, url: new URL(raw.url), headers, isProven, hasSession });
     return why === undefined ? await next() : problem(403, why);
   });
   routes.get("/metrics", async (context) => {
@@ -45,7 +45,6 @@ export function httpRoutes({ admission, login, registry, notReady, elsewhere }: 
     const text = registry.text(tenant === allTenants ? undefined : tenant);
     return new Response(text, { headers: { "content-type": metricsContentType } });
   });
-  routes.post(loginPath, ({ req, env }) => login.link(env.peer, req.raw));
   routes.get("/login", ({ req, env }) =>
     req.method === "GET"
       ? login.redeem(env.peer, req.raw)

@@ -88,12 +88,14 @@ test("an HTTP/1.1 client that does not read its answer is disconnected", async (
   }
   const port = await start({
     h2: { drainMs: 200, sendStallMs: 300 },
-    http: () => (request) =>
-      Promise.resolve(
-        request.url.endsWith("/slow")
-          ? clock.sleep(1_000).then(() => new Response("late\n"))
-          : new Response(ReadableStream.from(endless())),
-      ),
+    http: () => ({
+      serve: (request) =>
+        Promise.resolve(
+          request.url.endsWith("/slow")
+            ? clock.sleep(1_000).then(() => new Response("late\n"))
+            : new Response(ReadableStream.from(endless())),
+        ),
+    }),
   });
   const socket = connect(port, "127.0.0.1", () => socket.write("GET /large HTTP/1.1\r\nhost: x\r\n\r\n"));
   socket.on("error", () => {});

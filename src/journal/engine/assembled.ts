@@ -1,4 +1,5 @@
 /** A journal over an engine, wherever the engine runs: in this thread (memory) or in a worker (SQLite). */
+import type { Entries } from "#base/entries.ts";
 import type { LogPage } from "./engine-log.ts";
 import type { Engine } from "./engine.ts";
 import type { History, Journal } from "#journal/journal.ts";
@@ -13,6 +14,7 @@ export type AssembledPorts = {
   readonly append: Journal["append"];
   readonly describe: Journal["describe"];
   readonly history: History;
+  readonly entries: Entries;
   readonly close: () => Promise<void>;
 };
 
@@ -21,7 +23,7 @@ const trimRecordsMax = 512;
 const sweepChunksMax = 16;
 
 export function assembled(ports: AssembledPorts): Journal {
-  const { call, append, describe, history, close } = ports;
+  const { call, append, describe, history, entries, close } = ports;
   const store: SnapshotStore = {
     begin: (shard, at) => call("snapshotBegin", shard, at),
     put: (at, record) => call("snapshotPut", at, record),
@@ -57,6 +59,7 @@ export function assembled(ports: AssembledPorts): Journal {
     raiseFeatureLevel: () => call("raiseFeatureLevel"),
     describe,
     history,
+    entries,
     close,
   };
 }

@@ -2,7 +2,9 @@
  * The journal in memory, for simulation and tests: the same rules and the same bytes as the durable ones, on a clock
  * that the caller controls. Nothing waits for a timer, so a simulator decides what happens when.
  */
+import type { Entries } from "#base/entries.ts";
 import { Fault } from "#base/fault.ts";
+import { memoryEntries } from "#base/memory-entries.ts";
 import { assembled, type Call } from "#journal/engine/assembled.ts";
 import { engineOver } from "#journal/engine/engine.ts";
 import type { Journal } from "#journal/journal.ts";
@@ -20,6 +22,7 @@ export function memoryStore(storeNowMs: () => number): MemoryStore {
   const tables = memoryTables();
   const engine = engineOver(tables);
   const history = memoryHistory((shard) => tables.shard(shard)?.epoch);
+  const entries: Entries = memoryEntries(storeNowMs);
 
   function connect(): Journal {
     let closed = false;
@@ -47,6 +50,7 @@ export function memoryStore(storeNowMs: () => number): MemoryStore {
         };
       },
       history,
+      entries,
       async close() {
         closed = true;
       },

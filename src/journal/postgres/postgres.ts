@@ -13,6 +13,7 @@ import { checkTail, unknownShard } from "#journal/engine/guards.ts";
 import type { Journal, Seq, Tail } from "#journal/journal.ts";
 import { appending, tailSql } from "./append.ts";
 import { describeServer } from "./describe.ts";
+import { entriesIn } from "./entries.ts";
 import { historyIn } from "./history.ts";
 import { Lane, type Row } from "./lane.ts";
 import { clusterOf, clusterSql, ownershipIn } from "./ownership.ts";
@@ -117,6 +118,7 @@ export function postgresJournal(options: PostgresOptions): Journal {
     saveSnapshot: (shard, at, chunks) => saveSnapshot(snapshots, shard, at, chunks),
     loadSnapshot: (shard) => loadSnapshot(snapshots, shard),
     describe: () => describeServer(lane),
+    entries: entriesIn(ports),
     history: historyIn({ lane: historyLane, schema }),
     async close() {
       await Promise.all([appendLane.close(), lane.close(), historyLane.close()]);

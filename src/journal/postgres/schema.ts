@@ -1,9 +1,10 @@
 /** The tables in PostgreSQL. The first node creates or upgrades them, under a lock: nodes may start together. */
 import { Fault } from "#base/fault.ts";
 import { byKey, storedNames, storedTables, type StoredName } from "#journal/history/columns.ts";
+import { entriesTable } from "./entries.ts";
 import type { Lane } from "./lane.ts";
 
-export const schemaVersion = 4;
+export const schemaVersion = 5;
 
 const historyTypes = { id: "int8", number: "float8", text: "text", list: "text" } as const;
 
@@ -58,6 +59,7 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
     `drop index if exists ${schema}.jobs_newest`,
     `create index jobs_newest on ${schema}.jobs (submitted_at_ms, shard, job)`,
   ],
+  entriesTable(schema),
 ];
 
 /** Quoted where it is used; limited to plain names so that people can type it, too. */

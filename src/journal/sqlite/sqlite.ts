@@ -1,8 +1,10 @@
 /**
- * The journal in SQLite files, for one machine: the default when nothing else is configured. Two databases, each with a
- * thread of its own: `journal.db`, and `history.db`, whose large transactions would otherwise delay appends.
+ * The journal in SQLite files, for one machine: the default when nothing else is configured. Three databases, each
+ * with a thread of its own: `journal.db`; `history.db`, whose large transactions would otherwise delay appends; and
+ * `shared.db` with the shared entries, which is created when the first of them is requested.
  */
 import { join } from "node:path";
+import type { Added, Entries } from "#base/entries.ts";
 import { assembled, type Call } from "#journal/engine/assembled.ts";
 import { grouped } from "#journal/grouped.ts";
 import type { AppendResult, History, Journal } from "#journal/journal.ts";
@@ -33,6 +35,13 @@ export function sqliteJournal(options: SqliteOptions): Journal {
     ...args: Parameters<HistoryOps[K]>
   ): Promise<ReturnType<HistoryOps[K]>> => past.call(op, args) as Promise<ReturnType<HistoryOps[K]>>;
 
+  const shared = new WorkerThread({ ...setup, role: "entries", path: join(directory, "shared.db") }, clockOffsetMs);
+  const entries: Entries = {
+    add: (entry) => shared.call("add", [entry]) as Promise<Added>,
+    read: (name) => shared.call("read", [name]) as ReturnType<Entries["read"]>,
+    replace: (name, from, to) => shared.call("replace", [name, from, to]) as Promise<boolean>,
+    remove: (name, value) => shared.call("remove", [name, value]) as Promise<boolean>,
+  };
   const history: History = {
     record: (shard, at, rows) => callPast("record", shard, at, packRows(rows, at.throughSeq)),
     cursor: (shard) => callPast("cursor", shard),
@@ -59,8 +68,9 @@ export function sqliteJournal(options: SqliteOptions): Journal {
       return { kind: "sqlite", durable, notes };
     },
     history,
+    entries,
     async close() {
-      await Promise.all([log.close(), past.close()]);
+      await Promise.all([log.close(), past.close(), shared.close()]);
     },
   });
 }

@@ -1,10 +1,14 @@
-/** The thread that owns one SQLite connection: the log's or the history's. Handles one request at a time, in order. */
+/**
+ * The thread that owns one SQLite connection: the log's, the history's or that of the shared entries. Handles one request
+ * at a time, in order.
+ */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
 import { engineOver } from "#journal/engine/engine.ts";
 import { CommitFailed, faultOf, openDatabase, settingsOf, transaction } from "./database.ts";
+import { entriesSchema, entriesVersion, sqliteEntries } from "./entries.ts";
 import { fileGone, identityOf, OpenFiles, whileThere, type FileIdentity } from "./files.ts";
 import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./history.ts";
 import { unpackBatches, type Packed } from "./packing.ts";
@@ -12,7 +16,7 @@ import { logSchema, logUpgrades, logVersion, sqliteTables } from "./tables.ts";
 import { steadyClock } from "#journal/steady-clock.ts";
 
 export type WorkerSetup = {
-  readonly role: "log" | "history";
+  readonly role: "log" | "history" | "entries";
   readonly path: string;
   /** The log's file, where the history reads the current epoch. */
   readonly logPath: string;
@@ -45,6 +49,7 @@ const readOps = new Set(
   "cluster confirm tail page snapshotPointer snapshotChunk segments findKeys ownerships nodes settings".split(" "),
 );
 const historyReadOps = new Set("cursor job jobs".split(" "));
+const entriesReadOps = new Set(["read"]);
 /** These write to the cluster's rows anyway: the clock's high-water mark is stored with them. */
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 
@@ -98,6 +103,34 @@ function historyRole(setup: RoleSetup): Role {
   };
 }
 
+function entriesRole(setup: RoleSetup): Role {
+  const db = openDatabase({ ...setup, schema: entriesSchema, version: entriesVersion });
+  const operations = sqliteEntries(db) as unknown as Readonly<Record<string, Operation>>;
+  const clock = steadyClock(Date.now, () => performance.now());
+  return {
+    reads: entriesReadOps,
+    run(op, offsetMs, args) {
+      const operation = must(operations[op], `operation ${op}`);
+      const kind = entriesReadOps.has(op) ? "deferred" : "immediate";
+      return transaction(db, kind, () => operation(clock.nowMs() + offsetMs, ...args));
+    },
+    close: () => db.close(),
+  };
+}
+
+function openRole(setup: RoleSetup & { readonly role: WorkerSetup["role"] }, offsetMs: number): Role {
+  switch (setup.role) {
+    case "log":
+      return logRole(setup, offsetMs);
+    case "history":
+      return historyRole(setup);
+    case "entries":
+      return entriesRole(setup);
+    default:
+      return setup.role satisfies never;
+  }
+}
+
 if (parentPort) {
   const port = parentPort;
   const setup = workerData as WorkerSetup;
@@ -108,7 +141,7 @@ if (parentPort) {
     if (identity === undefined ? setup.isRestart && found === undefined : found !== identity)
       throw fileGone("unavailable", op, setup.path);
     const wanted = { ...setup, isDoubtful: setup.isRestart || identity !== undefined };
-    const role = setup.role === "log" ? logRole(wanted, offsetMs) : historyRole(wanted);
+    const role = openRole(wanted, offsetMs);
     identity = identityOf(setup.path);
     return { role, files: new OpenFiles(setup.path) };
   };

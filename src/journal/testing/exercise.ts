@@ -1,5 +1,6 @@
 /** The conformance suite: what every journal promises, however it is implemented. */
 import { describe } from "node:test";
+import { exerciseEntries } from "./entries.ts";
 import { exerciseHistory } from "./history.ts";
 import { exerciseLeases } from "./leases.ts";
 import { exerciseLog } from "./log.ts";
@@ -16,5 +17,6 @@ export function exerciseJournal(
     exerciseLeases(makeStore);
     exerciseSnapshots(makeStore);
     exerciseHistory(makeStore);
+    exerciseEntries(makeStore);
   });
 }

@@ -104,6 +104,10 @@ export class Database {
         ...this.#wrap(life, inner.history, true)("record", "reset", "trim"),
         ...this.#wrap(life, inner.history, false)("cursor", "job", "jobs"),
       },
+      entries: {
+        ...this.#wrap(life, inner.entries, true)("add", "replace", "remove"),
+        ...this.#wrap(life, inner.entries, false)("read"),
+      },
       close: async () => {},
     };
   }

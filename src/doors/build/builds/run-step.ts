@@ -106,7 +106,7 @@ class Step {
     const { task, signal } = this.#context;
     const { principal, instance: instanceName, mnemonic: name, target: key } = this.#spec;
     return {
-      caller: { tenant: task.tenant, principal, may: () => true },
+      caller: { tenant: task.tenant, principal, may: () => true, refusal: () => undefined },
       headers: { get: () => undefined },
       signal,
       metadata: metadataFor(key, name, instanceName, task.jobId),

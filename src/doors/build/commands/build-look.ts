@@ -135,7 +135,7 @@ export const buildGet = command({
       return 1;
     }
     const isEmpty = output.blob.endsWith("/0"); // nobody keeps those
-    const { body } = isEmpty ? {} : await server.ask(`/api/cache/blobs/${output.blob}`, "fetch output");
+    const { body } = isEmpty ? {} : await server.ask(`/v1/build-cache/blobs/${output.blob}`, "fetch output");
     const source = body ? Readable.fromWeb(body) : Readable.from([]);
     if (file === undefined) await pipeline(source, process.stdout, { end: false });
     else await pipeline(source, createWriteStream(file, { mode: output.executable === true ? 0o755 : 0o644 }));

@@ -9,7 +9,7 @@ import { actionLine, buildLine, countsLine, endedPhases, type NewsWords } from "
 const doing = "ask for a build";
 
 export const askBuilds = async (server: NodeHttp, path: string, init: RequestInit = {}): Promise<Response> =>
-  await server.ask(`/api/builds${path}`, doing, init);
+  await server.ask(`/v1/builds${path}`, doing, init);
 
 export const builds = async <T>(server: NodeHttp, path: string, init: RequestInit = {}): Promise<T> =>
   (await (await askBuilds(server, path, init)).json()) as T;
@@ -24,7 +24,7 @@ export const uploadTo =
     const body =
       "file" in bytes ? (Readable.toWeb(createReadStream(bytes.file)) as ReadableStream) : Buffer.from(bytes);
     const init = { method: "PUT", body, duplex: "half" as const };
-    await server.ask(`/api/cache/blobs/${digest}`, "upload input", init);
+    await server.ask(`/v1/build-cache/blobs/${digest}`, "upload input", init);
   };
 
 /** Shows a build until it has ended: 0 when it succeeded. Ctrl-C ends the watching, never the build. */

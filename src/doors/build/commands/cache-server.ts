@@ -26,6 +26,6 @@ export class CacheServer {
     const query = Object.entries(more.query ?? {}).filter((pair): pair is [string, string] => pair[1] !== undefined);
     const asked = query.length > 0 ? `?${new URLSearchParams(query).toString()}` : "";
     const body = more.body && { body: more.body, duplex: "half" as const };
-    return await this.#http.ask(`/api/cache/${path}${asked}`, "ask the cache", { method, ...body });
+    return await this.#http.ask(`/v1/build-cache/${path}${asked}`, "ask the cache", { method, ...body });
   }
 }

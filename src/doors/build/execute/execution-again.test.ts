@@ -37,7 +37,7 @@ import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 
 const enough = new AbortController();
 const call: BuildCall = {
-  caller: { tenant: "mill", principal: "miller", may: () => true },
+  caller: { tenant: "mill", principal: "miller", may: () => true, refusal: () => undefined },
   headers: { get: () => undefined },
   signal: enough.signal,
   metadata: undefined,

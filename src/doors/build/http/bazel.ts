@@ -10,7 +10,7 @@ import { checkNamed, closureOf, type Closure } from "#doors/build/cache/closure.
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import { readNaming, type Form } from "./action-result.ts";
 import { blobResponse } from "./blob-response.ts";
-import { bodyOf, contentLength, tooLarge } from "./body.ts";
+import { bodyParts, contentLength, tooLarge } from "#http/body.ts";
 import { entryAt, forgetNamed, keyOf, type CacheCall, type CachePorts } from "./named.ts";
 import { plainRefusal, type Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
@@ -73,9 +73,9 @@ async function keepResult(
   place: { readonly space: string; readonly name: string },
 ): Promise<Response> {
   const { request, caller } = call;
-  requireFor(caller, "blobs.write", "names.write");
+  requireFor(caller, "cache.write", "action-cache.write");
   const form = /^application\/json\b/i.test(request.headers.get("content-type") ?? "") ? "json" : "protobuf";
-  const bytes = await gathered(bodyOf(request, { ...ports.limits, bytesMax: resultBytesMax }, ports.clock));
+  const bytes = await gathered(bodyParts(request, { ...ports.limits, bytesMax: resultBytesMax }, ports.clock));
   try {
     checkNamed(readNaming(bytes, form), fn);
   } catch (error) {
@@ -124,7 +124,7 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
   switch (request.method) {
     case "GET":
     case "HEAD": {
-      requireFor(caller, "blobs.read");
+      requireFor(caller, "cache.read");
       const empty = digestOf(new Uint8Array(), asked.fn);
       if (empty.includes(asked.hash)) return new Response(new Uint8Array()); // the empty blob always exists
       if (isOnlyIfCached(request)) return await nearBlob(request, near, asked);
@@ -137,7 +137,7 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
       return await blobResponse({ request, blobs, digest, mayCode: true });
     }
     case "PUT": {
-      requireFor(caller, "blobs.write");
+      requireFor(caller, "cache.write");
       const digest = await keepBlob(ports, call, blobs, asked);
       const key = keyOf(call, place);
       const known = await ports.index.get(key);
@@ -168,7 +168,7 @@ async function keepBlob(
   { fn, hash }: Asked,
 ): Promise<Digest> {
   const sizeBytes = contentLength(request);
-  const body = bodyOf(request, ports.limits, ports.clock);
+  const body = bodyParts(request, ports.limits, ports.clock);
   if (sizeBytes !== undefined && !request.headers.has("content-encoding")) {
     const digest = digestText(fn, hash, sizeBytes);
     await blobs.write(digest, body);

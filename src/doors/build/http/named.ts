@@ -3,8 +3,8 @@ import type { Clock } from "#base/clock.ts";
 import type { ActionIndex, Entry, EntryKey } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { blobResponse } from "./blob-response.ts";
-import { bodyOf, type BodyLimits } from "./body.ts";
-import type { HttpCaller } from "./caller.ts";
+import { bodyParts, type BodyLimits } from "#http/body.ts";
+import type { BuildCaller } from "#doors/build/caller.ts";
 import { HttpRefusal, requireFor } from "./refusal.ts";
 import type { Spool } from "./spool.ts";
 import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
@@ -23,7 +23,7 @@ export type CachePorts = {
 export type CacheCall = {
   readonly request: Request;
   readonly url: URL;
-  readonly caller: HttpCaller;
+  readonly caller: BuildCaller;
 };
 
 export type Place = { readonly space: string; readonly name: string };
@@ -43,7 +43,7 @@ export async function isBelieved({ trust }: CachePorts, key: EntryKey, entry: En
 
 /** Throws HttpRefusal 404 if there is no entry. */
 export async function entryAt(ports: CachePorts, call: CacheCall, place: Place): Promise<Entry> {
-  requireFor(call.caller, "names.read");
+  requireFor(call.caller, "action-cache.read");
   const entry = await findEntry(ports, call, place);
   if (!entry) throw new HttpRefusal(404, "there is nothing under this key");
   return entry;
@@ -75,8 +75,8 @@ export async function keepNamed(
   { notes, ifVersion }: KeepOptions = {},
 ): Promise<boolean> {
   const { caller, request } = call;
-  requireFor(caller, "blobs.write", "names.write");
-  await using spooled = await ports.spool.take(bodyOf(request, ports.limits, ports.clock), caller);
+  requireFor(caller, "cache.write", "action-cache.write");
+  await using spooled = await ports.spool.take(bodyParts(request, ports.limits, ports.clock), caller);
   const { digest } = spooled;
   await ports.store.forTenant(caller.tenant).blobs.write(digest, spooled.content());
   const entry = { digest, principal: caller.principal, atMs: ports.clock.wallMs(), ...(notes && { notes }) };
@@ -86,7 +86,7 @@ export async function keepNamed(
 
 /** Whether there was an entry. */
 export async function forgetNamed(ports: CachePorts, call: CacheCall, place: Place): Promise<boolean> {
-  requireFor(call.caller, "names.write");
+  requireFor(call.caller, "action-cache.write");
   return await ports.index.remove(keyOf(call, place));
 }
 

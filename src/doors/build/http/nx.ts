@@ -1,5 +1,5 @@
 /** Nx's self-hosted remote cache: `/v1/cache/<hash>`. An entry never changes: a second PUT is 409. */
-import { contentLength } from "./body.ts";
+import { contentLength } from "#http/body.ts";
 import { isBelieved, keepNamed, keyOf, serveNamed, type CacheCall, type CachePorts, type Place } from "./named.ts";
 import type { Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
@@ -30,7 +30,7 @@ export const nx: Protocol = {
 };
 
 async function keepOnce(ports: CachePorts, call: CacheCall, place: Place): Promise<Response> {
-  requireFor(call.caller, "blobs.write", "names.write");
+  requireFor(call.caller, "cache.write", "action-cache.write");
   if (contentLength(call.request) === undefined) throw new HttpRefusal(411, "say content-length");
   const key = keyOf(call, place);
   const there = await ports.index.get(key);

@@ -1,6 +1,6 @@
 /** What the caches of the different tools have in common: a name, their paths, and their form of refusals. */
 import type { CacheCall, CachePorts } from "./named.ts";
-import type { HttpRefusal } from "./refusal.ts";
+import type { Problem } from "#http/problem.ts";
 
 export type Protocol = {
   readonly name: string;
@@ -9,10 +9,10 @@ export type Protocol = {
   serve(ports: CachePorts, call: CacheCall): Promise<Response>;
   /** Before authentication, if the protocol needs that. */
   preflight?(request: Request): Response | undefined;
-  refuse(refusal: HttpRefusal): Response;
+  refuse(refusal: Problem): Response;
 };
 
-export const plainRefusal = ({ status, message, headers }: HttpRefusal): Response =>
+export const plainRefusal = ({ status, message, headers }: Problem): Response =>
   new Response(`${message}\n`, { status, headers: { ...headers, "content-type": "text/plain; charset=utf-8" } });
 
 export const pathOf = (url: URL): string => url.pathname;

@@ -1,16 +1,14 @@
 /** A refused request, with the status that says why. Each protocol has its own form for the body. */
 import { isFault, type Fault, type FaultCode } from "#base/fault.ts";
-import type { HttpCaller, Need } from "./caller.ts";
+import { Problem } from "#http/problem.ts";
+import { refusalStatus } from "#access/refusal-status.ts";
+import type { Refusal } from "#access/refusal.ts";
+import type { BuildAction, BuildCaller } from "#doors/build/caller.ts";
 
-export class HttpRefusal extends Error {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-
+export class HttpRefusal extends Problem {
   constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
+    super(status, message, { headers, cause });
     this.name = "HttpRefusal";
-    this.status = status;
-    this.headers = headers;
   }
 }
 
@@ -28,8 +26,8 @@ const statuses = {
 } as const satisfies Record<FaultCode, readonly [number, Readonly<Record<string, string>>]>;
 
 /** Undefined for an internal error, which is not an answer. */
-export function asRefusal(error: unknown): HttpRefusal | undefined {
-  if (error instanceof HttpRefusal) return error;
+export function asRefusal(error: unknown): Problem | undefined {
+  if (error instanceof Problem) return error;
   if (!isFault(error)) return undefined;
   if (error.code === "exhausted") return exhausted(error);
   const [status, headers] = statuses[error.code];
@@ -52,20 +50,18 @@ function told(fault: Fault): string {
   return `${fault.doing}: ${fault.code}`;
 }
 
-export function requireFor(caller: HttpCaller, ...needs: readonly Need[]): void {
-  for (const need of needs) {
-    const refusal = caller.refusal(need);
-    if (refusal) throw new HttpRefusal(refusal.status, refusal.message, refusal.headers);
+export function requireFor(caller: BuildCaller, ...actions: readonly BuildAction[]): void {
+  for (const action of actions) {
+    const refusal = caller.refusal(action);
+    if (refusal) throw refusedCall(refusal);
   }
 }
 
-/** A part of an address, percent-decoded. */
-export function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch (error) {
-    throw new HttpRefusal(400, "the address is not percent-encoded correctly", {}, error);
-  }
+/** Some build tools know only user names and passwords, and send the token as the password. */
+export function refusedCall(refusal: Refusal): HttpRefusal {
+  const { http, challenge } = refusalStatus(refusal);
+  const headers = challenge === undefined ? {} : { "www-authenticate": `${challenge}, Basic realm="millrace"` };
+  return new HttpRefusal(http, refusal.message, headers);
 }
 
 export const methodNotAllowed = (allow: string): HttpRefusal =>

@@ -56,7 +56,7 @@ async function folder(ports: CachePorts, call: CacheCall, path: string): Promise
   if (!parts) throw badPath();
   if (request.method === "MKCOL") return made(call);
   if (request.method !== "PROPFIND") throw methodNotAllowed("OPTIONS, PROPFIND, MKCOL");
-  requireFor(caller, "names.read");
+  requireFor(caller, "action-cache.read");
   const self: Resource = { href: path };
   const depth = request.headers.get("depth") ?? "infinity";
   if (depth === "0") return multistatus([self]);
@@ -73,7 +73,7 @@ async function folder(ports: CachePorts, call: CacheCall, path: string): Promise
 }
 
 function made({ caller }: CacheCall): Response {
-  requireFor(caller, "names.write");
+  requireFor(caller, "action-cache.write");
   return new Response(null, { status: 201 });
 }
 

@@ -110,6 +110,12 @@ export class Spool {
   }
 }
 
+const MiB = 1024 * 1024;
+
+/** As a node has it; `bytesMax` is shared by all that is uploaded without a digest. */
+export const spoolIn = (folder: string, bytesMax = 32 * 1024 * MiB): Spool =>
+  new Spool({ folder, memoryBytesEach: MiB, memoryBytesMax: 64 * MiB, bytesMax });
+
 const sliceBytes = 256 * 1024;
 
 async function* slices(file: FileHandle, sizeBytes: number): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 /** Turborepo's remote cache: `/v8/artifacts...`. Each team has a separate space, named by teamId or slug. */
 import type { Entry } from "#blobs/action-index.ts";
 import { digestSizeBytes } from "#base/digest.ts";
-import { bodyOf } from "./body.ts";
+import { bodyParts } from "#http/body.ts";
 import { findEntry, keepNamed, notesFrom, serveNamed, type CacheCall, type CachePorts } from "./named.ts";
 import type { Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
@@ -56,7 +56,7 @@ const preflightFor = (request: Request): Response | undefined =>
     : undefined;
 
 function status({ caller }: CacheCall): Response {
-  requireFor(caller, "names.read");
+  requireFor(caller, "action-cache.read");
   return Response.json({ status: "enabled" });
 }
 
@@ -89,7 +89,7 @@ const hashesMax = 1_000;
 
 async function jsonOf(ports: CachePorts, call: CacheCall): Promise<unknown> {
   const parts: Uint8Array[] = [];
-  for await (const part of bodyOf(call.request, { ...ports.limits, bytesMax: jsonBytesMax }, ports.clock))
+  for await (const part of bodyParts(call.request, { ...ports.limits, bytesMax: jsonBytesMax }, ports.clock))
     parts.push(Uint8Array.from(part));
   try {
     return JSON.parse(Buffer.concat(parts).toString("utf8"));
@@ -100,13 +100,13 @@ async function jsonOf(ports: CachePorts, call: CacheCall): Promise<unknown> {
 
 /** The client's statistics: read to the end and discarded. */
 async function events(ports: CachePorts, call: CacheCall): Promise<Response> {
-  requireFor(call.caller, "names.read");
+  requireFor(call.caller, "action-cache.read");
   if (!Array.isArray(await jsonOf(ports, call))) throw new HttpRefusal(400, "events are a list");
   return Response.json({});
 }
 
 async function query(ports: CachePorts, call: CacheCall): Promise<Response> {
-  requireFor(call.caller, "names.read");
+  requireFor(call.caller, "action-cache.read");
   const asked = (await jsonOf(ports, call)) as { hashes?: unknown } | null;
   const hashes = asked?.hashes;
   if (!Array.isArray(hashes) || hashes.length > hashesMax || !hashes.every(isHash))

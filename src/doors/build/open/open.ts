@@ -12,7 +12,7 @@ import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { actionPrinted } from "#doors/build/execute/printed.ts";
 import { FlightDesk } from "#doors/build/execute/flight-desk.ts";
 import { buildPublisher } from "#doors/build/execute/publish.ts";
-import { Spool } from "#doors/build/http/spool.ts";
+import { spoolIn, type Spool } from "#doors/build/http/spool.ts";
 import { door, taskLabel } from "#doors/build/plan.ts";
 import { serveBuild, type ServedPorts } from "#doors/build/serve.ts";
 import { Seen } from "#doors/build/why/seen.ts";
@@ -37,7 +37,8 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
   const execution = config.execute ? executionPorts(ports, trees, settings) : undefined;
   const { store } = stored.counted("build");
   const builds = execution && new BuildsService({ store, clock, settings: buildSettings(config), execution });
-  const services = { execution, builds, trust, seen };
+  const spool = spoolIn(ports.spool.folder, ports.spool.bytesMax);
+  const services = { execution, builds, trust, seen, spool };
   const http = openHttp(ports, { settings: buildSettings(config), ...services });
   const published = publisher(ports);
   const printed = actionPrinted(stored.store);
@@ -52,6 +53,7 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
       const paths = serveBuild(server, servedPorts(ports, config, services), grpcCallers());
       return new Map(paths.map((path) => [path, "service.describe"]));
     },
+    routes: http.routes,
     http: http.http,
     metrics(metrics) {
       http.metrics(metrics);
@@ -61,12 +63,12 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
   };
 }
 
-const spoolLimits = { memoryBytesEach: 1024 ** 2, memoryBytesMax: 64 * 1024 ** 2 };
+type ServedParts = { readonly execution: ExecutionPorts | undefined; readonly seen: Seen; readonly spool: Spool };
 
 function servedPorts(
-  { clock, stored, counts, spool, warn, isThisMachineOnly }: DoorPorts,
+  { clock, stored, counts, warn, isThisMachineOnly }: DoorPorts,
   config: BuildConfig,
-  services: Pick<ServedPorts, "execution" | "builds" | "trust" | "seen">,
+  services: Pick<ServedPorts, "execution" | "builds" | "trust" | "seen" | "spool">,
 ): ServedPorts {
   return {
     clock,
@@ -74,7 +76,6 @@ function servedPorts(
     index: stored.index,
     settings: buildSettings(config),
     assets: { ...assetSettingsDefault, ...assetSettings(config, isThisMachineOnly) },
-    spool: new Spool({ folder: spool.folder, ...spoolLimits, bytesMax: spool.bytesMax }),
     ...services,
     looked: (tenant, outcome) => counts.looked("build", tenant, outcome),
     report: (doing, error) => warn("build-cache-trouble", { reason: doing, error }),

@@ -86,7 +86,7 @@ const roles: Readonly<Record<string, readonly BuildAction[]>> = {
 function callerOf(text: string): BuildCaller {
   const [principal = "", tenant = ""] = text.split("@");
   const may = roles[principal.split("-")[0] ?? ""] ?? [];
-  return { tenant, principal, may: (action) => may.includes(action) };
+  return { tenant, principal, may: (action) => may.includes(action), refusal: () => undefined };
 }
 
 export type Door = Awaited<ReturnType<typeof openDoor>>;

@@ -8,7 +8,7 @@ import type { Authenticator, TaskVerdict } from "./authenticate.ts";
 import { stillCounts, type Identified } from "./identified.ts";
 import type { PeerCertificate } from "#edge/tls/peer-certificate.ts";
 
-export class Caller {
+export class ConnectionIdentity {
   readonly #authenticator: Authenticator;
   readonly #clock: Clock;
   readonly #certificate: PeerCertificate | undefined;
