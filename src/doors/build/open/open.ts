@@ -63,8 +63,6 @@ export async function openBuild(ports: DoorPorts, config: BuildConfig): Promise<
   };
 }
 
-type ServedParts = { readonly execution: ExecutionPorts | undefined; readonly seen: Seen; readonly spool: Spool };
-
 function servedPorts(
   { clock, stored, counts, warn, isThisMachineOnly }: DoorPorts,
   config: BuildConfig,
