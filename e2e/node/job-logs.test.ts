@@ -208,7 +208,7 @@ describe("what tasks print, on one node", { timeout: 120_000 }, () => {
 });
 
 describe("a job that is submitted over HTTP", { timeout: 60_000 }, () => {
-  test("is recorded once for an Idempotency-Key, also by a node that was started anew", async () => {
+  test("is recorded once for an Idempotency-Key, also by a node that was restarted", async () => {
     const folder = join(root, "once");
     const config = Config.parse({ cluster: { shards: 4 }, edge, worker: { enabled: false } });
     let node = await startNode(config, dataFolder(folder), { log: () => {} });

@@ -54,7 +54,7 @@ export const BuildConfig = z.strictObject({
     ),
   leaveGrace: Duration({ max: "1d" })
     .prefault("30s")
-    .describe("How long an action goes on when nobody waits for it any more."),
+    .describe("How long an action goes on when no caller waits for it any more."),
   properties: z
     .array(Property)
     .max(100)
