@@ -77,7 +77,7 @@ async function writeConsole(): Promise<void> {
   await mkdir(folder, { recursive: true });
   const before = await readdir(folder);
   for (const { name, bytes } of files) {
-    if (before.includes(name) && !name.startsWith(page.name)) continue; // its name says what is in it
+    if (before.includes(name) && !name.startsWith(page.name)) continue; // its name is the hash of its content
     const path = join(folder, name);
     await writeFile(`${path}.${process.pid}`, bytes);
     await rename(`${path}.${process.pid}`, path);

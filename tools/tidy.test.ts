@@ -1,14 +1,23 @@
 // House rules that no linter knows. Each message names the file, and the test's name says why.
 import { ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { doors } from "#app/doors.ts";
 import { importsOf, ourFiles, read, targetOf } from "./source-files.ts";
 
 const code = ourFiles("{bin,src,bench,e2e,tools,testing}/**/*.{ts,tsx,js}");
 const tests = code.filter((file) => file.endsWith(".test.ts"));
 const thisFile = "tools/tidy.test.ts"; // it names what it forbids
 
-/** Programs and worker threads, started by path, and the description of a module that is made when bundling. */
-const entries = new Set(["src/cli/main.ts", "src/sim/main.ts", "src/console/main.tsx", "src/console/door-pages.d.ts"]);
+/** Programs and worker threads, started by path; what is bundled into the console for doors, and its description. */
+const entries = new Set([
+  "src/cli/main.ts",
+  "src/sim/main.ts",
+  "src/console/main.tsx",
+  "src/console/door-pages.d.ts",
+  ...doors.flatMap(({ pages, jobPart }) =>
+    [...pages, ...(jobPart ? [jobPart] : [])].map(({ module }) => `src/console/${module}`),
+  ),
+]);
 
 /** Tests that may sleep, each with the reason why waiting for a state is not possible there. */
 const sleepersAllowed: Readonly<Record<string, string>> = {

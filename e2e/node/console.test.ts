@@ -137,7 +137,7 @@ describe("the console", { skip: browserSkip, timeout: 180_000 }, () => {
     equal(await count(), before);
   });
 
-  test("a tab that nobody looks at holds no connection", async () => {
+  test("a hidden tab holds no connection", async () => {
     const hide = (state: "hidden" | "visible"): Promise<void> =>
       page.evaluate(`(() => {
         Object.defineProperty(document, "hidden", { value: ${state === "hidden"}, configurable: true });

@@ -1,5 +1,5 @@
 /**
- * A person looks at a page of somebody else's while a node with default settings runs on their machine, and while they
+ * A person looks at a page of another site while a node with default settings runs on their machine, and while they
  * are signed in to its console. Whatever that page tries, from wherever it was served, the node must not do it, and the
  * page must not learn what the node knows.
  */

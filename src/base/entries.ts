@@ -30,7 +30,7 @@ export type Entries = {
   read(name: EntryName): Promise<{ readonly value: string; readonly remainingMs: number } | undefined>;
   /** False: the entry has ended, or has another value by now. */
   replace(name: EntryName, from: string, to: { readonly value: string; readonly forMs: number }): Promise<boolean>;
-  /** False: somebody else removed it first, or it has another value by now. */
+  /** False: another caller removed it first, or it has another value by now. */
   remove(name: EntryName, value: string): Promise<boolean>;
 };
 

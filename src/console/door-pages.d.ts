@@ -1,4 +1,4 @@
-/** Pages of doors, and what they add to pages of their jobs: tools/console.ts makes this module from the list of doors. */
+/** Pages of doors, and their parts of jobs' pages: tools/console.ts makes this module from the list of doors. */
 declare module "millrace:door-pages" {
   import type { ComponentType } from "preact";
   import type { z } from "zod";

@@ -1,6 +1,6 @@
 /**
  * Values that follow the server: streams of server-sent events. A browser has six connections to a host over HTTP/1.1,
- * for all of its tabs together, so a tab that nobody looks at closes its streams and opens them again when it is shown.
+ * for all of its tabs together, so a hidden tab closes its streams and opens them again when it is shown.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, reasonOf } from "./server.ts";

@@ -118,7 +118,7 @@ describe("a fifth door", { timeout: 60_000 }, () => {
     deepEqual([answer.status, ((await answer.json()) as { cupsMax: number }).cupsMax], [200, 3]);
   });
 
-  test("its kinds and labels are the door's own, for whoever submits or runs work", () => {
+  test("its kinds and labels are the door's own, for all who submit or run work", () => {
     const table = kindTableOf(five);
     const tasks = { door: "tea", stages: [] };
     equal(table.refuseJob(tasks, { name: "eve", isOperator: false }), "no tea for eve");

@@ -18,11 +18,9 @@ export type BuildPorts = {
   readonly store: Store;
   readonly index: ActionIndex;
   readonly settings: BuildSettings;
-  /** One for the whole node: it remembers the rules that it read. */
-  readonly trust: TrustRules;
-  /** Remembers what missed and what was stored, so that somebody can ask why. */
+  /** Remembers what missed and what was stored, so that callers can ask why. */
   readonly seen?: Pick<Seen, "missed" | "stored"> | undefined;
-  /** Told of every lookup of a result. */
+  /** Called for every lookup of a result. */
   readonly looked?: ((tenant: string, outcome: "hit" | "miss") => void) | undefined;
   /** Something stored turned out to be no good; for the log. */
   readonly report: (doing: string, error: unknown) => void;

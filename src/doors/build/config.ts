@@ -47,7 +47,7 @@ export const BuildConfig = z.strictObject({
     ),
   leaveGrace: Duration({ max: "1d" })
     .prefault("30s")
-    .describe("How long an action continues when no client waits for it any more."),
+    .describe("How long an action goes on when no caller waits for it any more."),
   properties: z
     .array(Property)
     .max(100)

@@ -158,7 +158,7 @@ const keyReadMs = 30_000;
 const textOf = ({ principal: { name, tenant, roles: has }, credential, untilMs }: SignIn): string =>
   JSON.stringify({ name, tenant, roles: [...has], credential, untilMs: untilMs === Infinity ? null : untilMs });
 
-/** What was sealed, or undefined for what another key sealed, or nobody. */
+/** The sealed text; undefined for a cookie that was not sealed with this key. */
 function opened(cookie: string, key: Buffer): string | undefined {
   const bytes = Buffer.from(cookie.slice(0, cookieLengthMax), "base64url");
   if (bytes.length < 28) return undefined;

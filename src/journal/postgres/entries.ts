@@ -33,7 +33,7 @@ export function entriesIn({ lane, schema, offsetMs }: Ports): Entries {
       checkValue("add an entry", value);
       for (let tries = 0; tries < triesMax; tries += 1) {
         const isAdded = await lane.transaction("add an entry", async (run) => {
-          // A new entry has the place of an ended one; whoever inserts at the same time is waited for.
+          // A new entry takes the place of an ended one; this waits for others that insert at the same time.
           const added = await run({
             name: "entry-add",
             text: `insert into ${table} as e (space, key, owner, value, until_ms)

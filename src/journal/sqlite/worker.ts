@@ -1,6 +1,6 @@
 /**
- * The thread that owns one SQLite connection: the log's, the history's or that of the shared entries. Handles one request
- * at a time, in order.
+ * The thread that owns one SQLite connection: the log's, the history's or that of the shared entries. Handles one
+ * request at a time, in order.
  */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";

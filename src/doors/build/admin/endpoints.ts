@@ -1,6 +1,6 @@
 /**
- * What people and scripts ask of a cache that no build tool's protocol has words for: how full it is, what is in it,
- * why something missed, to clean it up. `millrace cache` calls it. (Nx owns /v1/cache.)
+ * Cache administration, which no build tool's protocol covers: how full the cache is, what it contains, why something
+ * missed, cleaning it up. `millrace cache` uses it. (Nx owns /v1/cache.)
  */
 import { z } from "zod";
 import { endpoint, json, lines, none } from "#http/endpoint.ts";

@@ -79,7 +79,7 @@ const upkeepRoutes = ({ upkeep }: AdminPorts): readonly Route[] => [
   buildRoute(cache.verifyBlobs, ({ signal }) => ({ body: upkeep.verify(signal) })),
 ];
 
-/** Whoever may write results may take them back. */
+/** Callers that may write results may also revoke them. */
 const ruleRoutes = ({ trust, clock }: AdminPorts): readonly Route[] => [
   buildRoute(cache.listRules, async ({ tenant }) => {
     const rules = await trust.list(tenant);
@@ -103,7 +103,7 @@ function digestParts(digest: string): { readonly sizeBytes: number } {
   return parts;
 }
 
-/** What the store gives is its own again when it is asked for more; a response keeps it longer. */
+/** The store reuses a part's memory when the next part is requested; a response keeps it longer. */
 async function* copied(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const part of parts) yield Uint8Array.from(part);
 }

@@ -1,4 +1,4 @@
-/** A build document as the user wrote it: the files that it names are found, hashed, and offered for upload. */
+/** A build's document as its author wrote it: the files that it names are found, hashed, and offered for upload. */
 import { createReadStream, type Stats } from "node:fs";
 import { lstat, readdir, readlink, stat } from "node:fs/promises";
 import { createHash } from "node:crypto";
@@ -16,7 +16,7 @@ import { readChecked } from "#door/yaml-file.ts";
 
 export type Upload = (digest: Digest, bytes: Uint8Array | { readonly file: string }) => Promise<void>;
 
-/** A larger tree is probably not a source folder. */
+/** No source folder has more. */
 const entriesMax = 100_000;
 const doing = "read build file";
 

@@ -134,7 +134,7 @@ export const buildGet = command({
       world.note(`build get: ${key} made no file ${path}; it made ${known || "none"}`);
       return 1;
     }
-    const isEmpty = output.blob.endsWith("/0"); // nobody keeps those
+    const isEmpty = output.blob.endsWith("/0"); // no store keeps those
     const { body } = isEmpty ? {} : await server.ask(`/v1/build-cache/blobs/${output.blob}`, "fetch output");
     const source = body ? Readable.fromWeb(body) : Readable.from([]);
     if (file === undefined) await pipeline(source, process.stdout, { end: false });

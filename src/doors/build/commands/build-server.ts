@@ -50,7 +50,7 @@ export async function watchBuild(
 }
 
 const againMs = 500;
-/** A node that is being started anew is waited for. */
+/** How long to wait for a node that restarts. */
 const patienceMs = 60_000;
 
 async function untilEnded(
@@ -79,7 +79,7 @@ async function untilEnded(
   }
 }
 
-/** What a stream that begins anew tells once more is not said once more. */
+/** A stream that was opened again repeats events: those are printed once. */
 function show(news: NewsWords, told: Map<string, string>, json: boolean, world: World): void {
   const changed = news.changed.filter((action) => told.get(action.key) !== actionLine(action));
   for (const action of changed) told.set(action.key, actionLine(action));

@@ -47,7 +47,7 @@ export const cacheWhy = command({
   },
 });
 
-/** The last ones: more would be read by nobody. */
+/** The last ones: more would not be read. */
 const shownMax = 10;
 
 async function missesOf(server: CacheServer, target: string | undefined): Promise<readonly Digest[]> {

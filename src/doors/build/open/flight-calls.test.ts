@@ -43,7 +43,7 @@ describe("desks of several nodes", () => {
     ok(new Set(calls).size > 1, "keys are spread over the nodes");
   });
 
-  test("a node asks itself without the network, and so it does while it knows of nobody", async () => {
+  test("a node asks itself without the network, and so it does while it knows no other node", async () => {
     const { at, own, seen, calls } = cluster(["a"]);
     equal(at("a")("k"), own);
     seen.length = 0;

@@ -53,7 +53,7 @@ export function desks(
   };
 }
 
-/** How long to wait for a message that no caller depends on. */
+/** How long to wait for an answer that no caller depends on. */
 const endMsMax = 5_000;
 
 const deskAt = (address: string, peers: Pick<Peers, "call">): Desk => ({
