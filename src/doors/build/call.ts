@@ -18,6 +18,8 @@ export type BuildPorts = {
   readonly store: Store;
   readonly index: ActionIndex;
   readonly settings: BuildSettings;
+  /** One for the whole node: it remembers the rules that it read. */
+  readonly trust: TrustRules;
   /** Remembers what missed and what was stored, so that callers can ask why. */
   readonly seen?: Pick<Seen, "missed" | "stored"> | undefined;
   /** Called for every lookup of a result. */

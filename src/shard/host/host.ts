@@ -62,7 +62,7 @@ export class ShardHost implements ShardService {
   readonly #ports: HostPorts;
   readonly #settings: HostSettings;
   readonly #shards = new Map<ShardId, HostedShard>();
-  /** By database: one that does not answer holds up nobody's commits but its own. */
+  /** By database: one that does not answer delays only its own commits. */
   readonly #committers = new Map<number, Committer>();
   #isKilled = false;
   readonly #preparer: Preparer;

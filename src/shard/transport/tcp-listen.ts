@@ -111,7 +111,7 @@ export async function listenOn(
 const isSameEnd = (one: Socket, other: Socket): boolean =>
   one.remotePort === other.remotePort && one.remoteAddress === other.remoteAddress;
 
-/** Binds the socket. A socket file that nobody answers on was left by a crash and is taken away. */
+/** Binds the socket. A socket file without a listener was left by a crash and is removed. */
 async function open(server: Server, endpoint: Endpoint): Promise<void> {
   try {
     await bind(server, endpoint);

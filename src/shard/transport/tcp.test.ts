@@ -145,7 +145,7 @@ test("a peer without a hello is given up after the connect timeout", async () =>
   mute.close();
 });
 
-describe("what does not speak the protocol is shown out, and harms nobody", () => {
+describe("a client that does not speak the protocol is refused, and others go on", () => {
   const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   for (const [what, bytes] of [
     ["an HTTP/1.1 request", Buffer.from("GET / HTTP/1.1\r\nHost: x\r\n\r\n")],
@@ -161,7 +161,7 @@ describe("what does not speak the protocol is shown out, and harms nobody", () =
     });
 });
 
-test("connections, calls and messages beyond the limits are refused or wait, and harm nobody else", async () => {
+test("connections, calls and messages beyond the limits are refused or wait, and others go on", async () => {
   await using pair = transports({ connectionsMax: 1, servedMax: 1, messageBytesMax: 2_000 });
   const arrived = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
