@@ -4,11 +4,11 @@ import { dirname, join } from "node:path";
 import { referencePages } from "#cli/reference.ts";
 import { lintConfig } from "./lint-config.ts";
 import { withPicture } from "./picture.ts";
-import { moduleOf } from "./proto-code.ts";
-import { descriptorsModule, descriptorsPath } from "./proto-descriptors.ts";
-import { modulePathOf } from "./proto-names.ts";
-import { protocolPage, protocolPagePath } from "./proto-reference.ts";
-import { readProtoFiles } from "./proto-schema.ts";
+import { moduleOf } from "./proto/code.ts";
+import { descriptorsModule, descriptorsPath } from "./proto/descriptors.ts";
+import { modulePathOf } from "./proto/names.ts";
+import { protocolPage, protocolPagePath } from "./proto/reference.ts";
+import { readProtoFiles } from "./proto/schema.ts";
 
 export const repoRoot = join(import.meta.dirname, "..");
 

@@ -1,6 +1,6 @@
 /** The data types of settings, here and in the rest of the configuration. */
 import { z } from "zod";
-import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
+import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "./units.ts";
 
 /** Written as people write them, such as 90s or 64KiB; left out: no bound. */
 type Bounds = { readonly min?: string; readonly max?: string };

@@ -31,7 +31,7 @@ export const why = command({
     } catch (error) {
       // A door explains what is its own; any other job is explained by what its tasks wait for.
       if (!isFault(error, "not-found") || key !== undefined || !parseJob(of)) throw error;
-      const { explainJob } = await import("./explain-job.ts");
+      const { explainJob } = await import("./job/explain-job.ts");
       return await explainJob(values, of, world);
     }
     if (values.json) world.out(JSON.stringify(answer));

@@ -4,7 +4,7 @@ import { formatDuration } from "#base/units.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { JobView, StageView, TaskView, WhyReason } from "#kernel/read/query.ts";
 import type { Watched } from "#shard/router/router.ts";
-import { withoutOutput } from "#worker/failure-output.ts";
+import { withoutOutput } from "#worker/printed/failure-output.ts";
 
 /** A whole job, as `job show` prints it. */
 export function viewJob(jobId: string, view: JobView, nowMs: number): readonly string[] {

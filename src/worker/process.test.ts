@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { Stopped } from "./holding.ts";
-import { BoundedOutput } from "./output.ts";
+import { BoundedOutput } from "./printed/output.ts";
 import { createProcessRunner, type ProcessRequest, type ProcessRunner } from "./process.ts";
 import { SpawnerRig } from "./process/testing/rig.ts";
 import { reclaimScratch, ScratchDir } from "./scratch.ts";

@@ -7,8 +7,8 @@ import type { Readable } from "node:stream";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped, type StopReason } from "./holding.ts";
-import { BoundedOutput } from "./output.ts";
-import type { PrintedHead } from "./printed-head.ts";
+import { BoundedOutput } from "./printed/output.ts";
+import type { PrintedHead } from "./printed/printed-head.ts";
 
 export type ProcessRequest = {
   /** The program and its arguments. */

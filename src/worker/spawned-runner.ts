@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped } from "./holding.ts";
-import { cappedFileHead } from "./printed-head.ts";
+import { cappedFileHead } from "./printed/printed-head.ts";
 import { impolite, politeMs, type KeptOutput, type ProcessResult, type ProcessRunner } from "./process.ts";
 import type { Lanes } from "./process/lanes.ts";
 import type { End } from "./process/protocol.ts";

@@ -9,7 +9,7 @@ import type { ServerEvent } from "#http/sse.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { followOutput, type Followed, type Piece } from "#worker/follow/job-output.ts";
-import type { LiveSource } from "#worker/live-source.ts";
+import type { LiveSource } from "#worker/printed/live-source.ts";
 import { Position } from "#worker/follow/position.ts";
 import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import { followJob } from "#app/job-view.ts";

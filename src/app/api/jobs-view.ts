@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { ListedJob } from "#shard/client/list.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
-import { withoutOutput } from "#worker/failure-output.ts";
+import { withoutOutput } from "#worker/printed/failure-output.ts";
 import { showJob } from "#app/job-view.ts";
 import type { JobDetails, JobSummary } from "#api/jobs.ts";
 

@@ -20,7 +20,7 @@ import type { WorkClient } from "#shard/client/client.ts";
 import type { Node } from "#shard/node.ts";
 import { parseAddress } from "#shard/transport/tcp-address.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
-import { KeptStreams } from "#worker/kept-streams.ts";
+import { KeptStreams } from "#worker/printed/kept-streams.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openDoors, type OpenDoors } from "./doors.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Boxed, WorkPlace } from "#door/ports.ts";
-import { reclaimMarked } from "#worker/live-output.ts";
+import { reclaimMarked } from "#worker/printed/live-output.ts";
 import { createProcessRunner, type ProcessRunner } from "#worker/process.ts";
 import { Spawner } from "#worker/process/spawner.ts";
 import { attemptsIn, reclaimAttempts } from "#worker/sandbox/folders/attempt-folder.ts";

@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
 import type { Node } from "#shard/node.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
-import type { LiveSource, PullOptions } from "#worker/live-source.ts";
+import type { LiveSource, PullOptions } from "#worker/printed/live-source.ts";
 
 const Question = z.object({
   tenant: z.string().max(300),

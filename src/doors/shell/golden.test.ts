@@ -9,7 +9,7 @@ import { ManualClock } from "#base/testing/manual-clock.ts";
 import { Random } from "#base/random.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { testCluster } from "#shard/testing/client.ts";
-import { BoundedOutput } from "#worker/output.ts";
+import { BoundedOutput } from "#worker/printed/output.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import { createWorker } from "#worker/worker.ts";
 import { planLabel, planSubmit, taskLabel } from "./plan.ts";

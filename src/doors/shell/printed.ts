@@ -1,7 +1,7 @@
 /** Where the output of a command is when it has ended: the result names it, and the message of a failure does. */
 import { isDigest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { outputIn } from "#worker/failure-output.ts";
+import { outputIn } from "#worker/printed/failure-output.ts";
 import type { AttemptEnd, Printed, PrintedByDoor } from "#worker/follow/printed.ts";
 import { outputName, type CommandResult } from "./run.ts";
 

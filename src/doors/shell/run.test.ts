@@ -5,7 +5,7 @@ import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import type { ExecutorClient, Granted } from "#shard/client/executor.ts";
 import { endingOf } from "#worker/attempt.ts";
 import { Holding } from "#worker/holding.ts";
-import { BoundedOutput } from "#worker/output.ts";
+import { BoundedOutput } from "#worker/printed/output.ts";
 import type { ProcessRequest } from "#worker/process.ts";
 import { kinds } from "./plan.ts";
 import { shellRunners } from "./run.ts";

@@ -6,7 +6,7 @@ import type { Clock } from "#base/clock.ts";
 import { digestSizeBytes } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { StreamKey } from "#blobs/streams.ts";
-import type { LiveSource } from "#worker/live-source.ts";
+import type { LiveSource } from "#worker/printed/live-source.ts";
 import type { Printed } from "./printed.ts";
 
 export type AttemptPorts = { readonly live: LiveSource | undefined; readonly clock: Clock };

@@ -13,7 +13,7 @@ import type { WorkClient } from "#shard/client/client.ts";
 import type { Watched } from "#shard/router/router.ts";
 import { attemptBytes } from "./attempt-reader.ts";
 import { wholeCharacters } from "./characters.ts";
-import type { LiveSource } from "#worker/live-source.ts";
+import type { LiveSource } from "#worker/printed/live-source.ts";
 import type { Position } from "./position.ts";
 import type { AttemptEnd, Printed, PrintedByDoor } from "./printed.ts";
 import { PieceQueue } from "./queue.ts";

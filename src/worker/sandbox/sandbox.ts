@@ -8,7 +8,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import { fileHead } from "#worker/file-head.ts";
+import { fileHead } from "#worker/printed/file-head.ts";
 import type { LaneLoan } from "#worker/process/lanes.ts";
 import type { GroupKind, StartRequest } from "#worker/process/protocol.ts";
 import type { SpawnedPorts } from "#worker/spawned-runner.ts";

@@ -9,7 +9,7 @@
 import { truncateSync } from "node:fs";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { fileHead } from "#worker/file-head.ts";
+import { fileHead } from "#worker/printed/file-head.ts";
 import type { Usage } from "#worker/process/protocol.ts";
 import type { Running } from "#worker/process/spawner.ts";
 import type { ProcessRunner } from "#worker/process.ts";

@@ -1,7 +1,7 @@
 /** What the execution half of this door needs besides the cache. */
 import type { WorkClient } from "#shard/client/client.ts";
 import type { CallTraces } from "#door/ports.ts";
-import type { LiveSource } from "#worker/live-source.ts";
+import type { LiveSource } from "#worker/printed/live-source.ts";
 import type { ExecutionSettings } from "./execution-settings.ts";
 import type { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
 

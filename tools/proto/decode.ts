@@ -1,5 +1,5 @@
 /** The body of a generated `read`: a loop over the incoming fields, into local variables. */
-import { tagOf, type Field } from "./proto-fields.ts";
+import { tagOf, type Field } from "./fields.ts";
 
 export function readLines(fields: readonly Field[]): readonly string[] {
   const results = [...new Set(fields.map((field) => field.oneof ?? field.name))];

@@ -1,6 +1,6 @@
 /** Names in the generated code. */
 import protobuf from "protobufjs";
-import { fullNameOf, type ProtoFile } from "./proto-schema.ts";
+import { fullNameOf, type ProtoFile } from "./schema.ts";
 
 export const modulePathOf = (protoPath: string): string => `src/wire/generated/${protoPath.replace(/\.proto$/, ".ts")}`;
 

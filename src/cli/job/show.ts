@@ -1,5 +1,5 @@
 import { command, serverFlags } from "#door/command.ts";
-import { jobIdOf } from "./job-id.ts";
+import { jobIdOf } from "./id.ts";
 
 export const jobShow = command({
   name: "job show",
@@ -12,7 +12,7 @@ export const jobShow = command({
   async run({ positionals, values }, world) {
     const job = jobIdOf("job show", positionals, world);
     if (job === undefined) return 2;
-    const { apiOf } = await import("./api.ts");
+    const { apiOf } = await import("#cli/api.ts");
     const { showJob } = await import("#api/jobs.ts");
     const { shown, ...details } = await apiOf(values, world.env, "show job")(showJob, { params: { job } });
     if (values.json) world.out(JSON.stringify({ jobId: job, ...details }));

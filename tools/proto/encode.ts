@@ -1,6 +1,6 @@
 /** The body of a generated `write`: fields in the order of their numbers, defaults left out. */
-import { tagOf, type Field } from "./proto-fields.ts";
-import { pascal } from "./proto-names.ts";
+import { tagOf, type Field } from "./fields.ts";
+import { pascal } from "./names.ts";
 
 export function writeLines(fields: readonly Field[]): readonly string[] {
   if (fields.length === 0) return ["  write() {},"];

@@ -22,7 +22,7 @@ export const jobSignal = command({
       );
       return 2;
     }
-    const { apiOf, withPatience } = await import("./api.ts");
+    const { apiOf, withPatience } = await import("#cli/api.ts");
     const { signalJob } = await import("#api/jobs.ts");
     const body = { stage, name, payload: values.payload ?? "", id: randomUUID() };
     const api = apiOf(values, world.env, "signal job");

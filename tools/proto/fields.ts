@@ -1,8 +1,8 @@
 /** The fields of a message as the generated code treats them. */
 import protobuf from "protobufjs";
-import { camel, type Names } from "./proto-names.ts";
-import { fullNameOf, isOptional, oneofOf } from "./proto-schema.ts";
-import { wireTypeOf } from "./proto-types.ts";
+import { camel, type Names } from "./names.ts";
+import { fullNameOf, isOptional, oneofOf } from "./schema.ts";
+import { wireTypeOf } from "./types.ts";
 
 export type Field = {
   readonly source: protobuf.Field;

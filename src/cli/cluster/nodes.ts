@@ -10,9 +10,9 @@ export const nodes = command({
   flags: serverFlags,
   examples: ["millrace nodes"],
   async run({ values }, world) {
-    const { apiOf } = await import("./api.ts");
+    const { apiOf } = await import("#cli/api.ts");
     const { showCluster } = await import("#api/cluster.ts");
-    const { tableLines } = await import("./print-table.ts");
+    const { tableLines } = await import("#cli/print-table.ts");
     const cluster = await apiOf(values, world.env, "list nodes")(showCluster, {});
     if (values.json) {
       for (const node of cluster.nodes) world.out(JSON.stringify(node));

@@ -1,6 +1,6 @@
 import { formatDuration } from "#base/units.ts";
 import { command, serverFlags } from "#door/command.ts";
-import { askServer, serverOf } from "./server.ts";
+import { askServer, serverOf } from "#cli/server.ts";
 
 export const login = command({
   name: "login",

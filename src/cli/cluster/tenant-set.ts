@@ -31,7 +31,7 @@ export const tenantSet = command({
       world.note("tenant set: --weight, --running and --queued take whole numbers");
       return 2;
     }
-    const { apiOf } = await import("./api.ts");
+    const { apiOf } = await import("#cli/api.ts");
     const { setTenant } = await import("#api/tenants.ts");
     await apiOf(values, world.env, "set tenant")(setTenant, { params: { name: tenant }, body: standing });
     if (values.json) world.out(JSON.stringify({ tenant, ...standing }));

@@ -1,5 +1,5 @@
 import { command, serverFlags } from "#door/command.ts";
-import { jobIdOf } from "./job-id.ts";
+import { jobIdOf } from "./id.ts";
 
 export const jobWatch = command({
   name: "job watch",
@@ -12,7 +12,7 @@ export const jobWatch = command({
   async run({ positionals, values }, world) {
     const jobId = jobIdOf("job watch", positionals, world);
     if (jobId === undefined) return 2;
-    const { followToEnd } = await import("./job-follow.ts");
+    const { followToEnd } = await import("./follow.ts");
     return await followToEnd(values, { jobId, json: values.json === true, output: false }, world);
   },
 });

@@ -1,5 +1,5 @@
 import { command, serverFlags } from "#door/command.ts";
-import { jobIdOf } from "./job-id.ts";
+import { jobIdOf } from "./id.ts";
 
 export const jobLogs = command({
   name: "job logs",
@@ -16,7 +16,7 @@ export const jobLogs = command({
   async run({ positionals, values }, world) {
     const jobId = jobIdOf("job logs", positionals, world);
     if (jobId === undefined) return 2;
-    const { showLogs } = await import("./job-follow.ts");
+    const { showLogs } = await import("./follow.ts");
     const { json = false, follow = false, task } = values;
     return await showLogs(values, { jobId, json, follow, ...(task !== undefined && { task }) }, world);
   },

@@ -3,7 +3,7 @@ import { followJob, logsOfJob, showJob, type JobFollowed } from "#api/jobs.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ExitCode, World } from "#door/command.ts";
 import type { z } from "zod";
-import { apiOf, untilInterrupted } from "./api.ts";
+import { apiOf, untilInterrupted } from "#cli/api.ts";
 import { OutputPrinter } from "./output-printer.ts";
 import type { ServerFlagValues } from "#door/command.ts";
 

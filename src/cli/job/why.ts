@@ -1,5 +1,5 @@
 import { command, serverFlags } from "#door/command.ts";
-import { jobIdOf } from "./job-id.ts";
+import { jobIdOf } from "./id.ts";
 
 export const jobWhy = command({
   name: "job why",

@@ -10,9 +10,9 @@ export const shards = command({
   flags: serverFlags,
   examples: ["millrace shards"],
   async run({ values }, world) {
-    const { apiOf } = await import("./api.ts");
+    const { apiOf } = await import("#cli/api.ts");
     const { showCluster, showNode } = await import("#api/cluster.ts");
-    const { tableLines } = await import("./print-table.ts");
+    const { tableLines } = await import("#cli/print-table.ts");
     const api = apiOf(values, world.env, "list shards");
     const cluster = await api(showCluster, {});
     const here = await api(showNode, {});

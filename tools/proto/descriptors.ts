@@ -1,7 +1,7 @@
 /** The .proto files as FileDescriptorProtos: for gRPC reflection. */
 import protobuf from "protobufjs";
-import { camel } from "./proto-names.ts";
-import { fullNameOf, isOptional, oneofOf, type ProtoFile } from "./proto-schema.ts";
+import { camel } from "./names.ts";
+import { fullNameOf, isOptional, oneofOf, type ProtoFile } from "./schema.ts";
 
 export const descriptorsPath = "src/wire/generated/descriptors.ts";
 

@@ -1,5 +1,5 @@
 import { command, serverFlags } from "#door/command.ts";
-import { jobIdOf } from "./job-id.ts";
+import { jobIdOf } from "./id.ts";
 
 export const jobCancel = command({
   name: "job cancel",
@@ -12,7 +12,7 @@ export const jobCancel = command({
   async run({ positionals, values }, world) {
     const job = jobIdOf("job cancel", positionals, world);
     if (job === undefined) return 2;
-    const { apiOf } = await import("./api.ts");
+    const { apiOf } = await import("#cli/api.ts");
     const { cancelJob, showJob } = await import("#api/jobs.ts");
     const api = apiOf(values, world.env, "cancel job");
     const before = await api(showJob, { params: { job } });

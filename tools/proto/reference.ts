@@ -2,7 +2,7 @@
 import { rejections } from "#shard/work/rejected.ts";
 import { rejectionTable } from "#shard/work/rejections.ts";
 import { Code } from "#wire/generated/google/rpc/code.ts";
-import { fullNameOf, type ProtoFile } from "./proto-schema.ts";
+import { fullNameOf, type ProtoFile } from "./schema.ts";
 
 export const protocolPagePath = "docs/reference/work-protocol.md";
 

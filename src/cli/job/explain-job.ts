@@ -1,7 +1,7 @@
 /** What each unfinished task of a job waits for, in a line for each. */
 import { showJob, whyJob } from "#api/jobs.ts";
 import type { ExitCode, World } from "#door/command.ts";
-import { apiOf } from "./api.ts";
+import { apiOf } from "#cli/api.ts";
 import type { ServerFlagValues } from "#door/command.ts";
 
 export async function explainJob(

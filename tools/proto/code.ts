@@ -3,11 +3,11 @@
  * numbers for every enum, a table of methods for every service.
  */
 import type protobuf from "protobufjs";
-import { readLines } from "./proto-decode.ts";
-import { writeLines } from "./proto-encode.ts";
-import { fieldOf, resolved, type Field } from "./proto-fields.ts";
-import { Names } from "./proto-names.ts";
-import { fullNameOf, oneofOf, type ProtoFile } from "./proto-schema.ts";
+import { readLines } from "./decode.ts";
+import { writeLines } from "./encode.ts";
+import { fieldOf, resolved, type Field } from "./fields.ts";
+import { Names } from "./names.ts";
+import { fullNameOf, oneofOf, type ProtoFile } from "./schema.ts";
 
 export function moduleOf(file: ProtoFile): string {
   const names = new Names(file);

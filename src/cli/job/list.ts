@@ -29,7 +29,7 @@ export const jobList = command({
       world.note(`job list: --limit is a whole number from 1 to ${limitMax}`);
       return 2;
     }
-    const { apiOf } = await import("./api.ts");
+    const { apiOf } = await import("#cli/api.ts");
     const { listJobs } = await import("#api/jobs.ts");
     const { tenant, cursor } = values;
     const { items, next, unreachable } = await apiOf(
@@ -49,7 +49,7 @@ export const jobList = command({
     }
     if (items.length === 0) world.out("no jobs yet; submit one with: millrace job submit -- echo hello");
     else {
-      const { tableLines } = await import("./print-table.ts");
+      const { tableLines } = await import("#cli/print-table.ts");
       const rows = items.map((item) => {
         const tookMs = Date.parse(item.endedAt ?? new Date().toISOString()) - Date.parse(item.submittedAt);
         const done = item.tasks === undefined ? "" : `${item.done}/${item.tasks}`;

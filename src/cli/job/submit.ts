@@ -44,7 +44,7 @@ export const jobSubmit = command({
       world.note(`job submit: --priority is a whole number from -100 to 100, not ${JSON.stringify(values.priority)}`);
       return 2;
     }
-    const { apiOf, withPatience } = await import("./api.ts");
+    const { apiOf, withPatience } = await import("#cli/api.ts");
     const { submitJob } = await import("#api/jobs.ts");
     const { name, key, merge, tenant } = values;
     const what = file === undefined ? { command: [...(rest ?? [])] } : { document: await textOf(file) };
@@ -63,7 +63,7 @@ export const jobSubmit = command({
       if (!created) world.note(`${job} ${how}`);
     }
     if (!values.follow) return 0;
-    const { followToEnd } = await import("./job-follow.ts");
+    const { followToEnd } = await import("./follow.ts");
     return await followToEnd(values, { jobId: job, json: values.json === true, output: true }, world);
   },
 });

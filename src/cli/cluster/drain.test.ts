@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { DrainView } from "#app/node/drain.ts";
 import type { World } from "#door/command.ts";
-import { runLine } from "./line.ts";
+import { runLine } from "#cli/line.ts";
 
 const view = (state: DrainView["state"], more: Partial<DrainView> = {}): DrainView => ({
   state,

@@ -1,6 +1,6 @@
 /** The beginning of what a process printed so far: it only grows, and what was read of it stays as it was. */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
-import { headBytesOf } from "./process/launcher/capped.ts";
+import { headBytesOf } from "#worker/process/launcher/capped.ts";
 
 export type PrintedHead = {
   sizeBytes(): number;

@@ -30,9 +30,9 @@ export const historyRebuild = command({
     }
     const only = values.shard === undefined ? undefined : Number(values.shard);
     const [{ configured }, { rebuildHistories }, { explain }] = await Promise.all([
-      import("./up-node.ts"),
+      import("#cli/up-node.ts"),
       import("#app/node/rebuild.ts"),
-      import("./errors.ts"),
+      import("#cli/errors.ts"),
     ]);
     await using undo = new AsyncDisposableStack();
     const { config, folder } = await configured(values, world, undo);

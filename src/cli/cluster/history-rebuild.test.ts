@@ -9,7 +9,7 @@ import { dataFolder } from "#app/node/data-folder.ts";
 import { orderFromCommand } from "#app/job-order.ts";
 import { until } from "#testing/until.ts";
 import type { World } from "#door/command.ts";
-import { runLine } from "./line.ts";
+import { runLine } from "#cli/line.ts";
 
 async function run(data: string, ...args: string[]) {
   const said = { out: [] as string[], notes: [] as string[], progress: [] as string[] };
