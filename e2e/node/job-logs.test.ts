@@ -221,7 +221,7 @@ describe("a job that is submitted over HTTP", { timeout: 60_000 }, () => {
       equal(await statusOf(submit(["echo", "2"])), 422);
       await node.stop();
       node = await startNode(config, dataFolder(folder), { log: () => {} });
-      deepEqual(await submit(["echo", "1"]), { job: first.job, created: false, merged: false });
+      deepEqual(await submit(["echo", "1"]), first, "the journal kept the answer");
       equal(await statusOf(submit(["echo", "2"], "key-1")), 422);
       ok((await submit(["echo", "2"], "key-2")).created);
       for (const body of [{}, { command: ["a"], document: {} }, { document: { stages: [] } }, { document: "a: [" }])
