@@ -13,7 +13,7 @@ export const ClusterNode = z.object({
 
 export const ClusterShard = z.object({
   shard: z.int(),
-  owner: z.string().optional().describe("Absent while nobody's lease is good."),
+  owner: z.string().optional().describe("Absent while no node has a valid lease."),
   epoch: z.int(),
   leaseMs: z.number(),
 });

@@ -110,7 +110,7 @@ export const submitJob = endpoint({
       document: z
         .union([z.string().max(1_000_000), z.looseObject({})])
         .optional()
-        .describe("A job file: its text as YAML or JSON, or what is in it."),
+        .describe("A job file: its text as YAML or JSON, or its parsed value."),
       name: z.string().min(1).max(200).optional(),
       key: z.string().min(1).max(200).optional().describe("The same key never makes a second job."),
       merge: z.string().min(1).max(200).optional().describe("Joins a living job with the same merge key."),

@@ -5,7 +5,7 @@ import { planJob } from "./job-order.ts";
 const wishes = { tenant: "t", unique: "u" };
 const stages = [{ name: "run", run: ["echo", "hello"] }];
 
-test("a command line, a file's text and what is in it become the same work", () => {
+test("a command line, a file's text and its parsed value become the same work", () => {
   const order = planJob({ command: ["echo", "hello"] }, { ...wishes, name: "j" });
   equal(order.name, "j");
   equal(order.shardKey, "t/u");

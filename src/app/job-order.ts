@@ -7,7 +7,7 @@ import { doors } from "./doors.ts";
 
 const doing = "read job file";
 
-/** A command line, or a document: the text of a file of YAML or JSON, or what is in it. */
+/** A command line, or a document: the text of a YAML or JSON file, or its parsed value. */
 export type JobRequest =
   | { readonly command: readonly string[] }
   | { readonly document: string | object; readonly command?: undefined };

@@ -17,7 +17,7 @@ export function apiOf(values: ServerFlagValues, env: NodeJS.ProcessEnv, doing: s
 const againMs = 300;
 
 /**
- * Tries again while the node cannot be reached, for so long: it may just be restarting. It is looked for anew each
+ * Tries again while the node cannot be reached, for so long: it may just be restarting. Its address is read again each
  * time, because a node that restarted may listen elsewhere. Only for calls that may be made twice.
  */
 export async function withPatience<T>(patienceMs: number, attempt: () => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 // The program. What it is made of is compiled once and kept: without this every start reads and strips a hundred
-// files anew, which takes most of the time of a short command.
+// files again, which takes most of the time of a short command.
 import { enableCompileCache } from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";

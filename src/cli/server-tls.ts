@@ -9,7 +9,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { Fault } from "#base/fault.ts";
 
 export type Trust =
-  /** This very certificate, whatever it says and whoever signed it. Undefined: none is good any more. */
+  /** This very certificate, whatever its names and its signer. Undefined: no certificate is valid any more. */
   | { readonly kind: "same"; readonly certificate: () => string | undefined }
   /** What these have signed, as PEM, for the name that was asked for. */
   | { readonly kind: "signed"; readonly ca: string };

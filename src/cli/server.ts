@@ -92,7 +92,7 @@ export function httpOf(values: ServerFlagValues, env: NodeJS.ProcessEnv): NodeHt
   };
 }
 
-/** Whether nobody listens there any more: not one that is too slow, unknown by name, or says that it cannot answer. */
+/** Whether no process listens there any more; a slow node, an unknown name or a refusal does not count. */
 export function hasEnded(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause)
     if (endedCodes.has(String((at as NodeJS.ErrnoException).code))) return true;
@@ -106,7 +106,7 @@ const mutual = {
   wants: "curl --cert, or edge.tls.clientCertificate: optional and a token",
 };
 
-/** Somebody who is there and cannot be trusted is not the same as nobody. */
+/** A node that answers and cannot be trusted is not the same as no node. */
 function unreached({ base }: Server, doing: string, error: unknown): Fault {
   if (isFault(error)) return new Fault(error.code, doing, { server: base, ...error.facts }, error);
   const { code = "" } = ((error as Error).cause ?? error) as { readonly code?: string };

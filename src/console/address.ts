@@ -1,4 +1,4 @@
-/** The page's address as state. Links are ordinary links; a click on one changes the page without loading it anew. */
+/** The page's address as state. Links are ordinary links; a click on one changes the page without a reload. */
 import { signal } from "@preact/signals";
 
 export const address = signal(location.pathname + location.search);

@@ -12,7 +12,7 @@ export class ServerError extends Error {
   }
 }
 
-/** Who this browser is to the node; undefined while that is being asked, or when it is nobody. */
+/** Who this browser is to the node; undefined while it is being asked, or when the browser is not signed in. */
 export const session = signal<z.output<(typeof showSession)["answer"]["schema"]> | undefined>(undefined);
 
 /** Whether a person has to say who they are. Programs on this machine may be anonymous; people see nothing then. */

@@ -104,7 +104,7 @@ export type ConsolePart = { readonly module: string };
 /** Metrics at /metrics; names begin with millrace_. */
 export type Metrics = Pick<MetricsRegistry, "counter" | "gauge" | "histogram" | "beforeText">;
 
-/** Who calls a gRPC method; undefined: somebody who could not be authenticated. */
+/** Who calls a gRPC method; undefined: the caller could not be authenticated. */
 export type GrpcCaller = Principal | undefined;
 
 /** A door on a running node. What is left out, it has none of. */

@@ -87,7 +87,7 @@ export class JobFollower {
   readonly #jobId: string;
   readonly #resultWords: ResultWords;
   readonly #names = new Map<number, string>();
-  /** Planning is work too, but nobody counts it. */
+  /** Planning is work too, but it is not counted. */
   readonly #planning = new Set<number>();
   readonly #running = new Set<number>();
   readonly #done = new Set<number>();

@@ -27,7 +27,7 @@ export function crossSiteProblem({ method, url, origin, isUnproven, hasSession }
   // Browsers name the page's site for whatever changes something: what does not is no page of this node.
   if (changes && hasSession === true && origin === null)
     return "with a browser's session this needs an origin header; programs call with a token";
-  // A name can be made to lead here by whoever owns it: then the page and the node seem to be one site.
+  // The owner of a name can make it lead here: then the page and the node seem to be one site.
   if (isUnproven && !isPlain(asked.hostname))
     return `without credentials this node is called by its address or localhost, not ${asked.hostname.slice(0, 200)}`;
   return undefined;

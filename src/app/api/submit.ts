@@ -44,7 +44,7 @@ function uniqueOf({ principal }: Caller, headers: Headers): string {
   return key === undefined ? randomUUID() : `idempotency ${principal.name} ${key}`;
 }
 
-/** The shard remembers the call's key: another node, and one that was started anew, gives the first answer again. */
+/** The shard remembers the call's key: another node, and a restarted one, gives the first answer again. */
 function withKey(order: Order, { principal }: Caller, headers: Headers): Order {
   const key = keyOf(headers);
   if (key === undefined || order.requestKey !== undefined) return order;

@@ -171,7 +171,7 @@ describe("a kind of work belongs to its door", () => {
     }
   });
 
-  test("nobody submits to a door of builds, or joins one of its jobs", () => {
+  test("no caller may submit to a door of builds, or joins one of its jobs", () => {
     for (const door of ["build", "builds"])
       for (const who of [member, operator])
         refusedEach(who, [

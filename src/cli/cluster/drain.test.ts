@@ -77,7 +77,7 @@ test("drain --stay waits until nothing runs", async () => {
   equal(node.asked[0], "POST /v1/node/drain?leave=false");
 });
 
-test("drain says when somebody has undone it, and what a node refuses", async () => {
+test("drain says when another caller has undone it, and what a node refuses", async () => {
   using undone = await scene([view("draining", { leaves: true }), view("serving", { leaves: true })]);
   const { code, notes } = await undone.run();
   deepEqual([code, notes], [1, ["drain: somebody has resumed it"]]);

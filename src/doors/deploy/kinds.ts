@@ -10,7 +10,7 @@ export const deployKinds: DoorKinds = {
   nodeLabels: [taskLabel, planLabel],
   job: forOperators,
   kinds: Object.fromEntries(Object.values(kinds).map((kind) => [kind, (_work, by) => forOperators(by)])),
-  /** Approvals are counted by person, so a signal names its sender and nobody else. */
+  /** Approvals are counted by person, so a signal must name its own sender. */
   signal({ name, payload }, by) {
     if (name !== "approve" && name !== "reject") return "a release takes the signals approve and reject";
     return payload === by.name ? undefined : `the payload must be the name of the sender, ${by.name}`;

@@ -1,5 +1,5 @@
 // Each golden/<case>.job.yaml has what is submitted for it (<case>.order.json) and what people are shown while it
-// runs on the real kernel with a pretended shell (<case>.lines.txt). UPDATE_GOLDEN=1 writes them anew.
+// runs on the real kernel with a pretended shell (<case>.lines.txt). UPDATE_GOLDEN=1 rewrites them.
 import { deepEqual, equal } from "node:assert/strict";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";

@@ -137,7 +137,7 @@ type Ended = {
 
 async function failureOf(ended: Ended, { blobs }: RunContext): Promise<RunOutcome> {
   const said = ended.tail.trim() === "" ? "" : `: ${ended.tail.trim().slice(-1_500)}`;
-  // We did not stop it, or the attempt would have ended as stopped: somebody else did, mostly for want of memory.
+  // We did not stop it, or the attempt would have ended as stopped: most likely the kernel did, for lack of memory.
   const isOutOfMemory = ended.killedBy === "SIGKILL";
   const how = isOutOfMemory
     ? "killed from outside, most likely for want of memory"

@@ -21,7 +21,7 @@ describe("a position in the output of a job", () => {
     );
   });
 
-  test("of a newer attempt begins anew", () => {
+  test("of a newer attempt starts from the beginning", () => {
     const position = Position.start();
     position.read(7, { token: 3, stream: 0, offset: 100 });
     position.read(7, { token: 3, stream: 1, offset: 10 });

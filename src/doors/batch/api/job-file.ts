@@ -1,4 +1,4 @@
-/** A job file in TypeScript: whatever it exports by default is the query. It runs as a program of whoever calls. */
+/** A job file in TypeScript: whatever it exports by default is the query. It runs as a program of the caller. */
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -1,4 +1,4 @@
-/** What a job says while it runs. Whoever started it decides where that goes: a terminal, a stream, a record. */
+/** What a job says while it runs. Its starter decides where that goes: a terminal, a stream, a record. */
 import type { JobResult } from "#doors/ci/workflow/plan/job-plan.ts";
 
 export type StepRef = {

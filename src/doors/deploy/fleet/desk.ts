@@ -106,7 +106,7 @@ export class FleetDesk {
     return attached;
   }
 
-  /** Goals of other nodes are seen by looking: the store tells nobody. */
+  /** Goals of other nodes are found by polling: the store sends no news. */
   async #news(signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wakers.add(resolve);

@@ -46,7 +46,7 @@ export function manifestText({ format, service, sha, builder, run, files, links 
   return JSON.stringify({ format, service, sha, builder, run, files: byPath(files), links: byPath(links) });
 }
 
-/** Refuses what could harm the machine that unpacks it, whoever signed it (MF1). */
+/** Refuses what could harm the machine that unpacks it, also when it is signed (MF1). */
 export function parseManifest(text: string): Manifest {
   const parsed = Manifest.safeParse(parseJson(text));
   if (!parsed.success) {
