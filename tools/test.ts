@@ -59,8 +59,8 @@ async function main(): Promise<void> {
   const events = run({
     cwd: repoRoot,
     files: longestFirst(files).map((file) => join(repoRoot, file)),
-    // One more than there are cores: some files mostly wait for processes and databases.
-    concurrency: values.jobs ? Number(values.jobs) : availableParallelism() + 1,
+    // Two more than there are cores: many files mostly wait for processes and databases.
+    concurrency: values.jobs ? Number(values.jobs) : availableParallelism() + 2,
     timeout: 5 * 60_000, // of one file; a test that hangs must not hang the whole run
     ...(values.name === undefined ? {} : { testNamePatterns: [new RegExp(values.name)] }),
   });
