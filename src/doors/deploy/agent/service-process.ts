@@ -4,7 +4,7 @@
  * SP1 A process counts as the service's only with the start time that was recorded: a pid may be given again.
  */
 import { spawn } from "node:child_process";
-import { mkdir, open, stat, truncate } from "node:fs/promises";
+import { open, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
@@ -85,10 +85,6 @@ export class ServiceProcess {
   async trimLog(): Promise<void> {
     const found = await stat(this.#logPath).catch(ignoreMissing);
     if ((found?.size ?? 0) > logBytesMax) await truncate(this.#logPath, 0);
-  }
-
-  static async makeFolder(folder: string): Promise<void> {
-    await mkdir(folder, { recursive: true, mode: 0o755 });
   }
 
   get #logPath(): string {

@@ -1,18 +1,6 @@
 /** The service file: what a team writes about one service, checked strictly. A typo is an error, never ignored. */
 import { z } from "zod";
-import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
-
-const Duration = z.string().transform((text, context) => {
-  const ms = parseDurationMs(text);
-  if (ms === undefined) context.addIssue({ code: "custom", message: durationHelp });
-  return ms ?? 0;
-});
-
-const Size = z.string().transform((text, context) => {
-  const bytes = parseSizeBytes(text);
-  if (bytes === undefined) context.addIssue({ code: "custom", message: sizeHelp });
-  return bytes ?? 0;
-});
+import { Duration, Size } from "#base/config-words.ts";
 
 /** Parts of a million, so that shares compare exactly: "0.1%" is 1,000. */
 export const wholePpm = 1_000_000;
@@ -46,8 +34,8 @@ const Probe = z
       .optional(),
     /** Exit code 0 is healthy. */
     exec: Command.optional(),
-    within: Duration.default(30_000),
-    every: Duration.default(500),
+    within: Duration().default(30_000),
+    every: Duration().default(500),
   })
   .refine(({ http, tcp, exec }) => [http, tcp, exec].filter((one) => one !== undefined).length === 1, {
     message: "say one of http, tcp and exec",
@@ -59,14 +47,14 @@ const Run = z.strictObject({
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not a name for a variable"), z.string()).default({}),
   probe: Probe.optional(),
   /** How long the old version may take to finish its requests after SIGTERM. */
-  drain: Duration.default(20_000),
+  drain: Duration().default(20_000),
 });
 export type Run = z.output<typeof Run>;
 
 const Wave = z.strictObject({
   share: Share,
   /** How long the wave must stay healthy before the next begins. */
-  bake: Duration.default(0),
+  bake: Duration().default(0),
   /** How many different people must approve before the wave begins. */
   approve: z.int().min(0).max(10).default(0),
 });
@@ -77,7 +65,7 @@ const Health = z.strictObject({
   /** Fewer reports than this, or than the wave has machines, decide nothing. */
   samplesMin: z.int().min(1).max(100_000).default(1),
   /** A machine that has not reported for this long is silent. */
-  silentAfter: Duration.default(30_000),
+  silentAfter: Duration().default(30_000),
 });
 export type HealthLimits = z.output<typeof Health>;
 
@@ -88,7 +76,7 @@ export const ServiceFile = z.strictObject({
       run: Command,
       /** The folder, below the checkout, that holds what to deploy. */
       output: z.string().min(1).max(1_000).default("."),
-      timeout: Duration.default(20 * 60_000),
+      timeout: Duration().default(20 * 60_000),
     })
     .optional(),
   run: Run,
@@ -112,10 +100,10 @@ export const ServiceFile = z.strictObject({
     .strictObject({
       /** Versions that stay on a machine's disk, the running one included. */
       keep: z.int().min(2).max(100).default(3),
-      disk: Size.default(40 * 1024 ** 3),
+      disk: Size().default(40 * 1024 ** 3),
     })
     .prefault({}),
   /** The release fails, and rolls back, if it has not ended by then. */
-  deadline: Duration.default(30 * 60_000),
+  deadline: Duration().default(30 * 60_000),
 });
 export type ServiceFile = z.output<typeof ServiceFile>;
