@@ -2,7 +2,7 @@
  * A client from outside: it knows the addresses of some nodes, sends any request to one of them, and to another one if
  * that does not answer. Requests are repeated, so callers must use a request key for what must be done once.
  */
-import { Deadline } from "#base/abort.ts";
+import { Deadline } from "#base/calls/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";

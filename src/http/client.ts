@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { Fault, type FaultCode } from "#base/fault.ts";
 import type { Endpoint, EndpointDeclaration } from "./endpoint.ts";
 import { fillPath } from "./path.ts";
-import { readEvents, type ServerEvent } from "./sse.ts";
+import { readEvents, type ServerEvent } from "./live/sse.ts";
 
 export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
 

@@ -4,7 +4,7 @@ import { policy } from "#access/policy.ts";
 import type { Answer, Body, Endpoint, Fields } from "./endpoint.ts";
 import { problemType } from "./problem.ts";
 import { linesType } from "./respond.ts";
-import { eventsType } from "./sse.ts";
+import { eventsType } from "./live/sse.ts";
 
 export type OpenApiInfo = { readonly title: string; readonly version: string; readonly description: string };
 

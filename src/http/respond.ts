@@ -3,7 +3,7 @@ import type { Clock } from "#base/clock.ts";
 import { etagOf, namesEtag } from "./etag.ts";
 import { Problem } from "./problem.ts";
 import type { Reply, Route } from "./route.ts";
-import { eventBytes, eventsType, type ServerEvent } from "./sse.ts";
+import { eventBytes, eventsType, type ServerEvent } from "./live/sse.ts";
 
 export const linesType = "application/x-ndjson";
 

@@ -2,8 +2,8 @@
 import type { z } from "zod";
 import type { Caller } from "#access/caller.ts";
 import type { BodyOf, Endpoint, EndpointDeclaration, ParamsOf, QueryOf } from "./endpoint.ts";
-import type { Conversation } from "./socket.ts";
-import type { ServerEvent } from "./sse.ts";
+import type { Conversation } from "./live/socket.ts";
+import type { ServerEvent } from "./live/sse.ts";
 
 /** One request, validated and authorised. */
 export type Call<D extends EndpointDeclaration> = {

@@ -13,7 +13,7 @@ import { keptAnswersIn } from "./kept-answers.ts";
 import { Problem } from "./problem.ts";
 import { route } from "./route.ts";
 import { serveRoutes, type Identify } from "./serve.ts";
-import { lastEventId } from "./sse.ts";
+import { lastEventId } from "./live/sse.ts";
 
 const Job = z.object({ job: z.string(), tenant: z.string() });
 const listJobs = endpoint({

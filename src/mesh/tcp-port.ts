@@ -2,7 +2,7 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { Lobby } from "#base/lobby.ts";
+import { Lobby } from "#base/calls/lobby.ts";
 import type { Address } from "./address.ts";
 import type { StreamMessage } from "./wire/messages.ts";
 import type { RimLimits } from "./rim-limits.ts";

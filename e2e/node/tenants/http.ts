@@ -1,7 +1,7 @@
 /** For tests: every HTTP route of a node, called with names of things. */
 import { cacheProtocols } from "#doors/build/http/http-caches.ts";
 import { httpRoutes } from "#edge/port/routes.ts";
-import { readEvents } from "#http/sse.ts";
+import { readEvents } from "#http/live/sse.ts";
 import { apiEndpoints } from "#app/compose/api.ts";
 import { mounts } from "#app/compose/edge.ts";
 import type { Names } from "./names.ts";

@@ -5,7 +5,7 @@ import { Fault } from "#base/fault.ts";
 import { parseJob, parseTask } from "#base/ids.ts";
 import type { JobFollowed, JobOutput } from "#api/jobs.ts";
 import type { Door } from "#door/door.ts";
-import type { ServerEvent } from "#http/sse.ts";
+import type { ServerEvent } from "#http/live/sse.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { followOutput, type Followed, type Piece } from "#worker/follow/job-output.ts";

@@ -4,7 +4,7 @@ import { must } from "#base/assert.ts";
 import { jobSocket } from "#api/job-socket.ts";
 import { watchJob, type JobDetails } from "#api/jobs.ts";
 import { route, type Reply, type Route } from "#http/route.ts";
-import type { ServerEvent } from "#http/sse.ts";
+import type { ServerEvent } from "#http/live/sse.ts";
 
 type Watched = Reply<AsyncIterable<ServerEvent<z.input<typeof JobDetails>>>>;
 

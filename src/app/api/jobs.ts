@@ -4,7 +4,7 @@ import { allTenants } from "#access/principal.ts";
 import type { EndpointDeclaration } from "#http/endpoint.ts";
 import { Problem } from "#http/problem.ts";
 import { route, type Call, type Route } from "#http/route.ts";
-import { lastEventId, type ServerEvent } from "#http/sse.ts";
+import { lastEventId, type ServerEvent } from "#http/live/sse.ts";
 import type { JobPhase } from "#kernel/model/model.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { Job, WorkClient } from "#shard/client/client.ts";

@@ -33,7 +33,7 @@ import { keptAnswersIn } from "#http/kept-answers.ts";
 import { openApiDocument } from "#http/openapi.ts";
 import { route, type Route } from "#http/route.ts";
 import { serveRoutes } from "#http/serve.ts";
-import { serveUpgrades } from "#http/upgrade.ts";
+import { serveUpgrades } from "#http/live/upgrade.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { identifyBy } from "./identify.ts";
 import { routeMetrics } from "./route-metrics.ts";

@@ -2,7 +2,7 @@
  * Calls that wait for work would delay a node that stops, which could not renew claims meanwhile. They are aborted at
  * once, and their callers ask again elsewhere or later.
  */
-import { UntilLeaving } from "#base/until-leaving.ts";
+import { UntilLeaving } from "#base/calls/until-leaving.ts";
 import type { ShardRequest, ShardResponse, ShardService } from "#shard/transport/protocol.ts";
 
 /**

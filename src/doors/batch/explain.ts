@@ -2,8 +2,8 @@
 import { formatSize } from "#base/units.ts";
 import { planOf, type PlanDocument } from "./documents.ts";
 import { singleStage } from "./plan-stages.ts";
-import { foreseeStages, type NextStages } from "./plan/cut.ts";
-import { sourceTable } from "./plan/cut-source.ts";
+import { foreseeStages, type NextStages } from "./plan/cut/cut.ts";
+import { sourceTable } from "./plan/cut/source.ts";
 import { sourceBytes, splitsOf } from "./plan/source.ts";
 import type { Output, Stage } from "./plan/stage.ts";
 

@@ -1,10 +1,10 @@
 /** Pure: from a plan and what its stages have written so far to the documents of the stages that run next. */
 import { planOf, engineName, type PlanDocument, type StageDocument } from "./documents.ts";
-import { cutPlan, type NextStages } from "./plan/cut.ts";
+import { cutPlan, type NextStages } from "./plan/cut/cut.ts";
 import { columnNames, indices } from "./plan/quoting.ts";
 import { stageOf, stagesNeeded, type Facts, type Stage } from "./plan/stage.ts";
 import { sourceId, type Source } from "./plan/source.ts";
-import { sourceTable } from "./plan/cut-source.ts";
+import { sourceTable } from "./plan/cut/source.ts";
 import { tasksOf } from "./plan/tasks.ts";
 import { typeNamed } from "./plan/type-names.ts";
 

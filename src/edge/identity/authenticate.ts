@@ -11,7 +11,7 @@
  * refused unless it is known not to be a task.
  */
 import type { Clock } from "#base/clock.ts";
-import { networkOf } from "#base/lobby.ts";
+import { networkOf } from "#base/calls/lobby.ts";
 import { readBearer } from "./bearer.ts";
 import type { CertificateRules } from "./certificate-rules.ts";
 import type { Identified } from "./identified.ts";

@@ -12,7 +12,7 @@
  * Operators may exceed the limit.
  */
 import type { Clock } from "#base/clock.ts";
-import { Lobby, networkOf } from "#base/lobby.ts";
+import { Lobby, networkOf } from "#base/calls/lobby.ts";
 import type { Principal } from "#access/principal.ts";
 
 export type SlotLimits = {

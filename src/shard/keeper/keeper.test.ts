@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
-import { orAborted } from "#base/abort.ts";
+import { orAborted } from "#base/calls/abort.ts";
 import { must } from "#base/assert.ts";
 import { featuresHere } from "#shard/features.ts";
 import { commit, replyOf, Rig, submit, type TestNode } from "#shard/testing/host.ts";

@@ -1,5 +1,5 @@
 /** Results to be published through one door: which is next, and which wait for another try. */
-import type { Deadline } from "#base/abort.ts";
+import type { Deadline } from "#base/calls/abort.ts";
 import type { ShardId } from "#base/ids.ts";
 import { hash32 } from "#base/random.ts";
 import { Agenda } from "#kernel/ready/agenda.ts";

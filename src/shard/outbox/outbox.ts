@@ -8,7 +8,7 @@
  * U3 Limits per door: how many publications at once, how long each try may take, and growing pauses between two tries.
  * A door whose publisher hangs delays no other door.
  */
-import { Deadline } from "#base/abort.ts";
+import { Deadline } from "#base/calls/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { formatJob, formatTask, type ShardId } from "#base/ids.ts";

@@ -6,7 +6,7 @@
  * on (K8): the caller's view of a shard never runs backwards.
  * R3 Every wait ends with the caller's deadline; the Fault at the end says what was tried.
  */
-import { Deadline } from "#base/abort.ts";
+import { Deadline } from "#base/calls/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";

@@ -1,5 +1,5 @@
 /** One watch made of several: each owner's stream in turn, from where the last one stopped, nothing repeated. */
-import { Deadline, orAborted } from "#base/abort.ts";
+import { Deadline, orAborted } from "#base/calls/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Stamp, WatchMessage, WatchRequest } from "#shard/transport/protocol.ts";

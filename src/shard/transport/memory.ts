@@ -1,5 +1,5 @@
 /** A transport within one process: messages are copied through JSON, so that nothing is shared by accident. */
-import { orAborted } from "#base/abort.ts";
+import { orAborted } from "#base/calls/abort.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardService, WatchMessage } from "./protocol.ts";
 import type { Address, Transport } from "./transport.ts";

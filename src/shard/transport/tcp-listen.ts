@@ -3,7 +3,7 @@ import { chmodSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import { Lobby } from "#base/lobby.ts";
+import { Lobby } from "#base/calls/lobby.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import type { H2Limits } from "#h2/connection/limits.ts";
 import { errorCode } from "#h2/frames/error-codes.ts";

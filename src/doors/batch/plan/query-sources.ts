@@ -3,7 +3,7 @@
  * place: which files those are is decided once, when the job begins.
  */
 import { Fault } from "#base/fault.ts";
-import { sourceTable } from "./cut-source.ts";
+import { sourceTable } from "./cut/source.ts";
 import type { Source } from "./source.ts";
 
 /** Files as the query names them; patterns are not looked up yet. */

@@ -1,8 +1,8 @@
 /** From SQL to a plan: which files it reads, of what types, and how DuckDB would go about it. */
 import { Fault } from "#base/fault.ts";
 import { engineName, type PlanDocument } from "#doors/batch/documents.ts";
-import { foreseeStages } from "#doors/batch/plan/cut.ts";
-import { sourceTable } from "#doors/batch/plan/cut-source.ts";
+import { foreseeStages } from "#doors/batch/plan/cut/cut.ts";
+import { sourceTable } from "#doors/batch/plan/cut/source.ts";
 import { parsePlan } from "#doors/batch/plan/plan-json.ts";
 import { findSources } from "#doors/batch/plan/query-sources.ts";
 import { quoteText } from "#doors/batch/plan/quoting.ts";

@@ -1,7 +1,7 @@
 /** Builds: submit once, get, list, watch and cancel. Each tenant sees only its own. */
 import { randomUUID } from "node:crypto";
 import { digestSizeBytes, parseDigest, type Digest } from "#base/digest.ts";
-import { UntilLeaving } from "#base/until-leaving.ts";
+import { UntilLeaving } from "#base/calls/until-leaving.ts";
 import { isFault } from "#base/fault.ts";
 import { parseJob } from "#base/ids.ts";
 import { digestOf } from "#blobs/hashing.ts";

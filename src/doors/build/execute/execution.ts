@@ -7,7 +7,7 @@
 import { randomUUID } from "node:crypto";
 import { parseDigest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { UntilLeaving } from "#base/until-leaving.ts";
+import { UntilLeaving } from "#base/calls/until-leaving.ts";
 import { grpcCode } from "#grpc/status.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import {

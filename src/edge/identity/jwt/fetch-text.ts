@@ -1,7 +1,7 @@
 /**
  * One GET within limits of time and size; redirects are refused, because they would bypass the check of the address.
  */
-import { Deadline } from "#base/abort.ts";
+import { Deadline } from "#base/calls/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 

@@ -2,10 +2,10 @@
 import { STATUS_CODES, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
-import { asProblem, Problem } from "./problem.ts";
-import type { Route } from "./route.ts";
-import { Router } from "./router.ts";
-import { judge, type HttpPorts, type Identify } from "./serve.ts";
+import { asProblem, Problem } from "#http/problem.ts";
+import type { Route } from "#http/route.ts";
+import { Router } from "#http/router.ts";
+import { judge, type HttpPorts, type Identify } from "#http/serve.ts";
 import { SocketConversation, type Conversation } from "./socket.ts";
 
 export type UpgradePorts = HttpPorts & {

@@ -1,7 +1,7 @@
 /** A piece of a query while it is being cut: SQL that a task runs, and how its rows are spread over tasks. */
-import type { PlanType } from "./plan-json.ts";
-import { columnNames } from "./quoting.ts";
-import type { Branch, Input, Parts } from "./stage.ts";
+import type { PlanType } from "#doors/batch/plan/plan-json.ts";
+import { columnNames } from "#doors/batch/plan/quoting.ts";
+import type { Branch, Input, Parts } from "#doors/batch/plan/stage.ts";
 
 /** Keys are expressions over the fragment's columns; "?" stands for one that is no longer among them. */
 export type Spread =

@@ -1,9 +1,9 @@
 /** UNION, EXCEPT, INTERSECT. */
 import { isOne, mergeInputs, oneBranch, type Fragment } from "./fragment.ts";
-import type { PlanNode } from "./plan-json.ts";
-import { columnNames } from "./quoting.ts";
+import type { PlanNode } from "#doors/batch/plan/plan-json.ts";
+import { columnNames } from "#doors/batch/plan/quoting.ts";
 import { allKeys, type Cut, type Cutter } from "./cutter.ts";
-import { Unsplittable } from "./unsplittable.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 /** Rows of all sides, each in its own tasks: nothing has to be moved for it. */
 export function unionFragment(node: PlanNode, cutter: Cutter): Cut {

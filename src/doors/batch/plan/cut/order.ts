@@ -1,10 +1,10 @@
 /** ORDER BY, LIMIT, and both together. */
-import { expressionSql, orderSql, sortKeySql } from "./expressions.ts";
+import { expressionSql, orderSql, sortKeySql } from "#doors/batch/plan/expressions.ts";
 import { isOne, mapped, selectAll, type Fragment } from "./fragment.ts";
-import type { PlanNode } from "./plan-json.ts";
-import { columnNames, indices } from "./quoting.ts";
+import type { PlanNode } from "#doors/batch/plan/plan-json.ts";
+import { columnNames, indices } from "#doors/batch/plan/quoting.ts";
 import { readInOrder, typeAt, type Cut, type Cutter } from "./cutter.ts";
-import { Unsplittable } from "./unsplittable.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 /**
  * Every task writes its rows in order, with samples of where they might be cut; then each task takes one range of all

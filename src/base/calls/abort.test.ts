@@ -1,7 +1,7 @@
 import { equal, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { Deadline, orAborted } from "./abort.ts";
-import { ManualClock } from "./testing/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 
 test("orAborted rejects with the signal's reason, also when it was aborted before", async () => {
   const abort = new AbortController();

@@ -1,16 +1,16 @@
 /** Which operators of a plan are known, and the plainest of them. */
-import { aggregateFragment, distinctFragment } from "./cut-aggregate.ts";
-import { deliminatedFragment, joinFragment } from "./cut-join.ts";
-import { limitFragment, orderFragment, topFragment } from "./cut-order.ts";
-import { setFragment, unionFragment } from "./cut-set.ts";
-import { emptyFragment, rowsFragment, scanFragment, valuesFragment } from "./cut-source.ts";
-import { windowFragment } from "./cut-window.ts";
+import { aggregateFragment, distinctFragment } from "./aggregate.ts";
+import { deliminatedFragment, joinFragment } from "./join.ts";
+import { limitFragment, orderFragment, topFragment } from "./order.ts";
+import { setFragment, unionFragment } from "./set.ts";
+import { emptyFragment, rowsFragment, scanFragment, valuesFragment } from "./source.ts";
+import { windowFragment } from "./window.ts";
 import { childOf, projected, typeAt, type Cut, type Cutter } from "./cutter.ts";
-import { expressionSql, typeOf } from "./expressions.ts";
+import { expressionSql, typeOf } from "#doors/batch/plan/expressions.ts";
 import { mapped, movedSpread, oneBranch } from "./fragment.ts";
-import type { PlanNode } from "./plan-json.ts";
-import { columnName, indices } from "./quoting.ts";
-import { Unsplittable } from "./unsplittable.ts";
+import type { PlanNode } from "#doors/batch/plan/plan-json.ts";
+import { columnName, indices } from "#doors/batch/plan/quoting.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 export function cutOperator(node: PlanNode, cutter: Cutter): Cut {
   switch (node.type) {

@@ -8,12 +8,12 @@ import { z } from "zod";
 import { principal } from "#access/principal.ts";
 import { unauthenticated } from "#access/refusal.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
-import { endpoint, socket } from "./endpoint.ts";
+import { endpoint, socket } from "#http/endpoint.ts";
 import { memoryEntries } from "#base/memory-entries.ts";
-import { keptAnswersIn } from "./kept-answers.ts";
+import { keptAnswersIn } from "#http/kept-answers.ts";
 import { until } from "#testing/until.ts";
-import { route } from "./route.ts";
-import type { Identify } from "./serve.ts";
+import { route } from "#http/route.ts";
+import type { Identify } from "#http/serve.ts";
 import { serveUpgrades } from "./upgrade.ts";
 
 const echo = endpoint({

@@ -1,12 +1,12 @@
 /** Joins: the small side goes to every task whole, or both sides are partitioned by what they are joined on. */
-import { comparison, expressionSql, typeOf, type Reference } from "./expressions.ts";
+import { comparison, expressionSql, typeOf, type Reference } from "#doors/batch/plan/expressions.ts";
 import { isOne, mapped, mergeInputs, movedSpread, type Fragment } from "./fragment.ts";
-import { familyOf, type PartitionKey } from "./partitioner.ts";
-import type { PlanExpression, PlanNode, PlanType } from "./plan-json.ts";
-import { columnName, indices } from "./quoting.ts";
-import type { Branch } from "./stage.ts";
+import { familyOf, type PartitionKey } from "#doors/batch/plan/partitioner.ts";
+import type { PlanExpression, PlanNode, PlanType } from "#doors/batch/plan/plan-json.ts";
+import { columnName, indices } from "#doors/batch/plan/quoting.ts";
+import type { Branch } from "#doors/batch/plan/stage.ts";
 import { childOf, typeAt, type Cut, type Cutter } from "./cutter.ts";
-import { Unsplittable } from "./unsplittable.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 /** Which side may be given to every task whole without rows being lost or doubled. */
 const mayRepeat: Readonly<Record<string, { readonly left: boolean; readonly right: boolean }>> = {

@@ -1,13 +1,13 @@
 /** Operators without anything below them. */
-import { expressionSql, filterSql } from "./expressions.ts";
-import { literal } from "./literals.ts";
-import { typeSql } from "./column-types.ts";
+import { expressionSql, filterSql } from "#doors/batch/plan/expressions.ts";
+import { literal } from "#doors/batch/plan/literals.ts";
+import { typeSql } from "#doors/batch/plan/column-types.ts";
 import { oneBranch, type Fragment } from "./fragment.ts";
-import type { PlanNode, PlanType } from "./plan-json.ts";
-import { columnName, quoteName } from "./quoting.ts";
-import { sourceBytes, type Source } from "./source.ts";
+import type { PlanNode, PlanType } from "#doors/batch/plan/plan-json.ts";
+import { columnName, quoteName } from "#doors/batch/plan/quoting.ts";
+import { sourceBytes, type Source } from "#doors/batch/plan/source.ts";
 import type { Cutter } from "./cutter.ts";
-import { Unsplittable } from "./unsplittable.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 /** The planner's tables are called after the place of their source in the list. */
 export const sourceTable = (index: number): string => `s${index}`;

@@ -5,16 +5,16 @@
  * It is called again whenever stages have ended. An operator that needs a stage which has not run yet asks for it and
  * has no fragment; what can be cut beside it is asked for in the same call, and runs at the same time.
  */
-import { typeSql } from "./column-types.ts";
-import { expressionSql, typeOf } from "./expressions.ts";
+import { typeSql } from "#doors/batch/plan/column-types.ts";
+import { expressionSql, typeOf } from "#doors/batch/plan/expressions.ts";
 import { isOne, mapped, movedSpread, selectAll, type Fragment } from "./fragment.ts";
-import { familyOf, type PartitionKey } from "./partitioner.ts";
-import type { PlanExpression, PlanNode, PlanType } from "./plan-json.ts";
-import { columnName, columnNames } from "./quoting.ts";
-import { partitionsOf, type CutSettings } from "./settings.ts";
-import { sourceBytes, sourceId, type Source } from "./source.ts";
-import { stageOf, type Facts, type Input, type Output, type Stage, type StageFacts } from "./stage.ts";
-import { Unsplittable } from "./unsplittable.ts";
+import { familyOf, type PartitionKey } from "#doors/batch/plan/partitioner.ts";
+import type { PlanExpression, PlanNode, PlanType } from "#doors/batch/plan/plan-json.ts";
+import { columnName, columnNames } from "#doors/batch/plan/quoting.ts";
+import { partitionsOf, type CutSettings } from "#doors/batch/plan/settings.ts";
+import { sourceBytes, sourceId, type Source } from "#doors/batch/plan/source.ts";
+import { stageOf, type Facts, type Input, type Output, type Stage, type StageFacts } from "#doors/batch/plan/stage.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 /** Undefined: stages that have not ended are needed first. */
 export type Cut = Fragment | undefined;

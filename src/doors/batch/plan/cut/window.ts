@@ -1,11 +1,11 @@
 /** Window functions: all rows of a window's partition come into one task. */
-import { expressionSql, orderSql, typeOf } from "./expressions.ts";
+import { expressionSql, orderSql, typeOf } from "#doors/batch/plan/expressions.ts";
 import { isOne, mapped } from "./fragment.ts";
-import type { PlanExpression, PlanNode } from "./plan-json.ts";
-import { columnName, columnNames, quoteName } from "./quoting.ts";
+import type { PlanExpression, PlanNode } from "#doors/batch/plan/plan-json.ts";
+import { columnName, columnNames, quoteName } from "#doors/batch/plan/quoting.ts";
 import { keysOf, type Cut, type Cutter } from "./cutter.ts";
-import { knownAggregates } from "./cut-aggregate.ts";
-import { Unsplittable } from "./unsplittable.ts";
+import { knownAggregates } from "./aggregate.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 export function windowFragment(node: PlanNode, cutter: Cutter): Cut {
   const below = cutter.only(node);

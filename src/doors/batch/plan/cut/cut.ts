@@ -1,8 +1,8 @@
 /** From a plan and what is known of stages that have ended to the stages that run next. */
 import { Cutter, type CutInput } from "./cutter.ts";
 import { cutOperator } from "./operators.ts";
-import { Unsplittable } from "./unsplittable.ts";
-import type { Facts, Stage, StageFacts } from "./stage.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
+import type { Facts, Stage, StageFacts } from "#doors/batch/plan/stage.ts";
 
 export type NextStages = {
   /** All that can run now, at the same time. */

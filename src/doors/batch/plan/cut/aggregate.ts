@@ -1,12 +1,12 @@
 /** GROUP BY and DISTINCT: partial in the tasks that read, final in the tasks that the groups were hashed to. */
-import { typeSql } from "./column-types.ts";
-import { expressionSql, orderSql, typeOf } from "./expressions.ts";
+import { typeSql } from "#doors/batch/plan/column-types.ts";
+import { expressionSql, orderSql, typeOf } from "#doors/batch/plan/expressions.ts";
 import { isOne, mapped, type Fragment, type Spread } from "./fragment.ts";
-import { literal } from "./literals.ts";
-import type { PlanExpression, PlanNode, PlanType, PlanValue } from "./plan-json.ts";
-import { columnName, columnNames, quoteName, quoteText } from "./quoting.ts";
+import { literal } from "#doors/batch/plan/literals.ts";
+import type { PlanExpression, PlanNode, PlanType, PlanValue } from "#doors/batch/plan/plan-json.ts";
+import { columnName, columnNames, quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
 import { allKeys, keysOf, type Cut, type Cutter } from "./cutter.ts";
-import { Unsplittable } from "./unsplittable.ts";
+import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 /** Their arguments are all in the plan, and they depend on nothing but the rows of a group. */
 export const knownAggregates: ReadonlySet<string> = new Set([

@@ -1,4 +1,4 @@
-import type { Clock } from "./clock.ts";
+import type { Clock } from "#base/clock.ts";
 
 /** The promise's outcome, or the signal's reason as soon as it is aborted; the promise itself continues. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
