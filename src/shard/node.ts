@@ -105,7 +105,7 @@ export class Node implements ShardService {
     this.id = options.id;
     this.#options = options;
     const { blobs, inlineLengthMax = inlineLengthMaxDefault } = options;
-    const isOn = (): boolean => Math.max(this.#cluster?.featureLevel ?? 0, this.keeper.featureLevel) >= textReferences;
+    const isOn = (): boolean => this.#featureLevel >= textReferences;
     this.#texts = new LargeTexts({ blobs, inlineLengthMax, isOn, lengthMax: defaultLimits.specBytesMax });
     this.#report = options.report ?? (() => {});
     this.#storeClocks = new StoreClocks(options.clock, options.journal.partition);
@@ -275,6 +275,11 @@ export class Node implements ShardService {
     });
   }
 
+  /** What every member of the cluster can read, as far as this node knows. */
+  get #featureLevel(): number {
+    return Math.max(this.#cluster?.featureLevel ?? 0, this.keeper.featureLevel);
+  }
+
   #makeHost(): ShardHost {
     const { id: node, clock, journal, blobs, pins = () => blobs, host: settings = {}, observers = [] } = this.#options;
     return new ShardHost({
@@ -286,6 +291,7 @@ export class Node implements ShardService {
       settings,
       memory: this.#options.memory,
       texts: this.#texts,
+      featureLevel: () => this.#featureLevel,
       observers: [this.#projector, this.#snapshotter, this.#outbox, ...observers],
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",

@@ -21,6 +21,11 @@ export type Due = Task | Claim | Job | Tenant | Executor;
 export class State {
   readonly shard: number;
   readonly limits: Limits;
+  /**
+   * What every member of the cluster can read: only `decide` looks at it, and the host keeps it up to date. Without a
+   * host, everything.
+   */
+  featureLevel = Number.POSITIVE_INFINITY;
   /** The newest instant that the shard has acted on; never goes back (K11). */
   nowMs = 0;
   epoch = 0;

@@ -21,6 +21,7 @@ import type { Waiter } from "#shard/watch/waiters.ts";
 export type DeskPorts = {
   readonly clock: Clock;
   readonly tickMs: number;
+  readonly featureLevel: () => number;
   readonly load: Load;
   readonly touch: (shard: HostedShard) => void;
   /** `apply` failed: the shard's memory no longer matches its log. */
@@ -110,6 +111,7 @@ export class Desk {
   }
 
   #decide(shard: HostedShard, command: Command): Outcome {
+    shard.state.featureLevel = this.#ports.featureLevel();
     return step(shard.state, command, shard.nowMs(), shard.absorber);
   }
 

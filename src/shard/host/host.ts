@@ -43,6 +43,8 @@ export type HostPorts = {
   readonly journal: Pick<Journal, "partition" | "append" | "confirm" | "tail" | "findKeys">;
   readonly pins: PinsOf;
   readonly settings?: Partial<HostSettings>;
+  /** What every member of the cluster can read; left out, everything that this program writes. */
+  readonly featureLevel?: () => number;
   /** Keeps long texts in the store; left out, they stay in memory. */
   readonly texts?: LargeTexts | undefined;
   /** Memory limit shared by all shards of the node; left out, each shard has its own. */
@@ -88,6 +90,7 @@ export class ShardHost implements ShardService {
     this.#desk = new Desk({
       clock,
       tickMs: settings.tickMs,
+      featureLevel: ports.featureLevel ?? (() => Number.POSITIVE_INFINITY),
       load: this.#load,
       touch: (shard) => this.#committerOf(shard.shard).touch(shard),
       broke: (shard, command, error, asker) => this.#broke(shard, command, error, asker),

@@ -1,0 +1,13 @@
+/** What is new in the log is written only when every member of the cluster can read it. */
+import type { Rejection } from "#kernel/model/rejection.ts";
+import type { State } from "#kernel/model/state.ts";
+
+/** The level of all events and fields that came after the first release and its references to texts. */
+export const newestFeatures = 3;
+
+/** Refuses what would write something new before the whole cluster can read it; `path` says what. */
+export function tooNew(state: State, path: string, level: number = newestFeatures): Rejection | undefined {
+  if (state.featureLevel >= level) return undefined;
+  const why = `needs feature level ${level}, the cluster is at ${state.featureLevel}: upgrade its remaining nodes`;
+  return { kind: "invalid", path, why };
+}
