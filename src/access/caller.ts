@@ -16,6 +16,11 @@ export type Caller = {
   readonly isTls: boolean;
 };
 
+/** Who calls, or why that is not known. */
+export type CallerResult =
+  | { readonly ok: true; readonly caller: Caller }
+  | { readonly ok: false; readonly refusal: Refusal };
+
 /** The tenant of a call that names none. */
 export const homeTenant = ({ tenant }: Principal): string => (tenant === allTenants ? tenantDefault : tenant);
 

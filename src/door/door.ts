@@ -10,7 +10,7 @@
  *    node with a door that breaks this does not start.
  */
 import type { z } from "zod";
-import type { Principal } from "#access/principal.ts";
+import type { Caller } from "#access/caller.ts";
 import type { Action } from "#access/policy.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { GrpcServer } from "#grpc/server.ts";
@@ -104,9 +104,6 @@ export type ConsolePart = { readonly module: string };
 /** Metrics at /metrics; names begin with millrace_. */
 export type Metrics = Pick<MetricsRegistry, "counter" | "gauge" | "histogram" | "beforeText">;
 
-/** Who calls a gRPC method; undefined: the caller could not be authenticated. */
-export type GrpcCaller = Principal | undefined;
-
 /** A door on a running node. What is left out, it has none of. */
 export type OpenDoor = {
   /** What workers of this node offer, besides: work of the door asks for it. */
@@ -124,8 +121,11 @@ export type OpenDoor = {
   readonly printed?: Readonly<Record<string, PrintedByDoor>>;
   /** What this node answers to other nodes, by method: `DoorPorts.peers.call` asks for it. */
   readonly calls?: PeerCalls;
-  /** Adds gRPC services; returns the policy action of each method, by path. */
-  readonly services?: (server: GrpcServer<GrpcCaller>) => ReadonlyMap<string, Action>;
+  /**
+   * Adds gRPC services; returns the policy action of each method, by path. The caller is undefined only in methods that
+   * need no credentials, when it could not be authenticated.
+   */
+  readonly services?: (server: GrpcServer<Caller | undefined>) => ReadonlyMap<string, Action>;
   readonly routes?: readonly Route[];
   /** Protocols of other tools over HTTP, which no table of routes can hold. Undefined for what is not the door's. */
   readonly http?: (request: Request, identify: Identify) => Promise<Response> | undefined;

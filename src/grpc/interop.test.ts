@@ -47,11 +47,11 @@ async function serve(seen: Seen, port = 0): Promise<H2Server> {
     },
     ended: ({ path, code }: EndedCall) => void seen.ended.push({ path, code }),
   }).add(Echo, {
-    say: ({ value }, call) => text(`${call.principal}: ${value}`),
+    say: ({ value }, call) => text(`${call.caller}: ${value}`),
     sayLater: async ({ value }, call) => {
       call.sendMetadata([["x-said", value]]);
       call.sendTrailers([["x-done-bin", Buffer.from([0, 1, 255])]]);
-      return text(`${call.principal} later: ${value}`);
+      return text(`${call.caller} later: ${value}`);
     },
     async *count({ value }, call) {
       for (let i = 0; i < Number(value); i += 1) {

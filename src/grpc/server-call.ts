@@ -7,7 +7,7 @@ export class ServerCall<P> {
   readonly path: string;
   readonly headers: HeaderList;
   /** Who calls. */
-  readonly principal: P;
+  readonly caller: P;
   /** On the monotonic clock; Infinity when the caller gave no deadline. */
   readonly deadlineMono: number;
   /** Sent before the first message, if they are set by then. */
@@ -16,10 +16,10 @@ export class ServerCall<P> {
   #abort: AbortController | undefined;
   #cancelled: GrpcError | undefined;
 
-  constructor(path: string, headers: HeaderList, principal: P, deadlineMono: number) {
+  constructor(path: string, headers: HeaderList, caller: P, deadlineMono: number) {
     this.path = path;
     this.headers = headers;
-    this.principal = principal;
+    this.caller = caller;
     this.deadlineMono = deadlineMono;
   }
 

@@ -80,9 +80,9 @@ export class Incoming<P> {
   }
 
   /** The caller is authenticated: from here on there is a call. */
-  admitted(principal: P): void {
+  admitted(caller: P): void {
     if (this.#over) return;
-    this.#call = new ServerCall(this.#bound.method.path, this.#headers, principal, this.#deadlineMono);
+    this.#call = new ServerCall(this.#bound.method.path, this.#headers, caller, this.#deadlineMono);
     if (this.#inbox) this.#run();
     else if (this.#inputEnded) this.#begin();
     const early = this.#early;
@@ -90,9 +90,9 @@ export class Incoming<P> {
     if (early) this.data(early.bytes, early.hasEnded);
   }
 
-  admitLater(principal: Promise<P>): void {
+  admitLater(caller: Promise<P>): void {
     this.#armDeadline();
-    principal.then(
+    caller.then(
       (known) => this.admitted(known),
       (error: unknown) => this.fail(error),
     );

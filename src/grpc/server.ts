@@ -131,9 +131,9 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
     const incoming = new Incoming<P>(this, bound, stream, { headers, timeoutMs, peer: of });
     stream.tag = incoming;
     try {
-      const principal = this.#options.admit(path, headers, peer);
-      if (principal instanceof Promise) incoming.admitLater(principal);
-      else incoming.admitted(principal);
+      const caller = this.#options.admit(path, headers, peer);
+      if (caller instanceof Promise) incoming.admitLater(caller);
+      else incoming.admitted(caller);
     } catch (error) {
       return incoming.fail(error);
     }

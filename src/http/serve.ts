@@ -3,8 +3,7 @@
  * same steps in the same order; a handler sees only calls that passed all of them.
  */
 import type { Clock } from "#base/clock.ts";
-import { chooseTenant, type Caller } from "#access/caller.ts";
-import type { Refusal } from "#access/refusal.ts";
+import { chooseTenant, type CallerResult } from "#access/caller.ts";
 import { bodyBytes, bodyIdleMsDefault, bodyParts, parseFields, parseJsonBody, requireJson } from "./body.ts";
 import { browserProblem } from "./defence.ts";
 import type { EndpointDeclaration } from "./endpoint.ts";
@@ -14,9 +13,7 @@ import { respond } from "./respond.ts";
 import type { Call, Route } from "./route.ts";
 import { Router } from "./router.ts";
 
-export type Identify = (
-  request: Request,
-) => Promise<{ readonly ok: true; readonly caller: Caller } | { readonly ok: false; readonly refusal: Refusal }>;
+export type Identify = (request: Request) => Promise<CallerResult>;
 
 export type HttpPorts = {
   readonly clock: Clock;

@@ -1,7 +1,8 @@
 /** The doors of a node, opened: what each of them brings, put together. */
 import { assert } from "#base/assert.ts";
+import type { Caller } from "#access/caller.ts";
 import type { Action } from "#access/policy.ts";
-import type { Door, GrpcCaller, Metrics, OpenDoor, PeerCalls } from "#door/door.ts";
+import type { Door, Metrics, OpenDoor, PeerCalls } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import type { Route } from "#http/route.ts";
@@ -23,7 +24,7 @@ export type OpenDoors = {
   readonly printed: Readonly<Record<string, PrintedByDoor>>;
   readonly calls: PeerCalls;
   readonly routes: readonly Route[];
-  services(server: GrpcServer<GrpcCaller>): ReadonlyMap<string, Action>;
+  services(server: GrpcServer<Caller | undefined>): ReadonlyMap<string, Action>;
   http(request: Request, identify: Identify): Promise<Response> | undefined;
   metrics(metrics: Metrics): void;
 };

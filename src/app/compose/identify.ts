@@ -5,12 +5,8 @@ import type { Identify } from "#http/serve.ts";
 
 export const identifyBy =
   (admission: Admission, peer: Peer): Identify =>
-  async ({ headers }) => {
-    const known = await admission.identifyRequest(peer, headers, authorizationOf(headers));
-    if (!known.ok) return known;
-    const { principal, untilMs } = known;
-    return { ok: true, caller: { principal, address: peer.address, untilMs, isTls: peer.tls !== undefined } };
-  };
+  async ({ headers }) =>
+    await admission.identifyRequest(peer, headers, authorizationOf(headers));
 
 /** Build tools that know only user names and passwords send the token as the password. */
 function authorizationOf(headers: Headers): string | undefined {

@@ -5,7 +5,8 @@ import { planKind, planLabel, stepKind } from "#doors/build/builds/plan-build.ts
 import { actionKind, templateOf } from "#doors/build/plan.ts";
 import { kinds as shellKinds, planLabel as shellPlanLabel, taskLabel as shellTaskLabel } from "#doors/shell/plan.ts";
 import { Admission } from "#edge/port/admission.ts";
-import { allTenants, principal, type Grant, type Principal } from "#access/principal.ts";
+import type { Caller } from "#access/caller.ts";
+import { allTenants, principal, type Grant } from "#access/principal.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Command, CommandKind } from "#kernel/model/command.ts";
 import type { PlanSpec, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
@@ -22,8 +23,14 @@ const admission = new Admission({
 });
 const policy = workPolicy(admission, { bounds: WorkConfig.parse({}), kinds: kindTable });
 
-const operator = principal({ name: "ops", tenant: allTenants, roles: ["operator"] }, "token");
-const worker = (tenant: string): Principal => principal({ name: "runner", tenant, roles: ["executor"] }, "token");
+const callerWith = (grant: Grant): Caller => ({
+  principal: principal(grant, "token"),
+  address: "127.0.0.1",
+  untilMs: Infinity,
+  isTls: false,
+});
+const operator = callerWith({ name: "ops", tenant: allTenants, roles: ["operator"] });
+const worker = (tenant: string): Caller => callerWith({ name: "runner", tenant, roles: ["executor"] });
 
 const renew = (executor: string): Command => ({ kind: "renew", executor, claims: [] });
 const reserve = (tenant?: string): Command => ({
@@ -70,7 +77,7 @@ describe("what a caller may ask of a shard", () => {
 
   const offering = (...offers: readonly string[]) => one({ ...reserve(), offers } as Command);
   const granted = (grant: Pick<Grant, "pools" | "labels">) =>
-    principal({ name: "runner", tenant: "acme", roles: ["executor"], ...grant }, "token");
+    callerWith({ name: "runner", tenant: "acme", roles: ["executor"], ...grant });
 
   test("is work of the pools that it was given, or of the default one", () => {
     const given = granted({ pools: ["gpu"] });
@@ -143,14 +150,14 @@ const recorded = (kind: string, more: Partial<TaskTemplate> = {}): Command => ({
 
 const buildWork = [actionKind, stepKind, planKind];
 const shellWork = Object.values(shellKinds);
-const member = principal({ name: "anna", tenant: "acme", roles: ["member"] }, "token");
-const both = principal({ name: "runner", tenant: "acme", roles: ["member", "executor"] }, "token");
+const member = callerWith({ name: "anna", tenant: "acme", roles: ["member"] });
+const both = callerWith({ name: "runner", tenant: "acme", roles: ["member", "executor"] });
 
 describe("a kind of work belongs to its door", () => {
-  const refusedEach = (who: Principal, commands: readonly Command[]): void => {
+  const refusedEach = (who: Caller, commands: readonly Command[]): void => {
     for (const command of commands) {
-      throws(() => policy.request(who, one(command)), isDenied, `${who.name}: ${JSON.stringify(command)}`);
-      throws(() => policy.request(who, many(renew(who.name), command)), isDenied);
+      throws(() => policy.request(who, one(command)), isDenied, `${who.principal.name}: ${JSON.stringify(command)}`);
+      throws(() => policy.request(who, many(renew(who.principal.name), command)), isDenied);
     }
   };
 
@@ -185,7 +192,7 @@ describe("a kind of work belongs to its door", () => {
       both,
       [...buildWork, ...shellWork].map((kind) => recorded(kind)),
     );
-    refusedEach(principal({ name: "runner", tenant: "*", roles: ["operator"] }, "token"), [recorded(actionKind)]);
+    refusedEach(callerWith({ name: "runner", tenant: "*", roles: ["operator"] }), [recorded(actionKind)]);
     ok(policy.request(both, one(recorded("python.call"))));
   });
 
@@ -234,13 +241,18 @@ describe("a kind of work belongs to its door", () => {
       stage: 0,
       signal: { id: "1", name, payload: "" },
     });
-    const check = (who: Principal, command: Command, door: string): void => {
+    const check = (who: Caller, command: Command, door: string): void => {
       const [first] = policy.first(who, one(command));
       ok(first);
       deepEqual(first.request, {
         kind: "query",
         shard: 0,
-        query: { kind: "job", job: 7, tasksMax: 0, ...(who.tenant !== allTenants && { tenant: who.tenant }) },
+        query: {
+          kind: "job",
+          job: 7,
+          tasksMax: 0,
+          ...(who.principal.tenant !== allTenants && { tenant: who.principal.tenant }),
+        },
       });
       first.check({ door } as JobView);
     };
@@ -299,7 +311,7 @@ describe("a caller of one tenant", () => {
   });
 
   test("is narrowed to it in every query of work", () => {
-    const all = principal({ name: "v", tenant: "acme", roles: ["member", "executor", "viewer"] }, "token");
+    const all = callerWith({ name: "v", tenant: "acme", roles: ["member", "executor", "viewer"] });
     const queries: readonly Query[] = [
       { kind: "job", job: 1 },
       { kind: "jobs", limit: 1 },

@@ -68,73 +68,73 @@ type WorkRules = { readonly bounds: WorkBounds; readonly kinds: KindTable };
 export function workPolicy(admission: Admission, rules: WorkRules): Narrow<Admitted> {
   const names = new OwnNames();
 
-  function command(principal: Admitted, asked: Command): Command {
+  function command(caller: Admitted, asked: Command): Command {
     const { kind } = asked;
     if (isInternal(kind) || !Object.hasOwn(commandActions, kind)) return asked; // for the host to refuse
-    const tenant = tenantOf(principal, "tenant" in asked ? asked.tenant : undefined);
-    admission.require(principal, commandActions[kind as AskedKind], tenant);
-    checkWork(principal, asked, rules);
-    const executor = "executor" in asked ? names.of(principal, asked.executor) : undefined;
-    return withCaller(attributed(principal, asked), executor, narrowed.has(kind) ? tenant : undefined);
+    const tenant = tenantOf(caller, "tenant" in asked ? asked.tenant : undefined);
+    admission.require(caller, commandActions[kind as AskedKind], tenant);
+    checkWork(caller, asked, rules);
+    const executor = "executor" in asked ? names.of(caller, asked.executor) : undefined;
+    return withCaller(attributed(caller, asked), executor, narrowed.has(kind) ? tenant : undefined);
   }
 
   /** Returns the same list if nothing in it had to be changed. */
-  function commands(principal: Admitted, asked: readonly Command[]): readonly Command[] {
+  function commands(caller: Admitted, asked: readonly Command[]): readonly Command[] {
     let changed: Command[] | undefined;
     for (let i = 0; i < asked.length; i += 1) {
       const one = asked[i] as Command;
-      const judged = command(principal, one);
+      const judged = command(caller, one);
       if (judged !== one) (changed ??= [...asked])[i] = judged;
     }
     return changed ?? asked;
   }
 
-  function query(principal: Admitted, asked: Query): Query {
+  function query(caller: Admitted, asked: Query): Query {
     const action = queryActions[asked.kind];
     // A list of executors names no tenant: a caller of one tenant sees those that serve it.
-    const tenant = tenantOf(principal, "tenant" in asked && asked.kind !== "executors" ? asked.tenant : undefined);
-    admission.require(principal, action, tenant);
+    const tenant = tenantOf(caller, "tenant" in asked && asked.kind !== "executors" ? asked.tenant : undefined);
+    admission.require(caller, action, tenant);
     return tenant === undefined || asked.kind === "stats" ? asked : { ...asked, tenant };
   }
 
   return {
-    request(principal, request): ShardRequest {
+    request(caller, request): ShardRequest {
       switch (request.kind) {
         case "command": {
-          const judged = command(principal, request.command);
+          const judged = command(caller, request.command);
           return judged === request.command ? request : { ...request, command: judged };
         }
         case "commands": {
-          const judged = commands(principal, request.commands);
+          const judged = commands(caller, request.commands);
           return judged === request.commands ? request : { ...request, commands: judged };
         }
         case "query": {
-          const judged = query(principal, request.query);
+          const judged = query(caller, request.query);
           return judged === request.query ? request : { ...request, query: judged };
         }
         case "take":
-          admission.require(principal, "cluster.admin");
+          admission.require(caller, "cluster.admin");
           return request;
       }
     },
-    first: (principal, { shard, ...request }) =>
+    first: (caller, { shard, ...request }) =>
       request.kind === "command"
-        ? signalled(principal, shard, [request.command], rules.kinds)
+        ? signalled(caller, shard, [request.command], rules.kinds)
         : request.kind === "commands"
-          ? signalled(principal, shard, request.commands, rules.kinds)
+          ? signalled(caller, shard, request.commands, rules.kinds)
           : nothing,
-    watch(principal, request) {
-      const tenant = tenantOf(principal, request.tenant);
-      admission.require(principal, "work.read", tenant);
+    watch(caller, request) {
+      const tenant = tenantOf(caller, request.tenant);
+      admission.require(caller, "work.read", tenant);
       return tenant === undefined ? request : { ...request, tenant };
     },
-    map: (principal) => admission.require(principal, "cluster.map"),
+    map: (caller) => admission.require(caller, "cluster.map"),
   };
 }
 
 /** A caller of one tenant that names no tenant means its own. */
-const tenantOf = (principal: Admitted, given: string | undefined): string | undefined =>
-  given ?? (principal && principal.tenant !== allTenants ? principal.tenant : undefined);
+const tenantOf = (caller: Admitted, given: string | undefined): string | undefined =>
+  given ?? (caller && caller.principal.tenant !== allTenants ? caller.principal.tenant : undefined);
 
 /** Commands are copied only if something changes: there may be 100,000 per second. */
 function withCaller(asked: Command, executor: string | undefined, tenant: string | undefined): Command {
@@ -148,35 +148,35 @@ function withCaller(asked: Command, executor: string | undefined, tenant: string
 }
 
 /** The record names the authenticated caller who cancelled a job, whatever the reason text claims. */
-function attributed(principal: Admitted, asked: Command): Command {
-  if (asked.kind !== "cancel" || !principal) return asked;
+function attributed(caller: Admitted, asked: Command): Command {
+  if (asked.kind !== "cancel" || !caller) return asked;
   const { reason } = asked;
-  return { ...asked, reason: `cancelled by ${principal.name}${reason === "" ? "" : `: ${reason}`}` };
+  return { ...asked, reason: `cancelled by ${caller.principal.name}${reason === "" ? "" : `: ${reason}`}` };
 }
 
-const submitterOf = (principal: Admitted): Submitter => ({
-  name: principal?.name ?? "",
-  isOperator: principal?.roles.has("operator") ?? false,
+const submitterOf = (caller: Admitted): Submitter => ({
+  name: caller?.principal.name ?? "",
+  isOperator: caller?.principal.roles.has("operator") ?? false,
 });
 
 /** Throws for work that its door does not accept from this caller, and for labels that the caller may not offer. */
-function checkWork(principal: Admitted, asked: Command, { bounds, kinds }: WorkRules): void {
+function checkWork(caller: Admitted, asked: Command, { bounds, kinds }: WorkRules): void {
   switch (asked.kind) {
     case "submit": {
-      const by = submitterOf(principal);
+      const by = submitterOf(caller);
       refuse(grpcCode.permissionDenied, kinds.refuseJob(asked, by));
       if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfBounds(asked, bounds));
       return;
     }
     case "record-plan": {
       if (asked.plan.kind !== "tasks") return;
-      const by = submitterOf(principal);
+      const by = submitterOf(caller);
       refuse(grpcCode.permissionDenied, kinds.refusePlanned(asked.plan.set, by));
       if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfTaskBounds(asked.plan.set, bounds));
       return;
     }
     case "reserve":
-      if (principal) refuse(grpcCode.permissionDenied, refusedLabel(principal, asked.offers, kinds));
+      if (caller) refuse(grpcCode.permissionDenied, refusedLabel(caller.principal, asked.offers, kinds));
       return;
     default:
   }
@@ -189,18 +189,18 @@ function refuse(code: number, why: string | undefined): void {
 const nothing: readonly Lookup[] = [];
 
 /** A signal is judged by the door of the job that it is for, so the job is looked up first. */
-function signalled(principal: Admitted, shard: number, asked: readonly Command[], kinds: KindTable): readonly Lookup[] {
+function signalled(caller: Admitted, shard: number, asked: readonly Command[], kinds: KindTable): readonly Lookup[] {
   let firsts: Lookup[] | undefined;
   for (const one of asked) {
     if (one.kind !== "signal") continue;
-    const tenant = tenantOf(principal, one.tenant);
+    const tenant = tenantOf(caller, one.tenant);
     const query = { kind: "job", job: one.job, tasksMax: 0, ...(tenant !== undefined && { tenant }) } as const;
     const { signal } = one;
     (firsts ??= []).push({
       request: { kind: "query", shard, query },
       check: (answer) => {
         const { door } = answer as JobView;
-        refuse(grpcCode.permissionDenied, kinds.refuseSignal(door, signal, submitterOf(principal)));
+        refuse(grpcCode.permissionDenied, kinds.refuseSignal(door, signal, submitterOf(caller)));
       },
     });
   }
@@ -209,14 +209,14 @@ function signalled(principal: Admitted, shard: number, asked: readonly Command[]
 
 /** Caches the last caller's own name: an executor sends many requests in a row. */
 class OwnNames {
-  #principal: Admitted;
+  #caller: Admitted;
   #executor = "";
   #name = "";
 
-  of(principal: Admitted, executor: string): string {
-    if (principal === this.#principal && executor === this.#executor) return this.#name;
-    this.#name = ownName(principal, executor);
-    this.#principal = principal;
+  of(caller: Admitted, executor: string): string {
+    if (caller === this.#caller && executor === this.#executor) return this.#name;
+    this.#name = ownName(caller, executor);
+    this.#caller = caller;
     this.#executor = executor;
     return this.#name;
   }
@@ -226,9 +226,9 @@ class OwnNames {
  * A claim belongs to its executor, and no caller may use another's name. Two tenants may each have an executor of the
  * same name, so an executor of one tenant is known with the tenant before its name.
  */
-function ownName(principal: Admitted, executor: string): string {
-  if (!principal || principal.roles.has("operator")) return executor;
-  const { name, tenant } = principal;
+function ownName(caller: Admitted, executor: string): string {
+  if (!caller || caller.principal.roles.has("operator")) return executor;
+  const { name, tenant } = caller.principal;
   if (executor === name || String(executor).startsWith(`${name}/`))
     return tenant === allTenants ? executor : `${tenant}:${executor}`;
   const why = `${name} may call itself ${name} or ${name}/..., and nothing else`;

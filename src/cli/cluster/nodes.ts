@@ -12,7 +12,7 @@ export const nodes = command({
   async run({ values }, world) {
     const { apiOf } = await import("#cli/api.ts");
     const { showCluster } = await import("#api/cluster.ts");
-    const { tableLines } = await import("#cli/print-table.ts");
+    const { tableLines } = await import("#door/table.ts");
     const cluster = await apiOf(values, world.env, "list nodes")(showCluster, {});
     if (values.json) {
       for (const node of cluster.nodes) world.out(JSON.stringify(node));

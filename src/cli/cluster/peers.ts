@@ -2,7 +2,7 @@ import type { PeersView } from "#app/compose/mesh.ts";
 import type { PeerView } from "#app/peers/mesh-tags.ts";
 import { formatDuration } from "#base/units.ts";
 import { command, serverFlags } from "#door/command.ts";
-import { tableLines } from "#cli/print-table.ts";
+import { tableLines } from "#door/table.ts";
 import { askServer, serverOf } from "#cli/server.ts";
 
 export const peers = command({

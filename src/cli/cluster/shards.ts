@@ -12,7 +12,7 @@ export const shards = command({
   async run({ values }, world) {
     const { apiOf } = await import("#cli/api.ts");
     const { showCluster, showNode } = await import("#api/cluster.ts");
-    const { tableLines } = await import("#cli/print-table.ts");
+    const { tableLines } = await import("#door/table.ts");
     const api = apiOf(values, world.env, "list shards");
     const cluster = await api(showCluster, {});
     const here = await api(showNode, {});

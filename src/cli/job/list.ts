@@ -49,7 +49,7 @@ export const jobList = command({
     }
     if (items.length === 0) world.out("no jobs yet; submit one with: millrace job submit -- echo hello");
     else {
-      const { tableLines } = await import("#cli/print-table.ts");
+      const { tableLines } = await import("#door/table.ts");
       const rows = items.map((item) => {
         const tookMs = Date.parse(item.endedAt ?? new Date().toISOString()) - Date.parse(item.submittedAt);
         const done = item.tasks === undefined ? "" : `${item.done}/${item.tasks}`;

@@ -29,7 +29,7 @@ export type Add = <S extends Streams, Q, R>(
 export type Adding = { readonly add: Add; readonly paths: readonly string[] };
 
 /** `paths` has those of all that was added. */
-export function addingTo<P>(server: GrpcServer<P>, callerOf: (principal: P) => BuildCaller): Adding {
+export function addingTo<P>(server: GrpcServer<P>, callerOf: (caller: P) => BuildCaller): Adding {
   const paths: string[] = [];
   const add: Add = (method, messages, handle) => {
     const { path, name, streams } = method;
@@ -38,7 +38,7 @@ export function addingTo<P>(server: GrpcServer<P>, callerOf: (principal: P) => B
     const { request, response } = messages as { request: Message<unknown>; response: Message<unknown> };
     server.addMethod(
       { path, name, streams, request, response },
-      (asked: unknown, call: ServerCall<P>) => untyped(asked, new CallView(call, callerOf(call.principal))),
+      (asked: unknown, call: ServerCall<P>) => untyped(asked, new CallView(call, callerOf(call.caller))),
       (thrown) => refusalOf(refusalOfInputs(thrown)),
     );
     paths.push(path);

@@ -34,7 +34,7 @@ import { recorded } from "./execute/recorded-call.ts";
 import { getTree } from "./cache/tree.ts";
 import { queryWriteStatus, writeBlob } from "./cache/write.ts";
 
-export type CallerOf<P> = (principal: P) => BuildCaller;
+export type CallerOf<P> = (caller: P) => BuildCaller;
 
 /** Everything behind the door; without `execution` it is only a cache. */
 export type ServedPorts = AssetPorts & {

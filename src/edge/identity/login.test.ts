@@ -35,13 +35,12 @@ describe("a link to sign in", () => {
         async serve(request, peer) {
           const who = await admission.identifyRequest(peer, request.headers);
           if (!request.url.endsWith("/link")) {
-            reached.push(who.ok ? who.principal.name : who.refusal.reason);
+            reached.push(who.ok ? who.caller.principal.name : who.refusal.reason);
             return new Response("reached");
           }
           if (!who.ok) return new Response("", { status: 401 });
-          const caller = { principal: who.principal, untilMs: who.untilMs, address: peer.address, isTls: false };
           try {
-            const link = await login.linkFor(login.signInOf(caller, request.headers.get("authorization")));
+            const link = await login.linkFor(login.signInOf(who.caller, request.headers.get("authorization")));
             return Response.json(link);
           } catch (error) {
             return problemResponse(asProblem(error).problem);

@@ -41,7 +41,7 @@ export function httpRoutes({ admission, login, registry, notReady, elsewhere }: 
   routes.get("/metrics", async (context) => {
     const judged = await admission.judge(context.env.peer, context.req.raw.headers, "metrics.read");
     if (!judged.ok) return refused(judged.refusal);
-    const { tenant } = judged.principal;
+    const { tenant } = judged.caller.principal;
     const text = registry.text(tenant === allTenants ? undefined : tenant);
     return new Response(text, { headers: { "content-type": metricsContentType } });
   });

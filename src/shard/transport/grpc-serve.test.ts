@@ -61,14 +61,14 @@ test("a request that the caller may not make reaches no shard", async () => {
       },
     }),
     narrow: {
-      request(principal, request) {
-        if (principal !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
+      request(caller, request) {
+        if (caller !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
         return request;
       },
       first: () => [],
-      watch: (_principal, request) => request,
-      map(principal) {
-        if (principal !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
+      watch: (_caller, request) => request,
+      map(caller) {
+        if (caller !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
       },
     },
   });
@@ -100,8 +100,8 @@ test("lookups come before the request, and it reaches the shard only if they pas
       },
     }),
     narrow: {
-      request: (_principal, request) => request,
-      first: (_principal, { shard }) => [
+      request: (_caller, request) => request,
+      first: (_caller, { shard }) => [
         {
           request: { kind: "query", shard, query: { kind: "job", job: 9 } },
           check(answer) {
@@ -109,7 +109,7 @@ test("lookups come before the request, and it reaches the shard only if they pas
           },
         },
       ],
-      watch: (_principal, request) => request,
+      watch: (_caller, request) => request,
       map: () => {},
     },
   });

@@ -29,12 +29,12 @@ export type WorkServing<P> = {
 };
 
 export type Narrow<P> = {
-  request(principal: P, request: ShardRequest): ShardRequest;
+  request(caller: P, request: ShardRequest): ShardRequest;
   /** Lookups that must be made before the request is passed on. */
-  first(principal: P, request: ShardRequest): readonly Lookup[];
-  watch(principal: P, request: WatchRequest): WatchRequest;
+  first(caller: P, request: ShardRequest): readonly Lookup[];
+  watch(caller: P, request: WatchRequest): WatchRequest;
   /** Throws if the caller may not see which node owns which shard. */
-  map(principal: P): void;
+  map(caller: P): void;
 };
 
 /** `check` throws if the caller may not do this to what was found. */
@@ -48,7 +48,7 @@ export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): vo
   server.addMethod(Work.methods.watch, ((message: Parameters<typeof readWatch>[0], call: ServerCall<P>) =>
     watch(readWatch(message), call, serving)) as AnyHandler<P>);
   server.addMethod(Work.methods.getPartitionMap, async (_message, call: ServerCall<P>) => {
-    serving.narrow?.map(call.principal);
+    serving.narrow?.map(call.caller);
     return writeMap(await serving.map());
   });
 }
@@ -56,8 +56,8 @@ export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): vo
 function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   return (message, call) => {
     const asked = message as ShardRequest;
-    const request = serving.narrow?.request(call.principal, asked) ?? asked;
-    const first = serving.narrow?.first(call.principal, request) ?? nothing;
+    const request = serving.narrow?.request(call.caller, asked) ?? asked;
+    const first = serving.narrow?.first(call.caller, request) ?? nothing;
     const service = serviceFor(call, serving);
     const { signal } = call;
     const asking = first.length === 0 ? service.request(request, signal) : inTurn(first, request, service, signal);
@@ -94,7 +94,7 @@ async function inTurn(
 }
 
 async function* watch<P>(asked: WatchRequest, call: ServerCall<P>, serving: WorkServing<P>): AsyncGenerator<unknown> {
-  const request = serving.narrow?.watch(call.principal, asked) ?? asked;
+  const request = serving.narrow?.watch(call.caller, asked) ?? asked;
   try {
     for await (const message of serviceFor(call, serving).watch(request, call.signal)) {
       const watched = writeWatched(request, message);

@@ -1,4 +1,5 @@
 import { command, type World } from "#door/command.ts";
+import { tableLines } from "#door/table.ts";
 import { batchFlags, blobsFrom, followToEnd, queryView } from "./ask.ts";
 
 const named = (what: string, [jobId]: readonly string[], world: World): string | undefined => {
@@ -24,10 +25,12 @@ export const batchList = command({
     }
     const http = await world.http(values);
     const { items } = (await (await http.ask(`/v1/jobs?door=batch&limit=${limit}`, "list queries")).json()) as Listed;
-    for (const item of items)
-      world.out(
-        values.json ? JSON.stringify({ jobId: item.job, ...item }) : `${item.job}  ${item.phase}  ${item.name}`,
-      );
+    if (values.json) for (const item of items) world.out(JSON.stringify({ jobId: item.job, ...item }));
+    else if (items.length === 0) world.out("no queries yet; submit one with: millrace sql 'select 1'");
+    else {
+      const rows = items.map(({ job, phase, name }) => [job, phase, name]);
+      for (const line of tableLines(["JOB", "PHASE", "NAME"], rows)) world.out(line);
+    }
     return 0;
   },
 });

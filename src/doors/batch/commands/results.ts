@@ -12,7 +12,7 @@ import type { PlanDocument } from "#doors/batch/documents.ts";
 import { carriedAs, uncarry } from "#doors/batch/plan/column-types.ts";
 import { columnName, quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
 import { typeNamed } from "#doors/batch/plan/type-names.ts";
-import { textTable } from "./text-table.ts";
+import { tableLines } from "#door/table.ts";
 
 /** The bytes of a blob of the node. */
 export type ReadBlob = (digest: Digest) => Promise<AsyncIterable<Uint8Array>>;
@@ -70,8 +70,17 @@ async function print(document: PlanDocument, from: string, world: World, { json,
   }
   const rows: (readonly unknown[])[] = [];
   for await (const some of result.yieldRowsJson()) rows.push(...some);
-  for (const line of textTable(document.columns, rows.slice(0, rowsMax))) world.out(line);
+  const columns = document.columns.map(({ name, type }) => ({ name, isNumber: isNumber(type) }));
+  const cells = rows.slice(0, rowsMax).map((row) => row.map(cellText));
+  for (const line of tableLines(columns, cells, { widthMax: 60, hasRule: true })) world.out(line);
   if (rows.length > rowsMax) world.note(`more than ${rowsMax} rows: all of them with --json or --out FILE`);
+}
+
+const isNumber = (type: string): boolean => /INT|DECIMAL|DOUBLE|FLOAT/.test(type) && !/\[\]|STRUCT|MAP/.test(type);
+
+function cellText(value: unknown): string {
+  if (value === null || value === undefined) return "NULL";
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** Under another name first: what is there afterwards is whole. */

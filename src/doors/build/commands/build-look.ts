@@ -97,15 +97,15 @@ export const buildList = command({
   examples: ["millrace build list"],
   async run({ values }, world) {
     const { builds } = await import("./build-server.ts");
-    const { buildLine } = await import("./build-words.ts");
+    const { buildRows } = await import("./build-words.ts");
     const query = new URLSearchParams({ limit: values.limit ?? "20", ...(values.cursor && { cursor: values.cursor }) });
     const page = await builds<{ readonly builds: readonly BuildWords[]; readonly cursor?: string }>(
       await world.http(values),
       `?${query.toString()}`,
     );
-    if (page.builds.length === 0 && !values.json)
-      world.out("no builds yet; submit one with: millrace build submit build.yaml");
-    for (const build of page.builds) world.out(values.json ? JSON.stringify(build) : buildLine(build));
+    if (values.json) for (const build of page.builds) world.out(JSON.stringify(build));
+    else if (page.builds.length === 0) world.out("no builds yet; submit one with: millrace build submit build.yaml");
+    else for (const line of buildRows(page.builds)) world.out(line);
     if (page.cursor !== undefined && values.json) world.out(JSON.stringify({ kind: "more", cursor: page.cursor }));
     else if (page.cursor !== undefined) world.note(`more: millrace build list --cursor ${page.cursor}`);
     return 0;

@@ -1,5 +1,6 @@
 /** Builds as a node tells them over HTTP, and as people read them. */
 import { formatDuration } from "#base/units.ts";
+import { fieldLines, tableLines } from "#door/table.ts";
 
 export type ActionWords = {
   readonly key: string;
@@ -45,6 +46,18 @@ export function buildLine({ build, name, phase, reason, submittedAtMs, endedAtMs
   return `${build}  ${phase}${why}  ${name}  (${took})${how}`;
 }
 
+export const buildRows = (builds: readonly BuildWords[]): readonly string[] =>
+  tableLines(
+    ["BUILD", "PHASE", "TIME", "NAME", "ACTIONS"],
+    builds.map(({ build, name, phase, submittedAtMs, endedAtMs, counts }) => [
+      build,
+      phase,
+      formatDuration(Math.max(0, (endedAtMs ?? Date.now()) - submittedAtMs)),
+      name,
+      counts ? countsLine(counts) : "",
+    ]),
+  );
+
 export const countsLine = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)
     .map(([state, count]) => `${count} ${state}`)
@@ -64,7 +77,7 @@ export function reportLines(report: ReportWords): readonly string[] {
     ...(message?.includes("\n") === true ? message.split("\n").map((line) => `    ${line}`) : []),
     ...(action === undefined ? [] : [`  action  ${action}`]),
     ...(exitCode === 0 ? [] : [`  exit code  ${exitCode}`]),
-    ...outputs.map(({ path, blob, tree, link }) => `  ${path}  ${blob ?? tree ?? `-> ${link}`}`),
+    ...fieldLines(outputs.map(({ path, blob, tree, link }) => [`  ${path}`, blob ?? tree ?? `-> ${link}`])),
     ...(stdout === undefined ? [] : [`  printed  ${stdout}`]),
     ...(stderr === undefined ? [] : [`  complained  ${stderr}`]),
   ];

@@ -2,6 +2,7 @@ import type { EntryPage } from "#blobs/action-index.ts";
 import { formatDuration } from "#base/units.ts";
 import { cacheFlags, CacheServer } from "./cache-server.ts";
 import { command } from "#door/command.ts";
+import { tableLines } from "#door/table.ts";
 
 export const cacheList = command({
   name: "cache ls",
@@ -18,12 +19,13 @@ export const cacheList = command({
   async run({ positionals: [space], values }, world) {
     const query = { space, limit: values.limit, after: values.after };
     const { entries, next } = await (await CacheServer.find(values, world)).json<EntryPage>("GET", "entries", query);
-    for (const entry of entries) {
-      const { space: where, name, digest, principal, atMs } = entry;
-      const line = `${where}  ${name}  ${digest}  by ${principal} ${formatDuration(Date.now() - atMs)} ago`;
-      world.out(values.json ? JSON.stringify(entry) : line);
+    if (values.json) for (const entry of entries) world.out(JSON.stringify(entry));
+    else if (entries.length === 0) world.out("nothing here");
+    else {
+      const ago = (atMs: number): string => `${formatDuration(Date.now() - atMs)} ago`;
+      const rows = entries.map((entry) => [entry.space, entry.name, entry.digest, entry.principal, ago(entry.atMs)]);
+      for (const line of tableLines(["SPACE", "NAME", "DIGEST", "WRITTEN BY", "WRITTEN"], rows)) world.out(line);
     }
-    if (entries.length === 0 && !values.json) world.out("nothing here");
     if (next === undefined) return 0;
     if (values.json) world.out(JSON.stringify({ kind: "more", after: next }));
     else world.note(`more: millrace cache ls ${space === undefined ? "" : `${space} `}--after ${next}`);

@@ -2,6 +2,7 @@ import type { StoreStat } from "#blobs/upkeep.ts";
 import { formatDuration, formatSize } from "#base/units.ts";
 import { cacheFlags, CacheServer } from "./cache-server.ts";
 import { command, type World } from "#door/command.ts";
+import { fieldLines } from "#door/table.ts";
 
 export const cacheStat = command({
   name: "cache stat",
@@ -22,12 +23,17 @@ export const cacheStat = command({
 export function showStat(stat: StoreStat, { out }: Pick<World, "out">): void {
   const { blobs, entries, usedBytes, reservedBytes, sizeBytesMax, indexBytes, oldestUseAtMs } = stat;
   const percent = sizeBytesMax > 0 ? ` (${Math.round((usedBytes / sizeBytesMax) * 100)}%)` : "";
-  out(`used      ${formatSize(usedBytes)} of ${formatSize(sizeBytesMax)}${percent}`);
-  if (reservedBytes > 0) out(`reserved  ${formatSize(reservedBytes)} for uploads under way`);
-  out(`blobs     ${blobs}`);
-  out(`entries   ${entries}`);
-  out(`index     ${formatSize(indexBytes)} in memory`);
-  if (oldestUseAtMs !== undefined) out(`oldest    used ${formatDuration(Date.now() - oldestUseAtMs)} ago`);
-  if (stat.evictedBlobs > 0)
-    out(`evicted   ${stat.evictedBlobs} blobs, ${formatSize(stat.evictedBytes)}, since the node's start`);
+  const evicted = `${stat.evictedBlobs} blobs, ${formatSize(stat.evictedBytes)}, since the node's start`;
+  const fields: (readonly [string, string | number])[] = [
+    ["used", `${formatSize(usedBytes)} of ${formatSize(sizeBytesMax)}${percent}`],
+    ...(reservedBytes > 0 ? [["reserved", `${formatSize(reservedBytes)} for uploads under way`] as const] : []),
+    ["blobs", blobs],
+    ["entries", entries],
+    ["index", `${formatSize(indexBytes)} in memory`],
+    ...(oldestUseAtMs === undefined
+      ? []
+      : [["oldest", `used ${formatDuration(Date.now() - oldestUseAtMs)} ago`] as const]),
+    ...(stat.evictedBlobs > 0 ? [["evicted", evicted] as const] : []),
+  ];
+  for (const line of fieldLines(fields)) out(line);
 }

@@ -1,15 +1,14 @@
 /** Who calls over gRPC, in the words of this door. */
-import { homeTenant } from "#access/caller.ts";
-import type { Principal } from "#access/principal.ts";
+import { homeTenant, type Caller } from "#access/caller.ts";
 import { buildCaller, nobody, type BuildCaller } from "#doors/build/caller.ts";
 
-/** Many calls come on one connection, with the same principal. */
-export function grpcCallers(): (principal: Principal | undefined) => BuildCaller {
-  const callers = new WeakMap<Principal, BuildCaller>();
-  return (principal) => {
-    if (!principal) return nobody;
-    let caller = callers.get(principal);
-    if (!caller) callers.set(principal, (caller = buildCaller(principal, homeTenant(principal))));
-    return caller;
+/** Made once for each caller: many calls come on one connection. */
+export function grpcCallers(): (caller: Caller | undefined) => BuildCaller {
+  const known = new WeakMap<Caller, BuildCaller>();
+  return (caller) => {
+    if (!caller) return nobody;
+    let found = known.get(caller);
+    if (!found) known.set(caller, (found = buildCaller(caller.principal, homeTenant(caller.principal))));
+    return found;
   };
 }

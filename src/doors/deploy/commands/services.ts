@@ -1,5 +1,6 @@
 import { callEndpoint, type Fetch } from "#http/client.ts";
 import { command, serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
+import { tableLines } from "#door/table.ts";
 import { approveWave, haltService, listMachines, showService, startRollback } from "#doors/deploy/endpoints.ts";
 
 const fetchOf = async (values: ServerFlagValues, world: World): Promise<Fetch> => {
@@ -27,14 +28,20 @@ export const deployStatus = command({
       params: { service },
       query: { regions: values.region.join(",") },
     });
-    for (const one of regions)
-      if (values.json) world.out(JSON.stringify(one));
-      else {
-        const share = one.kind === "rollback" ? "rollback" : `wave ${one.wave + 1}, ${one.sharePpm / 10_000}%`;
-        const machines = `${one.running} of ${one.machines} machines answer with ${short(one.manifest)}`;
-        const halted = one.halted ? "; HALTED" : "";
-        world.out(`${one.region}  version ${one.version}  ${share}  ${machines}; stable ${short(one.stable)}${halted}`);
-      }
+    if (values.json) for (const one of regions) world.out(JSON.stringify(one));
+    else {
+      const rows = regions.map((one) => [
+        one.region,
+        `version ${one.version}`,
+        one.kind === "rollback" ? "rollback" : `wave ${one.wave + 1}, ${one.sharePpm / 10_000}%`,
+        short(one.manifest),
+        `${one.running} of ${one.machines} machines`,
+        short(one.stable),
+        one.halted ? "HALTED" : "",
+      ]);
+      const headings = ["REGION", "VERSION", "SHARE", "MANIFEST", "RUNNING IT", "STABLE", ""];
+      for (const line of tableLines(headings, rows)) world.out(line);
+    }
     return 0;
   },
 });
@@ -49,12 +56,14 @@ export const deployMachines = command({
   examples: ["millrace deploy machines --json"],
   async run({ values }, world) {
     const { machines } = await callEndpoint(await fetchOf(values, world), listMachines, {});
-    for (const one of machines)
-      if (values.json) world.out(JSON.stringify(one));
-      else {
-        const services = one.reports.map(({ service, state, running }) => `${service} ${state} ${short(running)}`);
-        world.out(`${one.machine}  ${one.region}  ${one.labels.join(" ")}  ${services.join("; ") || "no service"}`);
-      }
+    if (values.json) for (const one of machines) world.out(JSON.stringify(one));
+    else {
+      const rows = machines.map(({ machine, region, labels, reports }) => {
+        const services = reports.map(({ service, state, running }) => `${service} ${state} ${short(running)}`);
+        return [machine, region, labels.join(" "), services.join("; ") || "none"];
+      });
+      for (const line of tableLines(["MACHINE", "REGION", "LABELS", "SERVICES"], rows)) world.out(line);
+    }
     return 0;
   },
 });
