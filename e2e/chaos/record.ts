@@ -4,6 +4,7 @@
  */
 import { formatJob, formatTask } from "#base/ids.ts";
 import type { Told } from "./journal-log.ts";
+import { sizeOf } from "#kernel/model/task-set.ts";
 
 export type JobRecord = {
   readonly jobId: string;
@@ -45,14 +46,12 @@ export class Record {
         const known = event.key === undefined ? undefined : this.#jobByKey.get(event.key);
         if (known !== undefined) this.broken.push(`${at}: key ${event.key} is bound to ${known} and ${jobId} (K1)`);
         if (event.key !== undefined) this.#jobByKey.set(event.key, jobId);
-        const count = event.stages.reduce((sum, { tasks }) => sum + (tasks?.tasks.length ?? 0), 0);
+        const count = event.stages.reduce((sum, { tasks }) => sum + sizeOf(tasks), 0);
         this.jobs.set(jobId, { jobId, key: event.key, tasks: taskIds(shard, event.firstTask, count), endings: [] });
         break;
       }
       case "stage-planned":
-        this.jobs
-          .get(formatJob(shard, event.job))
-          ?.tasks.push(...taskIds(shard, event.firstTask, event.set.tasks.length));
+        this.jobs.get(formatJob(shard, event.job))?.tasks.push(...taskIds(shard, event.firstTask, sizeOf(event.set)));
         break;
       case "job-ended":
         this.jobs.get(formatJob(shard, event.job))?.endings.push(`${event.phase} ${event.reason}`.trim());

@@ -5,6 +5,7 @@ import type { Random } from "#base/random.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import { makeOrder, shapes, type OrderWishes, type Shape, type Times } from "./work.ts";
+import { sizeOf } from "#kernel/model/task-set.ts";
 
 export type TrafficPlan = Times & {
   readonly submitters: number;
@@ -50,7 +51,7 @@ export class Traffic {
     for (;;) {
       try {
         const { jobId } = await this.#client.submit(order, { deadlineMs: 5_000 });
-        const tasks = order.stages.reduce((sum, { tasks: set }) => sum + (set?.tasks.length ?? 2), 0);
+        const tasks = order.stages.reduce((sum, { tasks: set }) => sum + (set ? sizeOf(set) : 2), 0);
         this.acknowledged.push({ jobId, key: wishes.key, tasks });
         return;
       } catch (error) {

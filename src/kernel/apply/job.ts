@@ -12,6 +12,7 @@ import {
   bytesOfSubscriber,
   bytesOfTemplate,
 } from "#kernel/memory/weigh.ts";
+import { listedIn, sizeOf } from "#kernel/model/task-set.ts";
 
 export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">): void {
   const tenant = state.tenant(event.tenant);
@@ -33,8 +34,8 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
     const stage = new Stage(job, index, shapeOf(state, spec));
     stage.capturedIn = state.captures;
     bytes += bytesOfShape(stage.shape);
-    if (spec.tasks) bytes += openTasks(state, stage, spec.tasks.template, spec.tasks.tasks, taskNo);
-    taskNo += spec.tasks?.tasks.length ?? 0;
+    if (spec.tasks) bytes += openTasks(state, stage, spec.tasks.template, listedIn(spec.tasks), taskNo);
+    taskNo += sizeOf(spec.tasks);
     if (!event.lock && stage.waiting === 0) state.unsettled.add(stage);
     return stage;
   });

@@ -20,6 +20,7 @@ import {
 import type { State } from "#kernel/model/state.ts";
 import { bytesOfReuse, planningBytes } from "#kernel/memory/weigh.ts";
 import { must } from "#base/assert.ts";
+import { listedIn, sizeOf } from "#kernel/model/task-set.ts";
 
 export function applyStageReady(state: State, event: EventOf<"stage-ready">): void {
   const stage = state.stage(event.job, event.stage);
@@ -50,8 +51,8 @@ export function applyStagePlanned(state: State, event: EventOf<"stage-planned">)
     endTask(state, planning, "SUCCEEDED", event.at);
   }
   waitFor(state, stage, []);
-  state.grow(stage.job, openTasks(state, stage, event.set.template, event.set.tasks, event.firstTask));
-  state.nextTask = Math.max(state.nextTask, event.firstTask + event.set.tasks.length);
+  state.grow(stage.job, openTasks(state, stage, event.set.template, listedIn(event.set), event.firstTask));
+  state.nextTask = Math.max(state.nextTask, event.firstTask + sizeOf(event.set));
   run(state, stage, event.at);
 }
 

@@ -16,6 +16,7 @@ import { wrongPlanReferences, wrongSignalReference } from "#kernel/model/text-re
 import { bytesOfSignal } from "#kernel/memory/weigh.ts";
 import { within, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
+import { listedIn } from "#kernel/model/task-set.ts";
 
 export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
   const wrong =
@@ -50,7 +51,7 @@ function planEvents(state: State, task: Task, command: CommandOf<"record-plan">,
   switch (plan.kind) {
     case "tasks": {
       const firstTask = state.nextTask;
-      const planned = plan.set.tasks.map((one, i) => ({ no: firstTask + i, key: one.key, spec: one.spec }));
+      const planned = listedIn(plan.set).map((one, i) => ({ no: firstTask + i, key: one.key, spec: one.spec }));
       return [
         { kind: "stage-planned", ...base, generation: stage.generation, token, set: plan.set, firstTask },
         ...reusable(stage, planned, nowMs),

@@ -195,9 +195,11 @@ function wrongOneStage(stage: StageSpec, count: number, limits: Limits): Wrong {
 }
 
 export function wrongTasks(set: TaskSet, limits: Limits): Wrong {
-  const wrong =
-    within("template", wrongTemplate(set.template, limits)) ?? wrongList("tasks", set.tasks, limits.tasksPerStageMax);
+  const wrong = within("template", wrongTemplate(set.template, limits));
   if (wrong) return wrong;
+  if (set.array !== undefined) return invalid("array", "is not supported yet");
+  const wrongCount = wrongList("tasks", set.tasks, limits.tasksPerStageMax);
+  if (wrongCount) return wrongCount;
   for (let i = 0; i < set.tasks.length; i += 1) {
     const wrongTask = wrongOneTask(set.tasks[i] as TaskPlan, limits);
     if (wrongTask) return within(`tasks[${i}]`, wrongTask);

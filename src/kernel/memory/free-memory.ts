@@ -12,12 +12,13 @@ import {
   bytesOfSubscriber,
   bytesOfTemplate,
 } from "./weigh.ts";
+import { listedIn, sizeOf } from "#kernel/model/task-set.ts";
 
 export function noMemoryForJob(state: State, submit: Submit): Rejection | undefined {
   const { limits, memory } = state;
   const { retryAfterMs } = limits;
   let tasks = 0;
-  for (const stage of submit.stages) tasks += stage.tasks?.tasks.length ?? 1;
+  for (const stage of submit.stages) tasks += stage.tasks ? sizeOf(stage.tasks) : 1;
   const tenant = state.tenants.get(submit.tenant);
   const queuedMax = tenant?.queuedMax || limits.queuedMax;
   if (queuedMax > 0 && (tenant?.queued ?? 0) + tasks > queuedMax)
@@ -46,7 +47,8 @@ export function noMemoryForMore(state: State, job: Job, bytes: number, kind: "ne
 
 export function noMemoryForPlan(state: State, job: Job, plan: Plan): Rejection | undefined {
   if (plan.kind !== "tasks") return undefined;
-  const { tasks, template } = plan.set;
+  const { template } = plan.set;
+  const tasks = listedIn(plan.set);
   const { tasksMax, retryAfterMs } = state.limits;
   if (state.tasks.size + tasks.length > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
   return noMemoryForMore(state, job, bytesOfTemplate(template) + bytesOfPlans(tasks), "due");
@@ -85,7 +87,7 @@ function bytesOfSubmit(submit: Submit): number {
   if (submit.subscriber !== undefined) bytes += bytesOfSubscriber(submit.subscriber);
   for (const { name, needs, plan, lock, tasks } of submit.stages) {
     bytes += bytesOfShape({ name, needs, plan, lock });
-    if (tasks) bytes += bytesOfTemplate(tasks.template) + bytesOfPlans(tasks.tasks);
+    if (tasks) bytes += bytesOfTemplate(tasks.template) + bytesOfPlans(listedIn(tasks));
   }
   return bytes;
 }

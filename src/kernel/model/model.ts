@@ -63,7 +63,26 @@ export type TaskPlan = {
   readonly affinity?: string;
 };
 
-export type TaskSet = { readonly template: TaskTemplate; readonly tasks: readonly TaskPlan[] };
+/** Tasks that are listed one by one. */
+export type ListedTasks = {
+  readonly template: TaskTemplate;
+  readonly tasks: readonly TaskPlan[];
+  readonly array?: undefined;
+};
+
+/** Many tasks that share one spec and differ by their index, which is also their key. */
+export type ArrayTasks = { readonly template: TaskTemplate; readonly array: ArrayPlan; readonly tasks?: undefined };
+
+export type ArrayPlan = {
+  readonly count: number;
+  /** The index of the first task, for a set that is a range of something larger; 0 if left out. */
+  readonly first?: number;
+  /** For all of them: an executor gets it together with the index. */
+  readonly spec: string;
+};
+
+/** See task-set.ts for what both forms have in common. */
+export type TaskSet = ListedTasks | ArrayTasks;
 
 /** How the tasks of a stage are found out once its needs have ended. */
 export type PlanSpec = {

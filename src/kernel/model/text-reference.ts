@@ -4,8 +4,9 @@
  */
 import { digestSizeBytes, isDigest, type Digest } from "#base/digest.ts";
 import type { Submit } from "./command.ts";
-import type { Plan, Signal } from "./model.ts";
+import type { Plan, Signal, TaskSet } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
+import { listedIn } from "./task-set.ts";
 
 const prefix = "@blob:";
 
@@ -38,16 +39,18 @@ const looksLikeOne = (path: string): Rejection => ({
 export function wrongReferences(submit: Submit): Rejection | undefined {
   if (submit.textsKept) return undefined;
   if (isReference(submit.spec)) return looksLikeOne("spec");
-  for (const { tasks } of submit.stages)
-    for (const { spec } of tasks?.tasks ?? []) if (isReference(spec)) return looksLikeOne("stages.tasks.spec");
+  for (const { tasks } of submit.stages) if (refersIn(tasks)) return looksLikeOne("stages.tasks.spec");
   for (const { spec } of submit.reuse ?? []) if (isReference(spec)) return looksLikeOne("reuse.spec");
   return undefined;
 }
 
 export function wrongPlanReferences(plan: Plan): Rejection | undefined {
   if (plan.kind !== "tasks") return undefined;
-  return plan.set.tasks.some(({ spec }) => isReference(spec)) ? looksLikeOne("plan.set.tasks.spec") : undefined;
+  return refersIn(plan.set) ? looksLikeOne("plan.set.tasks.spec") : undefined;
 }
+
+const refersIn = (set: TaskSet | undefined): boolean =>
+  listedIn(set).some(({ spec }) => isReference(spec)) || (set?.array !== undefined && isReference(set.array.spec));
 
 export const wrongSignalReference = ({ payload }: Signal): Rejection | undefined =>
   isReference(payload) ? looksLikeOne("signal.payload") : undefined;

@@ -5,6 +5,7 @@ import type { Submit } from "#kernel/model/command.ts";
 import type { Claim } from "#kernel/model/entities.ts";
 import { specify, Transcript } from "#kernel/testing/transcript.ts";
 import { stagesOf } from "#kernel/testing/parse.ts";
+import { listedIn } from "#kernel/model/task-set.ts";
 
 /** Which tenant each grant went to, one letter per grant. */
 function turns(t: Transcript, count: number): string {
@@ -139,7 +140,7 @@ describe("matching", () => {
         payloadHash: "h",
         priority: 0,
         spec: "",
-        stages: [{ ...stage!, tasks: { template, tasks: stage!.tasks!.tasks } }],
+        stages: [{ ...stage!, tasks: { template, tasks: listedIn(stage!.tasks) } }],
         deadlineMs: 1_000,
       };
       equal(t.do(command).ok, true);

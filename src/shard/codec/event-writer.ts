@@ -6,7 +6,7 @@
  */
 import { isSameList, isSameTemplate } from "#kernel/apply/job.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
-import type { Result, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type { ListedTasks, Result, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
 import * as code from "./event-code.ts";
 import { ByteWriter } from "./event-bytes.ts";
 
@@ -220,7 +220,7 @@ export class EventWriter {
 
   #stage(stage: StageSpec): boolean {
     const { tasks: set } = stage;
-    if (!set || stage.plan !== undefined || stage.lock !== undefined) return false;
+    if (!set?.tasks || stage.plan !== undefined || stage.lock !== undefined) return false;
     const bytes = this.#bytes;
     const before = this.#before;
     const bits = code.stageBits;
@@ -270,7 +270,7 @@ export class EventWriter {
     for (const label of template.requires) bytes.text(label);
   }
 
-  #tasks({ tasks }: TaskSet, hasAffinity: boolean): void {
+  #tasks({ tasks }: ListedTasks, hasAffinity: boolean): void {
     const bytes = this.#bytes;
     bytes.reserve(16);
     bytes.varint(tasks.length);

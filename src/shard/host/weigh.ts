@@ -1,6 +1,7 @@
 import type { Command } from "#kernel/model/command.ts";
 import type { Result, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import type { ShardRequest } from "#shard/transport/protocol.ts";
+import { listedIn } from "#kernel/model/task-set.ts";
 
 const base = 200;
 const perTask = 64;
@@ -49,8 +50,8 @@ const weighResult = ({ payload, digests, publish }: Result): number =>
 
 const addStage = (sum: number, { tasks }: StageSpec): number => sum + base + (tasks ? weighTasks(tasks) : 0);
 
-function weighTasks({ tasks }: TaskSet): number {
-  let bytes = 0;
-  for (const { key, spec } of tasks) bytes += perTask + key.length + spec.length;
+function weighTasks(set: TaskSet): number {
+  let bytes = set.array ? perTask + set.array.spec.length : 0;
+  for (const { key, spec } of listedIn(set)) bytes += perTask + key.length + spec.length;
   return bytes;
 }

@@ -22,7 +22,7 @@ const jobOf = (spec: string, taskSpec: string): Submit => {
   const given = submit();
   const stages = given.stages.map((stage) => ({
     ...stage,
-    ...(stage.tasks && { tasks: { ...stage.tasks, tasks: [{ key: "t", spec: taskSpec }] } }),
+    ...(stage.tasks && { tasks: { template: stage.tasks.template, tasks: [{ key: "t", spec: taskSpec }] } }),
   }));
   return { ...given, spec, stages };
 };

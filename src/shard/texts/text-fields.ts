@@ -88,6 +88,10 @@ function mapStage(stage: StageSpec, map: MapText): StageSpec {
 }
 
 function mapSet(set: TaskSet, map: MapText): TaskSet {
+  if (set.array) {
+    const array = withSpec(set.array, map);
+    return array === set.array ? set : { ...set, array };
+  }
   const tasks = mapList(set.tasks, (task: TaskPlan) => withSpec(task, map));
   return tasks === set.tasks ? set : { ...set, tasks };
 }

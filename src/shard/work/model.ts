@@ -2,6 +2,7 @@
 import type * as kernel from "#kernel/model/model.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/model.ts";
 import { afters, each, effects, noSuch, readPart, refuse, retryOns, stepStatuses, within } from "./enums.ts";
+import { listedIn } from "#kernel/model/task-set.ts";
 
 export const writeTemplate = (template: kernel.TaskTemplate): wire.TaskTemplate => ({
   ...template,
@@ -15,9 +16,9 @@ export const readTemplate = (template: wire.TaskTemplate): kernel.TaskTemplate =
   effects: effects.wordOf(template.effects) ?? noSuch("effects"),
 });
 
-export const writeTaskSet = ({ template, tasks }: kernel.TaskSet): wire.TaskSet => ({
-  template: writeTemplate(template),
-  tasks,
+export const writeTaskSet = (set: kernel.TaskSet): wire.TaskSet => ({
+  template: writeTemplate(set.template),
+  tasks: listedIn(set),
 });
 
 export const readTaskSet = ({ template, tasks }: wire.TaskSet): kernel.TaskSet => ({

@@ -2,6 +2,7 @@
 import type { JobPhase } from "#kernel/model/model.ts";
 import { cancelStage } from "./stages.ts";
 import { newStage, type Folds, type ModelJob, type ShardModel } from "./model.ts";
+import { sizeOf } from "#kernel/model/task-set.ts";
 
 export const jobFolds = {
   "job-submitted"(model, event) {
@@ -26,8 +27,8 @@ export const jobFolds = {
     for (const [index, spec] of event.stages.entries()) {
       const stage = newStage(job, index, spec);
       job.stages.push(stage);
-      if (spec.tasks) model.addTasks(stage, spec.tasks.template, spec.tasks.tasks, firstTask);
-      firstTask += spec.tasks?.tasks.length ?? 0;
+      if (spec.tasks) model.addTasks(stage, spec.tasks, firstTask);
+      firstTask += sizeOf(spec.tasks);
     }
     model.jobs.set(job.no, job);
     model.liveJobs += 1;

@@ -5,7 +5,8 @@
  */
 import type { Submit } from "#kernel/model/command.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
-import type { JobPhase, LockSpec, StagePhase, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
+import type { JobPhase, LockSpec, StagePhase, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import { keysOf } from "#kernel/model/task-set.ts";
 
 export type ModelClaim = {
   readonly token: number;
@@ -125,8 +126,8 @@ export class ShardModel {
     return this.tasks.get(task)?.claims.get(token);
   }
 
-  addTasks(stage: ModelStage, template: TaskTemplate, plans: readonly TaskPlan[], firstTask: number): void {
-    stage.tasks = plans.map((plan, i) => newTask(stage, firstTask + i, plan.key, template, false));
+  addTasks(stage: ModelStage, set: TaskSet, firstTask: number): void {
+    stage.tasks = [...keysOf(set)].map((key, i) => newTask(stage, firstTask + i, key, set.template, false));
     for (const task of stage.tasks) this.tasks.set(task.no, task);
   }
 }

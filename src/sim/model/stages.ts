@@ -27,7 +27,7 @@ export const stageFolds = {
     if (!stage) return;
     stage.plannedIn.add(event.generation);
     endPlanning(stage, event.token);
-    model.addTasks(stage, event.set.template, event.set.tasks, event.firstTask);
+    model.addTasks(stage, event.set, event.firstTask);
     run(stage);
   },
   "plan-closed"(model, event) {
@@ -59,8 +59,7 @@ export const stageFolds = {
       for (const claim of task.claims.values()) claim.live = false;
     }
     stage.planning = undefined;
-    const template = stage.tasks[0]?.template;
-    if (stage.spec.tasks && template) model.addTasks(stage, template, stage.spec.tasks.tasks, event.firstTask);
+    if (stage.spec.tasks) model.addTasks(stage, stage.spec.tasks, event.firstTask);
     else stage.tasks = [];
   },
 } satisfies Partial<Folds>;

@@ -18,6 +18,7 @@ import {
   viewActions,
   viewLine,
 } from "./view-build.ts";
+import { listedIn } from "#kernel/model/task-set.ts";
 
 /** "look": the event does not contain everything that changed; read the job again. */
 export type Heard = "told" | "look";
@@ -108,7 +109,7 @@ export class BuildFollower {
   }
 
   #planned({ set, firstTask }: EventOf<"stage-planned">): Heard {
-    for (const [i, { key, spec }] of set.tasks.entries()) {
+    for (const [i, { key, spec }] of listedIn(set).entries()) {
       this.#keys.set(firstTask + i, key);
       const step = readStep(spec);
       const actionDigest = step && "action" in step ? step.action : "";
