@@ -14,14 +14,15 @@ export const rooms = {
   api: ["base", "access", "http"],
   edge: ["base", "wire", "h2", "grpc", "access", "http"],
   kernel: ["base"],
-  journal: ["base"],
+  records: ["base"],
+  journal: ["base", "records"],
   blobs: ["base", "wire", "h2", "grpc"],
   mesh: ["base"],
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
-  door: ["base", "access", "http", "grpc", "kernel", "blobs", "shard", "worker", "edge"],
+  door: ["base", "access", "http", "grpc", "kernel", "records", "blobs", "shard", "worker", "edge"],
   // never another door
-  "doors/*": ["door", "base", "wire", "h2", "grpc", "access", "http", "kernel", "blobs", "shard", "worker"],
+  "doors/*": ["door", "base", "wire", "h2", "grpc", "access", "http", "kernel", "records", "blobs", "shard", "worker"],
   console: ["base", "api"], // types only: nothing of the server is shipped to browsers
   app: ["*", "!sim", "!cli", "!console"],
   cli: ["base", "door", "wire", "http", "api", "blobs", "app", "shard"],

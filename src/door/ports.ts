@@ -6,6 +6,7 @@ import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import type { LogFields } from "#edge/log/log.ts";
+import type { Records } from "#records/watch.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { AttemptWatch } from "#worker/attempt-watch.ts";
 import type { StreamKeeper } from "#worker/printed/live-output.ts";
@@ -28,6 +29,8 @@ export type DoorPorts = {
   readonly client: WorkClient;
   readonly peers: Peers;
   readonly stored: Stored;
+  /** Named documents of tenants, which all nodes share; a door's kinds begin with its name ("ci.repository"). */
+  readonly records: Records;
   readonly spool: Spooling;
   /** The node's data folder: a door keeps files of its own in a folder of its name below it. */
   readonly dataFolder: string;

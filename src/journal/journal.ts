@@ -15,6 +15,7 @@
 import type { Entries } from "#base/entries.ts";
 import type { AttemptRow, HistoryRows, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import type { ShardId } from "#base/ids.ts";
+import type { RecordStore } from "#records/records.ts";
 
 export type NodeId = string;
 export type Epoch = number;
@@ -195,6 +196,8 @@ export type Journal = {
   readonly history: History;
   /** Small values that all nodes share for a while (EN1-EN3). */
   readonly entries: Entries;
+  /** Named documents that all nodes share (RC1-RC5). */
+  readonly records: RecordStore;
   close(): Promise<void>;
 };
 

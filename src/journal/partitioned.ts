@@ -17,6 +17,9 @@ import type { ShardId } from "#base/ids.ts";
 import { encodeCursor, jobsStart, newestFirst } from "./history/cursor.ts";
 import type { AppendResult, Batch, Cluster, History, Journal, NodeSeen, Ownership } from "./journal.ts";
 import { isAway, PartDatabase } from "./part-database.ts";
+import { recordsFrom } from "#records/engine.ts";
+import type { RecordStore } from "#records/records.ts";
+import { recordsSpread } from "#records/spread.ts";
 
 export type PartitionedOptions = {
   /** In an order that never changes for a store: each database remembers its place. */
@@ -124,9 +127,16 @@ export function partitionedJournal({ databases: journals, clock }: PartitionedOp
     history: historyOver(databases, at),
     // Short-lived answers and keys that all nodes share: all of them need one place, so the first database has them.
     entries: must(journals[0], "a database").entries,
+    records: recordsSpread(databases.map(recordsOfPart)),
     close: async () => void (await Promise.all(journals.map((journal) => journal.close()))),
   };
 }
+
+/** A database that could not be reached at the start is opened when it is first asked. */
+const recordsOfPart = (database: PartDatabase): RecordStore =>
+  recordsFrom((op, args) =>
+    database.ask(({ records }) => (records[op] as (...args: unknown[]) => Promise<unknown>)(...args)),
+  );
 
 /** What each database answers; undefined for one that cannot be reached. Where none can, the first one's Fault. */
 async function fromReachable<T>(

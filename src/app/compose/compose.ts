@@ -16,6 +16,7 @@ import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { partitionedJournal } from "#journal/partitioned.ts";
 import { Memory } from "#kernel/memory/memory.ts";
+import { watchedRecords } from "#records/watch.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Node } from "#shard/node.ts";
 import { parseAddress } from "#shard/transport/tcp-address.ts";
@@ -154,6 +155,7 @@ async function openGround(
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
   undo.use(watchJournal(journal, { clock, log }));
+  const records = watchedRecords(journal.records, clock);
   const mesh: { joined?: RunningMesh } = {}; // the edge and the mesh refer to each other
   const peers = (): PeersView | undefined => mesh.joined?.peers();
   const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
@@ -179,6 +181,7 @@ async function openGround(
     owner,
     random,
     journal,
+    records,
     mesh,
     peers,
     stored,
@@ -234,7 +237,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
 
 /** What doors are opened with. The client and the peers answer once the node has started. */
 async function doorPorts(
-  { config, folder, clock, log, name, random, stored, tcp, watching, leaving }: Ground,
+  { config, folder, clock, log, name, random, records, stored, tcp, watching, leaving }: Ground,
   { node, client }: Pick<ReturnType<typeof joinNode>, "node" | "client">,
   place: Place | undefined,
   undo: AsyncDisposableStack,
@@ -254,6 +257,7 @@ async function doorPorts(
       call: (address, method, body, signal) => tcp.call(address, method, body, signal),
     },
     stored: { blobs, store, index, upkeep, streams, counted: (door) => metrics.countedFor({ store, index }, door) },
+    records,
     dataFolder: folder.path,
     spool: { folder: await spoolFolder(folder), bytesMax: spoolBytesMax(config) },
     live: liveSource({ name, streams }, node, tcp),

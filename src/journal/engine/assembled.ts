@@ -3,6 +3,7 @@ import type { Entries } from "#base/entries.ts";
 import type { LogPage } from "./engine-log.ts";
 import type { Engine } from "./engine.ts";
 import type { History, Journal } from "#journal/journal.ts";
+import type { RecordStore } from "#records/records.ts";
 import { readLog } from "./reading.ts";
 import { loadSnapshot, saveSnapshot, type SnapshotStore } from "./snapshots.ts";
 
@@ -15,6 +16,7 @@ export type AssembledPorts = {
   readonly describe: Journal["describe"];
   readonly history: History;
   readonly entries: Entries;
+  readonly records: RecordStore;
   readonly close: () => Promise<void>;
 };
 
@@ -23,7 +25,7 @@ const trimRecordsMax = 512;
 const sweepChunksMax = 16;
 
 export function assembled(ports: AssembledPorts): Journal {
-  const { call, append, describe, history, entries, close } = ports;
+  const { call, append, describe, history, entries, records, close } = ports;
   const store: SnapshotStore = {
     begin: (shard, at) => call("snapshotBegin", shard, at),
     put: (at, record) => call("snapshotPut", at, record),
@@ -60,6 +62,7 @@ export function assembled(ports: AssembledPorts): Journal {
     describe,
     history,
     entries,
+    records,
     close,
   };
 }

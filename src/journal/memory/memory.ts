@@ -10,6 +10,7 @@ import { engineOver } from "#journal/engine/engine.ts";
 import type { Journal } from "#journal/journal.ts";
 import { memoryHistory } from "./memory-history.ts";
 import { memoryTables, type Tamper } from "./memory-tables.ts";
+import { memoryRecords } from "#records/memory.ts";
 import { encodeUnlinked, recordSize } from "#journal/record.ts";
 
 export type MemoryStore = {
@@ -23,6 +24,7 @@ export function memoryStore(storeNowMs: () => number): MemoryStore {
   const engine = engineOver(tables);
   const history = memoryHistory((shard) => tables.shard(shard)?.epoch);
   const entries: Entries = memoryEntries(storeNowMs);
+  const records = memoryRecords(storeNowMs);
 
   function connect(): Journal {
     let closed = false;
@@ -51,6 +53,7 @@ export function memoryStore(storeNowMs: () => number): MemoryStore {
       },
       history,
       entries,
+      records,
       async close() {
         closed = true;
       },

@@ -17,6 +17,7 @@ import { entriesIn } from "./entries.ts";
 import { historyIn } from "./history.ts";
 import { Lane, type Row } from "./lane.ts";
 import { clusterOf, clusterSql, ownershipIn } from "./ownership.ts";
+import { recordsIn } from "./records.ts";
 import { shardRowOf } from "./rows.ts";
 import { checkSchemaName, prepareSchema } from "./schema.ts";
 import { keptIn } from "./archive-and-keys.ts";
@@ -119,6 +120,7 @@ export function postgresJournal(options: PostgresOptions): Journal {
     loadSnapshot: (shard) => loadSnapshot(snapshots, shard),
     describe: () => describeServer(lane),
     entries: entriesIn(ports),
+    records: recordsIn(ports),
     history: historyIn({ lane: historyLane, schema }),
     async close() {
       await Promise.all([appendLane.close(), lane.close(), historyLane.close()]);

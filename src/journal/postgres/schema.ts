@@ -3,8 +3,9 @@ import { Fault } from "#base/fault.ts";
 import { byKey, storedNames, storedTables, type StoredName } from "#journal/history/columns.ts";
 import { entriesTable } from "./entries.ts";
 import type { Lane } from "./lane.ts";
+import { recordTables } from "./records.ts";
 
-export const schemaVersion = 5;
+export const schemaVersion = 6;
 
 const historyTypes = { id: "int8", number: "float8", text: "text", list: "text" } as const;
 
@@ -60,6 +61,7 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
     `create index jobs_newest on ${schema}.jobs (submitted_at_ms, shard, job)`,
   ],
   entriesTable(schema),
+  recordTables(schema),
 ];
 
 /** Quoted where it is used; limited to plain names so that people can type it, too. */

@@ -2,8 +2,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { checkValue, type Added, type EntryName, type NewEntry } from "#base/entries.ts";
 
-export const entriesVersion = 1;
-
 export const entriesSchema = `
   create table entries (id integer primary key, space text not null, key text not null, owner text not null,
     value text not null, until_ms real not null, unique (space, key));

@@ -1,13 +1,14 @@
 /**
  * The journal in SQLite files, for one machine: the default when nothing else is configured. Three databases, each
  * with a thread of its own: `journal.db`; `history.db`, whose large transactions would otherwise delay appends; and
- * `shared.db` with the shared entries, which is created when the first of them is requested.
+ * `shared.db` with entries and records, which is created when the first of them is requested.
  */
 import { join } from "node:path";
 import type { Added, Entries } from "#base/entries.ts";
 import { assembled, type Call } from "#journal/engine/assembled.ts";
 import { grouped } from "#journal/grouped.ts";
 import type { AppendResult, History, Journal } from "#journal/journal.ts";
+import { recordsFrom } from "#records/engine.ts";
 import type { settingsOf } from "./database.ts";
 import type { HistoryOps } from "./history.ts";
 import { packBatches, packRows } from "./packing.ts";
@@ -35,13 +36,14 @@ export function sqliteJournal(options: SqliteOptions): Journal {
     ...args: Parameters<HistoryOps[K]>
   ): Promise<ReturnType<HistoryOps[K]>> => past.call(op, args) as Promise<ReturnType<HistoryOps[K]>>;
 
-  const shared = new WorkerThread({ ...setup, role: "entries", path: join(directory, "shared.db") }, clockOffsetMs);
+  const shared = new WorkerThread({ ...setup, role: "shared", path: join(directory, "shared.db") }, clockOffsetMs);
   const entries: Entries = {
-    add: (entry) => shared.call("add", [entry]) as Promise<Added>,
-    read: (name) => shared.call("read", [name]) as ReturnType<Entries["read"]>,
-    replace: (name, from, to) => shared.call("replace", [name, from, to]) as Promise<boolean>,
-    remove: (name, value) => shared.call("remove", [name, value]) as Promise<boolean>,
+    add: (entry) => shared.call("entries.add", [entry]) as Promise<Added>,
+    read: (name) => shared.call("entries.read", [name]) as ReturnType<Entries["read"]>,
+    replace: (name, from, to) => shared.call("entries.replace", [name, from, to]) as Promise<boolean>,
+    remove: (name, value) => shared.call("entries.remove", [name, value]) as Promise<boolean>,
   };
+  const records = recordsFrom((op, args) => shared.call(`records.${op}`, args));
   const history: History = {
     record: (shard, at, rows) => callPast("record", shard, at, packRows(rows, at.throughSeq)),
     cursor: (shard) => callPast("cursor", shard),
@@ -69,6 +71,7 @@ export function sqliteJournal(options: SqliteOptions): Journal {
     },
     history,
     entries,
+    records,
     async close() {
       await Promise.all([log.close(), past.close(), shared.close()]);
     },

@@ -1,5 +1,5 @@
 /**
- * The thread that owns one SQLite connection: the log's, the history's or that of the shared entries. Handles one
+ * The thread that owns one SQLite connection: the log's, the history's or that of entries and records. Handles one
  * request at a time, in order.
  */
 import { DatabaseSync } from "node:sqlite";
@@ -8,15 +8,18 @@ import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
 import { engineOver } from "#journal/engine/engine.ts";
 import { CommitFailed, faultOf, openDatabase, settingsOf, transaction } from "./database.ts";
-import { entriesSchema, entriesVersion, sqliteEntries } from "./entries.ts";
+import { sqliteEntries } from "./entries.ts";
 import { fileGone, identityOf, OpenFiles, whileThere, type FileIdentity } from "./files.ts";
 import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./history.ts";
 import { unpackBatches, type Packed } from "./packing.ts";
+import { sqliteRecordTables } from "./records.ts";
+import { sharedSchema, sharedUpgrades, sharedVersion } from "./shared.ts";
 import { logSchema, logUpgrades, logVersion, sqliteTables } from "./tables.ts";
+import { recordsOver } from "#records/engine.ts";
 import { steadyClock } from "#journal/steady-clock.ts";
 
 export type WorkerSetup = {
-  readonly role: "log" | "history" | "entries";
+  readonly role: "log" | "history" | "shared";
   readonly path: string;
   /** The log's file, where the history reads the current epoch. */
   readonly logPath: string;
@@ -49,7 +52,7 @@ const readOps = new Set(
   "cluster confirm tail page snapshotPointer snapshotChunk segments findKeys ownerships nodes settings".split(" "),
 );
 const historyReadOps = new Set("cursor job jobs".split(" "));
-const entriesReadOps = new Set(["read"]);
+const sharedReadOps = new Set("entries.read records.read records.list records.changes records.newest".split(" "));
 /** These write to the cluster's rows anyway: the clock's high-water mark is stored with them. */
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 
@@ -103,15 +106,17 @@ function historyRole(setup: RoleSetup): Role {
   };
 }
 
-function entriesRole(setup: RoleSetup): Role {
-  const db = openDatabase({ ...setup, schema: entriesSchema, version: entriesVersion });
-  const operations = sqliteEntries(db) as unknown as Readonly<Record<string, Operation>>;
+function sharedRole(setup: RoleSetup): Role {
+  const db = openDatabase({ ...setup, schema: sharedSchema, upgrades: sharedUpgrades, version: sharedVersion });
+  const rooms = { entries: sqliteEntries(db), records: recordsOver(sqliteRecordTables(db)) };
+  const operations = rooms as unknown as Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   const clock = steadyClock(Date.now, () => performance.now());
   return {
-    reads: entriesReadOps,
+    reads: sharedReadOps,
     run(op, offsetMs, args) {
-      const operation = must(operations[op], `operation ${op}`);
-      const kind = entriesReadOps.has(op) ? "deferred" : "immediate";
+      const [room = "", name = ""] = op.split(".");
+      const operation = must(operations[room]?.[name], `operation ${op}`);
+      const kind = sharedReadOps.has(op) ? "deferred" : "immediate";
       return transaction(db, kind, () => operation(clock.nowMs() + offsetMs, ...args));
     },
     close: () => db.close(),
@@ -124,8 +129,8 @@ function openRole(setup: RoleSetup & { readonly role: WorkerSetup["role"] }, off
       return logRole(setup, offsetMs);
     case "history":
       return historyRole(setup);
-    case "entries":
-      return entriesRole(setup);
+    case "shared":
+      return sharedRole(setup);
     default:
       return setup.role satisfies never;
   }

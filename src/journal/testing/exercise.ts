@@ -5,7 +5,8 @@ import { exerciseHistory } from "./history.ts";
 import { exerciseLeases } from "./leases.ts";
 import { exerciseLog } from "./log.ts";
 import { exerciseSnapshots } from "./snapshots.ts";
-import type { MakeStore } from "./support.ts";
+import { exerciseRecords } from "#records/testing/exercise.ts";
+import { scene, type MakeStore } from "./support.ts";
 
 export function exerciseJournal(
   name: string,
@@ -18,5 +19,10 @@ export function exerciseJournal(
     exerciseSnapshots(makeStore);
     exerciseHistory(makeStore);
     exerciseEntries(makeStore);
+    exerciseRecords((title, play) =>
+      scene(makeStore, title, async (s) =>
+        play({ one: s.journal.records, two: (await s.node()).records, advance: s.advance }),
+      ),
+    );
   });
 }

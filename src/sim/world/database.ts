@@ -108,6 +108,10 @@ export class Database {
         ...this.#wrap(life, inner.entries, true)("add", "replace", "remove"),
         ...this.#wrap(life, inner.entries, false)("read"),
       },
+      records: {
+        ...this.#wrap(life, inner.records, true)("create", "replace", "remove"),
+        ...this.#wrap(life, inner.records, false)("read", "list", "changes", "newest"),
+      },
       close: async () => {},
     };
   }
