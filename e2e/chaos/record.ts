@@ -4,7 +4,7 @@
  */
 import { formatJob, formatTask } from "#base/ids.ts";
 import type { Told } from "./journal-log.ts";
-import { sizeOf } from "#kernel/model/task-set.ts";
+import { countTasks, sizeOf } from "#kernel/model/task-set.ts";
 
 export type JobRecord = {
   readonly jobId: string;
@@ -51,7 +51,7 @@ export class Record {
         break;
       }
       case "stage-planned":
-        this.jobs.get(formatJob(shard, event.job))?.tasks.push(...taskIds(shard, event.firstTask, sizeOf(event.set)));
+        this.jobs.get(formatJob(shard, event.job))?.tasks.push(...taskIds(shard, event.firstTask, countTasks(event)));
         break;
       case "job-ended":
         this.jobs.get(formatJob(shard, event.job))?.endings.push(`${event.phase} ${event.reason}`.trim());

@@ -5,7 +5,7 @@ import type { Event } from "#kernel/model/event.ts";
 import type { JobView, StageView, TaskView, WhyReason } from "#kernel/read/query.ts";
 import type { Watched } from "#shard/router/router.ts";
 import { withoutOutput } from "#worker/printed/failure-output.ts";
-import { listedIn, sizeOf } from "#kernel/model/task-set.ts";
+import { countTasks, placedTasks } from "#kernel/model/task-set.ts";
 
 /** A whole job, as `job show` prints it. */
 export function viewJob(jobId: string, view: JobView, nowMs: number): readonly string[] {
@@ -173,9 +173,9 @@ export class JobFollower {
         this.#name(event.planTask, event.stage, "plan");
         return [];
       case "stage-planned":
-        this.#total += sizeOf(event.set);
-        for (const [i, task] of listedIn(event.set).entries()) this.#name(event.firstTask + i, event.stage, task.key);
-        return [`  ${this.#stages[event.stage] ?? event.stage}: ${plural(sizeOf(event.set), "task")}`];
+        this.#total += countTasks(event);
+        for (const { place, key } of placedTasks(event)) this.#name(event.firstTask + place, event.stage, key);
+        return [`  ${this.#stages[event.stage] ?? event.stage}: ${plural(countTasks(event), "task")}`];
       case "claimed":
         if (!this.#planning.has(event.task)) this.#running.add(event.task);
         return [`  ${this.#of(event.task)}: on ${event.executor}`];

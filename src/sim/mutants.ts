@@ -201,6 +201,29 @@ export function applyReused`,
     focus: ["lockedEndless", "stalls"],
   },
   {
+    name: "a planned stage waits for the lock that its plan names",
+    file: "kernel/apply/stage.ts",
+    find: 'if (!decides.lock || (stage.lockState === "held" && stage.lock?.name === decides.lock.name))',
+    replace: "if (stage.planned !== null)",
+    focus: ["decided"],
+  },
+  {
+    name: "a lock is taken after planning, so that a stage that is skipped takes none",
+    file: "kernel/apply/settle.ts",
+    find: `  if (shape.lock && stage.lockState === "none")
+    return [
+      { kind: "lock-queued", job: job.no, stage: stage.index, at: nowMs },
+      ...displacements(state, job.tenant.name, shape.lock, nowMs),
+    ];`,
+    replace: `  if (shape.plan && !stage.lock) stage.lock = { name: "stage-0", limit: 1, queueMax: 100, cancelInProgress: true };
+  if (stage.lock && stage.lockState === "none")
+    return [
+      { kind: "lock-queued", job: job.no, stage: stage.index, at: nowMs },
+      ...displacements(state, job.tenant.name, stage.lock, nowMs),
+    ];`,
+    focus: ["decided"],
+  },
+  {
     name: "work with outside effects waits for one that timed out",
     file: "kernel/decide/finish.ts",
     find: "mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs",

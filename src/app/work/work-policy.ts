@@ -14,6 +14,7 @@ import type { Lookup, Narrow } from "#shard/transport/grpc-serve.ts";
 import { isInternal, type internalKinds, type ShardRequest } from "#shard/transport/protocol.ts";
 import { refusedLabel } from "./executor-labels.ts";
 import { outOfBounds, outOfTaskBounds, type WorkBounds } from "#app/config/work-config.ts";
+import { setsOf } from "#kernel/model/task-set.ts";
 
 type AskedKind = Exclude<CommandKind, (typeof internalKinds)[number]>;
 
@@ -171,8 +172,10 @@ function checkWork(caller: Admitted, asked: Command, { bounds, kinds }: WorkRule
     case "record-plan": {
       if (asked.plan.kind !== "tasks") return;
       const by = submitterOf(caller);
-      refuse(grpcCode.permissionDenied, kinds.refusePlanned(asked.plan.set, by));
-      if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfTaskBounds(asked.plan.set, bounds));
+      for (const set of setsOf(asked.plan)) {
+        refuse(grpcCode.permissionDenied, kinds.refusePlanned(set, by));
+        if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfTaskBounds(set, bounds));
+      }
       return;
     }
     case "reserve":

@@ -18,7 +18,7 @@ import { kinds, type BatchJob } from "./plan.ts";
 import { batchPlanners, batchRunners } from "./run.ts";
 import { Engines } from "./run/engines.ts";
 import { openOracle } from "./testing/oracle.ts";
-import { listedIn } from "#kernel/model/task-set.ts";
+import { listedIn, setsOf } from "#kernel/model/task-set.ts";
 
 type Done = Extract<RunOutcome, { kind: "done" }>;
 
@@ -100,7 +100,7 @@ describe("the worker's part of a query", () => {
       next: undefined,
     };
     const plan = await planner(inputs, { ...context(kinds.wave, "", "t0-9"), task: grantedTask({ stage: number }) });
-    return plan.kind === "tasks" ? listedIn(plan.set) : plan.kind;
+    return plan.kind === "tasks" ? setsOf(plan).flatMap((set) => listedIn(set)) : plan.kind;
   };
   const asResult = (stage: number, key: string, { payload, digests = [] }: Done): Results[number] => ({
     stage,

@@ -1,12 +1,14 @@
 import { Job, Stage, type StageShape, Task } from "#kernel/model/entities.ts";
 import type { EventOf } from "#kernel/model/event.ts";
-import type { StageSpec, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
+import { must } from "#base/assert.ts";
+import type { PlanDecides, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import { beforeChange } from "./moves.ts";
 import type { State } from "#kernel/model/state.ts";
 import {
   bytesOfAudience,
   bytesOfJobAlone,
   bytesOfKey,
+  bytesOfPlanned,
   bytesOfPlans,
   bytesOfShape,
   bytesOfSubscriber,
@@ -65,16 +67,51 @@ export function openTasks(
   const shared = templateOf(state, template);
   const before = stage.template ? bytesOfTemplate(stage.template) : 0;
   stage.template = shared;
-  stage.tasks = plans.map((plan, i) => {
-    const task = new Task(firstTask + i, stage, i, plan, shared);
+  stage.tasks = makeTasks(state, stage, shared, plans, firstTask, 0);
+  return bytesOfTemplate(shared) - before + bytesOfPlans(plans);
+}
+
+function makeTasks(
+  state: State,
+  stage: Stage,
+  template: TaskTemplate,
+  plans: readonly TaskPlan[],
+  firstTask: number,
+  firstIndex: number,
+): Task[] {
+  stage.open += plans.length;
+  stage.job.tenant.queued += plans.length;
+  return plans.map((plan, i) => {
+    const task = new Task(firstTask + i, stage, firstIndex + i, plan, template);
     task.generation = stage.generation;
     task.capturedIn = state.captures;
     state.tasks.set(task.no, task);
     return task;
   });
-  stage.open += plans.length;
-  stage.job.tenant.queued += plans.length;
-  return bytesOfTemplate(shared) - before + bytesOfPlans(plans);
+}
+
+/** The same for a plan that says more than one set of tasks. */
+export function openSets(
+  state: State,
+  stage: Stage,
+  sets: readonly TaskSet[],
+  decides: PlanDecides,
+  firstTask: number,
+): number {
+  const [first, ...rest] = sets;
+  let bytes = openTasks(state, stage, must(first, "first set of a plan").template, listedIn(first), firstTask);
+  const templates = rest.map(({ template }) => templateOf(state, template));
+  const tasks = [...stage.tasks];
+  for (const [i, set] of rest.entries()) {
+    const plans = listedIn(set);
+    const count = tasks.length;
+    for (const task of makeTasks(state, stage, templates[i] as TaskTemplate, plans, firstTask + count, count))
+      tasks.push(task);
+    bytes += bytesOfPlans(plans);
+  }
+  stage.tasks = tasks;
+  stage.planned = { decides, templates };
+  return bytes + bytesOfPlanned(stage.planned);
 }
 
 export function applyJobJoined(state: State, event: EventOf<"job-joined">): void {

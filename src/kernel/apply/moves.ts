@@ -4,9 +4,10 @@
  */
 import { assert } from "#base/assert.ts";
 import type { Claim, Gate, Job, Slice, Stage, Task, Tenant } from "#kernel/model/entities.ts";
-import { lockOf, type LockHolder } from "#kernel/ready/locks.ts";
+import { lockOf, type LockHolder, lockSpecOf } from "#kernel/ready/locks.ts";
 import type { TaskPhase } from "#kernel/model/model.ts";
 import type { State } from "#kernel/model/state.ts";
+import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 import { bytesOfJob, bytesOfNames, bytesOfText, claimBytes } from "#kernel/memory/weigh.ts";
 
 export const isTaskOver = (phase: TaskPhase): boolean =>
@@ -99,7 +100,7 @@ export const planEndsAtMs = (task: Task): number =>
 /** Moves the next held tasks of a stage into the ready queue, as many as its parallelMax allows. */
 export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
   beforeChange(state, stage);
-  const { parallelMax } = stage.shape;
+  const parallelMax = parallelMaxOf(stage);
   while (stage.nextHeld < stage.tasks.length && (parallelMax === 0 || stage.active < parallelMax)) {
     const task = stage.tasks[stage.nextHeld++] as Task;
     if (isTaskOver(task.phase) || task.order !== 0) continue;
@@ -141,7 +142,11 @@ export function dropClaim(state: State, claim: Claim): void {
   state.grow(task.stage.job, -claimBytes);
   state.endedClaim = claim;
   const { stage } = task;
-  if (stage.claims === 0 && stage.lockState === "held") lockMayBeFree(state, { job: stage.job, stage });
+  if (stage.claims === 0 && stage.lockState === "held") {
+    lockMayBeFree(state, { job: stage.job, stage });
+    // It was planned again, with another lock: that one waits until this one is free.
+    if (stage.planned) state.unsettled.add(stage);
+  }
   if (stage.job.claims === 0 && stage.job.lock) lockMayBeFree(state, { job: stage.job, stage: undefined });
 }
 
@@ -176,7 +181,7 @@ export function fileGivingUp(state: State, job: Job): void {
 }
 
 export function lockMayBeFree(state: State, holder: LockHolder): void {
-  const spec = holder.stage ? holder.stage.shape.lock : holder.job.lock;
+  const spec = lockSpecOf(holder);
   if (spec) state.locks.unsettled.add(lockOf(state.locks, holder.job.tenant, spec));
 }
 

@@ -9,6 +9,7 @@ import type { JobPhase, Result, StagePhase } from "#kernel/model/model.ts";
 import { isJobOver, isStageOver } from "./moves.ts";
 import { displacements } from "./settle-locks.ts";
 import type { State } from "#kernel/model/state.ts";
+import { failFastOf, mayFailOf } from "#kernel/model/stage-rules.ts";
 
 export function settleStage(state: State, stage: Stage, nowMs: number): readonly Event[] {
   const { job } = stage;
@@ -17,7 +18,7 @@ export function settleStage(state: State, stage: Stage, nowMs: number): readonly
     case "BLOCKED":
       return settleBlocked(state, stage, nowMs);
     case "READY":
-      return settleReady(stage, nowMs);
+      return settleReady(state, stage, nowMs);
     default:
       return settleRunning(stage, nowMs);
   }
@@ -57,14 +58,29 @@ function firstUnmet({ job, shape: { needs } }: Stage): number | undefined {
   return undefined;
 }
 
-const isMet = (need: Stage): boolean => need.phase === "COMPLETED" || (need.phase === "FAILED" && need.shape.mayFail);
+const isMet = (need: Stage): boolean => need.phase === "COMPLETED" || (need.phase === "FAILED" && mayFailOf(need));
 
-function settleReady(stage: Stage, nowMs: number): readonly Event[] {
+function settleReady(state: State, stage: Stage, nowMs: number): readonly Event[] {
   const { planning } = stage;
+  if (stage.planned) return settlePlanned(state, stage, nowMs);
   if (stage.cancelled && planning?.phase === "CANCELLED") return [ended(stage, stage.cancelled, stage.reason, nowMs)];
   if (planning?.phase === "FAILED")
     return [ended(stage, "FAILED", `planning failed: ${planning.last?.message ?? ""}`, nowMs)];
   return [];
+}
+
+/** The stage has been planned, and its plan names a lock that it does not hold yet. */
+function settlePlanned(state: State, stage: Stage, nowMs: number): readonly Event[] {
+  const { job, index } = stage;
+  if (stage.cancelled) return stage.open === 0 ? [ended(stage, stage.cancelled, stage.reason, nowMs)] : [];
+  // A lock of an earlier generation is freed when nothing of that can be running any more.
+  if (stage.lockState === "held")
+    return stage.claims === 0 ? [{ kind: "lock-freed", job: job.no, stage: index, at: nowMs }] : [];
+  if (stage.lockState === "queued" || !stage.lock) return [];
+  return [
+    { kind: "lock-queued", job: job.no, stage: index, at: nowMs },
+    ...displacements(state, job.tenant.name, stage.lock, nowMs),
+  ];
 }
 
 function settleRunning(stage: Stage, nowMs: number): readonly Event[] {
@@ -75,7 +91,7 @@ function settleRunning(stage: Stage, nowMs: number): readonly Event[] {
     if (stage.failed > 0) return [ended(stage, "FAILED", `${stage.failed} of ${stage.tasks.length} failed`, nowMs)];
     return [ended(stage, "COMPLETED", "", nowMs)];
   }
-  if (stage.failed > 0 && stage.shape.failFast && !stage.cancelled)
+  if (stage.failed > 0 && failFastOf(stage) && !stage.cancelled)
     return [
       {
         kind: "stage-cancelling",
@@ -111,7 +127,7 @@ export function settleJob(job: Job, nowMs: number): readonly Event[] {
   let failed: Stage | undefined;
   let cancelled: Stage | undefined;
   for (const stage of job.stages) {
-    if (stage.phase === "FAILED" && !stage.shape.mayFail) failed ??= stage;
+    if (stage.phase === "FAILED" && !mayFailOf(stage)) failed ??= stage;
     if (stage.phase === "CANCELLED") cancelled ??= stage;
   }
   const phase: JobPhase = job.cancelled ?? (failed ? "FAILED" : cancelled ? "CANCELLED" : "SUCCEEDED");

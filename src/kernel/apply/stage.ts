@@ -1,6 +1,7 @@
 import { type Job, type Stage, Task } from "#kernel/model/entities.ts";
 import type { EventOf } from "#kernel/model/event.ts";
-import { forgetTask, mergeKeyOf, openTasks, templateOf } from "./job.ts";
+import type { LockSpec, PlanDecides } from "#kernel/model/model.ts";
+import { forgetTask, mergeKeyOf, openSets, openTasks, templateOf } from "./job.ts";
 import { isIn, lockOf, lockSpecOf, removeFrom, type LockHolder } from "#kernel/ready/locks.ts";
 import {
   beforeChange,
@@ -20,7 +21,7 @@ import {
 import type { State } from "#kernel/model/state.ts";
 import { bytesOfReuse, planningBytes } from "#kernel/memory/weigh.ts";
 import { must } from "#base/assert.ts";
-import { listedIn, sizeOf } from "#kernel/model/task-set.ts";
+import { listedIn } from "#kernel/model/task-set.ts";
 
 export function applyStageReady(state: State, event: EventOf<"stage-ready">): void {
   const stage = state.stage(event.job, event.stage);
@@ -51,9 +52,23 @@ export function applyStagePlanned(state: State, event: EventOf<"stage-planned">)
     endTask(state, planning, "SUCCEEDED", event.at);
   }
   waitFor(state, stage, []);
-  state.grow(stage.job, openTasks(state, stage, event.set.template, listedIn(event.set), event.firstTask));
-  state.nextTask = Math.max(state.nextTask, event.firstTask + sizeOf(event.set));
-  run(state, stage, event.at);
+  const { set, sets, decides = nothingDecided, firstTask } = event;
+  if (set) state.grow(stage.job, openTasks(state, stage, set.template, listedIn(set), firstTask));
+  else state.grow(stage.job, openSets(state, stage, sets ?? [], decides, firstTask));
+  state.nextTask = Math.max(state.nextTask, firstTask + stage.tasks.length);
+  if (!decides.lock || (stage.lockState === "held" && stage.lock?.name === decides.lock.name))
+    return run(state, stage, event.at);
+  // It stays READY until it has the lock that its plan names.
+  if (stage.lockState === "none") setLock(state, stage, decides.lock);
+  state.unsettled.add(stage);
+}
+
+const nothingDecided: PlanDecides = {};
+
+/** Once the stage has been planned. */
+function setLock(state: State, stage: Stage, lock: LockSpec | undefined): void {
+  stage.lock = lock;
+  reweigh(state, stage.job);
 }
 
 function run(state: State, stage: Stage, at: number): void {
@@ -181,6 +196,10 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
     resetTask(state, task, event.at);
   }
   stage.kept = kept;
+  stage.planned = undefined;
+  if (stage.lockState === "queued") leaveLock(state, { job, stage });
+  // A lock that it holds is kept: something of it may still be running.
+  if (stage.lockState === "none") stage.lock = stage.shape.lock;
   const planned = stage.shape.plan !== undefined;
   const old = stage.tasks;
   stage.tasks = [];
@@ -233,6 +252,8 @@ export function applyLockGranted(state: State, event: EventOf<"lock-granted">): 
     beforeChange(state, stage);
     stage.lockState = "held";
     state.unsettled.add(stage);
+    // The lock was the last thing that a planned stage waited for.
+    if (stage.phase === "READY" && stage.planned && !stage.cancelled) run(state, stage, event.at);
     return;
   }
   beforeChange(state, job);
@@ -247,6 +268,11 @@ export function applyLockFreed(state: State, event: EventOf<"lock-freed">): void
   if (holder.stage) {
     beforeChange(state, holder.stage);
     holder.stage.lockState = "none";
+    const { planned } = holder.stage;
+    if (holder.stage.phase === "READY" && planned?.decides.lock) {
+      setLock(state, holder.stage, planned.decides.lock);
+      state.unsettled.add(holder.stage);
+    }
   }
   if (lock.holders.length === 0 && lock.queue.length === 0) {
     state.locks.byKey.delete(lock.key);

@@ -15,6 +15,7 @@ import {
   waitFor,
 } from "./moves.ts";
 import type { State } from "#kernel/model/state.ts";
+import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 import { bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "#kernel/memory/weigh.ts";
 
 export function applyClaimed(state: State, event: EventOf<"claimed">): void {
@@ -196,7 +197,7 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   stage.open += 1;
   stage.done -= 1;
   stage.job.tenant.queued += 1;
-  const { parallelMax } = stage.shape;
+  const parallelMax = parallelMaxOf(stage);
   if (parallelMax === 0 || stage.active < parallelMax) {
     stage.active += 1;
     return toReady(state, task, event.at);

@@ -204,7 +204,7 @@ export function decideInvalidate(state: State, command: CommandOf<"invalidate">,
     return reject({ kind: "job-ended", job: job.no, phase: job.phase });
   if (task.phase !== "SUCCEEDED" || task === stage.planning)
     return reject({ kind: "task-phase", task: task.no, phase: task.phase, wanted: "SUCCEEDED, to be invalidated" });
-  if (isStageOver(stage) && stage.shape.lock)
+  if (isStageOver(stage) && stage.lock)
     return reject({ kind: "invalid", path: "task", why: "its stage has released its lock" });
   const events: Event[] = [];
   if (isStageOver(stage)) {

@@ -6,7 +6,7 @@ import type { CommandOf } from "#kernel/model/command.ts";
 import { findClaim, wasCancelled } from "./claim.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Stage, Task } from "#kernel/model/entities.ts";
-import type { Event } from "#kernel/model/event.ts";
+import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { Plan } from "#kernel/model/model.ts";
 import { isJobOver } from "#kernel/apply/moves.ts";
 import { noMemoryForMore, noMemoryForPlan } from "#kernel/memory/free-memory.ts";
@@ -14,9 +14,12 @@ import { reusable } from "#kernel/apply/settle.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongPlanReferences, wrongSignalReference } from "#kernel/model/text-reference.ts";
 import { bytesOfSignal } from "#kernel/memory/weigh.ts";
-import { within, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
+import { tooNew } from "./feature.ts";
+import { within, wrongDecides, wrongList, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
-import { listedIn } from "#kernel/model/task-set.ts";
+import { countTasks, keysOf, placedTasks } from "#kernel/model/task-set.ts";
+
+type TasksPlan = Extract<Plan, { kind: "tasks" }>;
 
 export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
   const wrong =
@@ -39,6 +42,8 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
     return reject({ kind: "invalid", path: "task", why: "the task is not planning, commit a result" });
   if (task.phase === "CANCELLING")
     return accept({ recorded: false, plan: command.plan.kind }, [cancelled(task, command.token, nowMs)]);
+  const wrongLock = wrongLockOf(stage, command.plan);
+  if (wrongLock) return reject(wrongLock);
   const full = noMemoryForPlan(state, stage.job, command.plan);
   if (full) return reject(full);
   return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
@@ -51,9 +56,9 @@ function planEvents(state: State, task: Task, command: CommandOf<"record-plan">,
   switch (plan.kind) {
     case "tasks": {
       const firstTask = state.nextTask;
-      const planned = listedIn(plan.set).map((one, i) => ({ no: firstTask + i, key: one.key, spec: one.spec }));
+      const planned = placedTasks(plan).map(({ place, key, spec }) => ({ no: firstTask + place, key, spec }));
       return [
-        { kind: "stage-planned", ...base, generation: stage.generation, token, set: plan.set, firstTask },
+        { kind: "stage-planned", ...base, generation: stage.generation, token, ...recorded(plan), firstTask },
         ...reusable(stage, planned, nowMs),
       ];
     }
@@ -78,6 +83,13 @@ function planEvents(state: State, task: Task, command: CommandOf<"record-plan">,
   }
 }
 
+/** One set is written as it always was, so that any program reads it. */
+function recorded({ set, sets = [], decides }: TasksPlan): Pick<EventOf<"stage-planned">, "set" | "sets" | "decides"> {
+  const only = set ?? (sets.length === 1 && !decides ? sets[0] : undefined);
+  if (only) return { set: only };
+  return decides ? { sets, decides } : { sets };
+}
+
 /** Whether signals arrived after the planning claim was granted: the planner has not seen those. */
 function alreadyCame(stage: Stage, names: readonly string[]): boolean {
   const { signals = [], seen = 0 } = stage.gate ?? {};
@@ -88,7 +100,7 @@ function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
   const { limits } = state;
   switch (plan?.kind) {
     case "tasks":
-      return within("plan.set", wrongTasks(plan.set, limits));
+      return plan.sets === undefined ? within("plan.set", wrongTasks(plan.set, limits)) : wrongSets(state, plan);
     case "skip":
     case "fail":
       return wrongText("plan.reason", plan.reason, limits.messageLengthMax);
@@ -100,6 +112,37 @@ function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
     default:
       return { kind: "invalid", path: "plan.kind", why: "must be one of tasks, skip, fail, wait" };
   }
+}
+
+function wrongSets(state: State, plan: TasksPlan): ReturnType<typeof wrongText> {
+  const { limits } = state;
+  const { set, sets = [], decides } = plan;
+  const wrong = wrongList("plan.sets", sets, limits.setsMax);
+  if (wrong) return wrong;
+  if (set !== undefined || sets.length === 0)
+    return { kind: "invalid", path: "plan.sets", why: "must have at least one set, and no other beside them" };
+  for (const [i, one] of sets.entries()) {
+    const wrongSet = within(`plan.sets[${i}]`, wrongTasks(one, limits));
+    if (wrongSet) return wrongSet;
+  }
+  const count = countTasks(plan);
+  if (count > limits.tasksPerStageMax)
+    return { kind: "limit", what: "plan.sets", limit: limits.tasksPerStageMax, got: count };
+  if (new Set(sets.flatMap((one) => [...keysOf(one)])).size !== count)
+    return { kind: "invalid", path: "plan.sets", why: "must not repeat a key" };
+  return (
+    (decides === undefined ? undefined : within("plan.decides", wrongDecides(decides, limits))) ??
+    (sets.length > 1 || decides ? tooNew(state, "plan.sets") : undefined)
+  );
+}
+
+/** A stage takes one lock. Waiting for one that its own job holds would never end. */
+function wrongLockOf(stage: Stage, plan: Plan): ReturnType<typeof wrongText> {
+  const lock = plan.kind === "tasks" ? plan.decides?.lock : undefined;
+  if (!lock) return undefined;
+  if (stage.shape.lock) return { kind: "invalid", path: "plan.decides.lock", why: "the stage's spec has a lock" };
+  if (stage.job.lock?.name !== lock.name) return undefined;
+  return { kind: "invalid", path: "plan.decides.lock.name", why: "must not be the lock of the job itself" };
 }
 
 const recordedKind = (stage: Stage): Plan["kind"] =>

@@ -7,6 +7,7 @@ import type { Submit } from "#kernel/model/command.ts";
 import type { Limits } from "#kernel/model/limits.ts";
 import type {
   LockSpec,
+  PlanDecides,
   PlanSpec,
   Result,
   StageSpec,
@@ -245,6 +246,17 @@ function wrongPlan(plan: PlanSpec, limits: Limits): Wrong {
     wrongWhole("leaseMs", plan.leaseMs, limits.leaseMsMin, limits.leaseMsMax) ??
     wrongWhole("attemptsMax", plan.attemptsMax, 1, limits.attemptsMax) ??
     wrongWhole("deadlineMs", plan.deadlineMs, 1, limits.durationMsMax)
+  );
+}
+
+export function wrongDecides(decides: PlanDecides, limits: Limits): Wrong {
+  if (typeof decides !== "object" || decides === null) return invalid("", "must be what the plan decides");
+  const { lock, failFast, mayFail, parallelMax } = decides;
+  return (
+    (lock === undefined ? undefined : within("lock", wrongLock(lock, limits))) ??
+    (failFast === undefined ? undefined : wrongChoice("failFast", failFast, booleans)) ??
+    (mayFail === undefined ? undefined : wrongChoice("mayFail", mayFail, booleans)) ??
+    (parallelMax === undefined ? undefined : wrongWhole("parallelMax", parallelMax, 0, limits.tasksPerStageMax))
   );
 }
 

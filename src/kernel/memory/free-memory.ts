@@ -1,7 +1,7 @@
 /** Checks for free memory: refuses new work before the shard is in trouble. */
 import type { Submit } from "#kernel/model/command.ts";
 import type { Job } from "#kernel/model/entities.ts";
-import type { Plan, Result, StageSpec } from "#kernel/model/model.ts";
+import type { Plan, Result, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { State } from "#kernel/model/state.ts";
 import {
@@ -12,7 +12,7 @@ import {
   bytesOfSubscriber,
   bytesOfTemplate,
 } from "./weigh.ts";
-import { listedIn, sizeOf } from "#kernel/model/task-set.ts";
+import { countTasks, listedIn, setsOf, sizeOf } from "#kernel/model/task-set.ts";
 
 export function noMemoryForJob(state: State, submit: Submit): Rejection | undefined {
   const { limits, memory } = state;
@@ -45,13 +45,23 @@ export function noMemoryForMore(state: State, job: Job, bytes: number, kind: "ne
   return state.memory.fits(job.tenant.name, bytes, kind) ? undefined : outOfMemory(state, job.tenant.name);
 }
 
+/** A template, and what the plan may decide besides. */
+const setBytes = 200;
+
 export function noMemoryForPlan(state: State, job: Job, plan: Plan): Rejection | undefined {
   if (plan.kind !== "tasks") return undefined;
-  const { template } = plan.set;
-  const tasks = listedIn(plan.set);
-  const { tasksMax, retryAfterMs } = state.limits;
-  if (state.tasks.size + tasks.length > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
-  return noMemoryForMore(state, job, bytesOfTemplate(template) + bytesOfPlans(tasks), "due");
+  const sets = setsOf(plan);
+  const { tasksMax, classesMax, retryAfterMs } = state.limits;
+  if (state.tasks.size + countTasks(plan) > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
+  if (sets.length > 1) {
+    const isNew = ({ template }: TaskSet): boolean => !state.ready.hasClass(template.requires);
+    const classes = new Set(sets.filter(isNew).map(({ template }) => template.requires.join("\u0000"))).size;
+    if (classes > 0 && job.tenant.queues.size + classes > classesMax - state.ready.classes)
+      return { kind: "shard-full", what: "requirement classes", retryAfterMs };
+  }
+  let bytes = 0;
+  for (const set of sets) bytes += setBytes + bytesOfTemplate(set.template) + bytesOfPlans(listedIn(set));
+  return noMemoryForMore(state, job, bytes, "due");
 }
 
 /**

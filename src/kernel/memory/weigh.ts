@@ -5,7 +5,17 @@
  * A job's estimate is updated as the job changes (`grow` in moves.ts), and `bytesOfJob` computes it from scratch: after
  * a snapshot was restored, and in tests, which compare the two after every command.
  */
-import type { Audience, Executor, Gate, Job, LastEnd, Stage, StageShape, Task } from "#kernel/model/entities.ts";
+import type {
+  Audience,
+  Executor,
+  Gate,
+  Job,
+  LastEnd,
+  Planned,
+  Stage,
+  StageShape,
+  Task,
+} from "#kernel/model/entities.ts";
 import type { LockSpec, Result, Reuse, Signal, Step, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
 import type { KeyBinding } from "#kernel/model/state.ts";
 import { bytesOfKept } from "#kernel/model/text-reference.ts";
@@ -21,6 +31,8 @@ const executorEntryBytes = 700;
 const resultEntryBytes = 160;
 const publishBytes = 300;
 const lockBytes = 450;
+/** A template that is not among those that stages share. */
+const templateBytes = 200;
 const listBytes = 32;
 
 const textHeadBytes = 32;
@@ -106,6 +118,13 @@ export function bytesOfPlans(plans: readonly TaskPlan[]): number {
   return bytes;
 }
 
+export function bytesOfPlanned(planned: Planned | undefined): number {
+  if (!planned) return 0;
+  let bytes = 150 + bytesOfLock(planned.decides.lock);
+  for (const template of planned.templates) bytes += templateBytes + bytesOfTemplate(template);
+  return bytes;
+}
+
 /** A planning task is a task without key and spec of its own. */
 export const planningBytes = taskBytes;
 
@@ -144,6 +163,9 @@ function bytesOfTask(task: Task): number {
 function bytesOfStage(stage: Stage): number {
   let bytes = bytesOfShape(stage.shape) + bytesOfText(stage.reason) + bytesOfGate(stage.gate);
   if (stage.template) bytes += bytesOfTemplate(stage.template);
+  bytes += bytesOfPlanned(stage.planned);
+  // Held since an earlier plan.
+  if (stage.lock !== stage.shape.lock && stage.lock !== stage.planned?.decides.lock) bytes += bytesOfLock(stage.lock);
   // All planning tasks share one name.
   if (stage.planning) bytes += planningBytes + bytesOfTask(stage.planning) - bytesOfPlan(stage.planning.plan);
   for (const task of stage.tasks) bytes += bytesOfTask(task);

@@ -6,6 +6,7 @@ import type {
   FailReason,
   JobPhase,
   LockSpec,
+  PlanDecides,
   PlanSpec,
   Result,
   Reuse,
@@ -169,6 +170,13 @@ export type StageShape = {
   readonly lock: LockSpec | undefined;
 };
 
+/** What the plan of a stage says besides one set of tasks; most say nothing. */
+export type Planned = {
+  readonly decides: PlanDecides;
+  /** Of the second set and those after it. */
+  readonly templates: readonly TaskTemplate[];
+};
+
 export class Stage {
   readonly job: Job;
   readonly index: number;
@@ -190,6 +198,7 @@ export class Stage {
   active = 0;
   nextHeld = 0;
   cancelled: "CANCELLED" | "FAILED" | undefined;
+  planned: Planned | undefined;
   gate: Gate | undefined;
   /** Results of the previous generation, reused for tasks whose key and spec stay the same. */
   kept: Map<string, { spec: string; result: Result }> | undefined;
@@ -198,6 +207,8 @@ export class Stage {
   runs = 0;
   claims = 0;
   startedAtMs = 0;
+  /** The lock that it waits for or holds, or is going to: of its spec, or of its plan. */
+  lock: LockSpec | undefined;
   lockState: "none" | "queued" | "held" = "none";
   nextTodo: Job | Stage | null | undefined;
   capturedIn = 0;
@@ -207,6 +218,7 @@ export class Stage {
     this.index = index;
     this.shape = shape;
     this.waiting = shape.needs.length;
+    this.lock = shape.lock;
   }
 }
 

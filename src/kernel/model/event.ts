@@ -3,7 +3,8 @@
  * are optional, a new kind needs a new feature level (`featureOf`), and `apply` reads every event ever written (golden
  * logs: kernel/golden/). Instants (`at…`) are kernel time.
  */
-import type { FailReason, JobPhase, LockSpec, Reuse, Result, StagePhase, StageSpec, Step, TaskSet } from "./model.ts";
+import type { FailReason, JobPhase, LockSpec, PlanDecides, Reuse, Result } from "./model.ts";
+import type { StagePhase, StageSpec, Step, TaskSet } from "./model.ts";
 
 /** What happens to the task when one of its attempts has ended. */
 export type Next =
@@ -92,7 +93,12 @@ export type Event =
       readonly stage: number;
       readonly generation: number;
       readonly token: number;
-      readonly set: TaskSet;
+      /** Exactly one of `set` and `sets`, which came later. */
+      readonly set?: TaskSet;
+      readonly sets?: readonly TaskSet[];
+      /** What the plan decided about the stage: a lock is taken before the tasks are queued. */
+      readonly decides?: PlanDecides;
+      /** Tasks are numbered from here, through all sets. */
       readonly firstTask: number;
       readonly at: number;
     }

@@ -6,6 +6,8 @@ export type Limits = {
   readonly stagesMax: number;
   readonly needsMax: number;
   readonly tasksPerStageMax: number;
+  /** Sets of tasks in one plan. */
+  readonly setsMax: number;
   readonly tasksMax: number;
   readonly jobsMax: number;
   /** Estimated memory of the shard's state, unless shards share one limit: see memory.ts. */
@@ -77,6 +79,7 @@ export const defaultLimits: Limits = {
   stagesMax: 1_000,
   needsMax: 1_000,
   tasksPerStageMax: 100_000,
+  setsMax: 10_000,
   tasksMax: 2_000_000,
   jobsMax: 2_000_000,
   stateBytesMax: KiB * KiB * KiB,

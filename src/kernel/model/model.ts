@@ -145,8 +145,24 @@ export type Reuse = {
   readonly result: Result;
 };
 
+/** What a plan decides about its stage. What it leaves out stays as the stage's spec says. */
+export type PlanDecides = {
+  /** Taken after planning, and only if the stage's spec has no lock: a stage that is skipped disturbs no holder. */
+  readonly lock?: LockSpec;
+  readonly failFast?: boolean;
+  readonly mayFail?: boolean;
+  readonly parallelMax?: number;
+};
+
 export type Plan =
-  | { readonly kind: "tasks"; readonly set: TaskSet }
+  | { readonly kind: "tasks"; readonly set: TaskSet; readonly sets?: undefined; readonly decides?: undefined }
+  /** Several sets, each with a template of its own. Keys are unique over all of them. */
+  | {
+      readonly kind: "tasks";
+      readonly set?: undefined;
+      readonly sets: readonly TaskSet[];
+      readonly decides?: PlanDecides;
+    }
   | { readonly kind: "skip"; readonly reason: string }
   | { readonly kind: "fail"; readonly reason: string }
   /** Call the planner again after `forMs` at the latest, or when one of the signals arrives. */

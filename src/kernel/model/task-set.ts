@@ -18,3 +18,27 @@ export function* keysOf(set: TaskSet): Generator<string, undefined> {
   else for (const { key } of set.tasks) yield key;
   return undefined;
 }
+
+type Sets = { readonly set?: TaskSet | undefined; readonly sets?: readonly TaskSet[] | undefined };
+
+const noSets: readonly TaskSet[] = [];
+
+/** The sets of a plan, or of the event that records it. */
+export const setsOf = ({ set, sets }: Sets): readonly TaskSet[] => sets ?? (set ? [set] : noSets);
+
+/** How many tasks they have together. */
+export function countTasks(of: Sets): number {
+  let count = 0;
+  for (const set of setsOf(of)) count += sizeOf(set);
+  return count;
+}
+
+/** The listed tasks of all sets, each with its place among all tasks: the first task's number plus that is its own. */
+export function placedTasks(of: Sets): readonly (TaskPlan & { readonly place: number })[] {
+  let before = 0;
+  return setsOf(of).flatMap((set) => {
+    const first = before;
+    before += sizeOf(set);
+    return listedIn(set).map((task, i) => ({ ...task, place: first + i }));
+  });
+}

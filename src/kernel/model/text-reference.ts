@@ -6,7 +6,7 @@ import { digestSizeBytes, isDigest, type Digest } from "#base/digest.ts";
 import type { Submit } from "./command.ts";
 import type { Plan, Signal, TaskSet } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
-import { listedIn } from "./task-set.ts";
+import { listedIn, setsOf } from "./task-set.ts";
 
 const prefix = "@blob:";
 
@@ -46,7 +46,7 @@ export function wrongReferences(submit: Submit): Rejection | undefined {
 
 export function wrongPlanReferences(plan: Plan): Rejection | undefined {
   if (plan.kind !== "tasks") return undefined;
-  return refersIn(plan.set) ? looksLikeOne("plan.set.tasks.spec") : undefined;
+  return setsOf(plan).some(refersIn) ? looksLikeOne("plan.set.tasks.spec") : undefined;
 }
 
 const refersIn = (set: TaskSet | undefined): boolean =>

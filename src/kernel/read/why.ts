@@ -1,12 +1,13 @@
 /** "Why is this not running?", answered from the state: what it waits for, and how far away that is. */
 import type { OfTenant } from "#kernel/model/command.ts";
 import type { Job, Stage, Task } from "#kernel/model/entities.ts";
-import { isOver, lockKey, lockSpecOf } from "#kernel/ready/locks.ts";
+import { isOver, lockKey, type LockHolder, lockSpecOf } from "#kernel/ready/locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
 import type { Why, WhyOf, WhyReason } from "./query.ts";
 import { satisfies } from "#kernel/ready/ready.ts";
 import { goesBefore } from "#kernel/ready/ready-queue.ts";
 import type { State } from "#kernel/model/state.ts";
+import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 
 const linesMax = 20;
 const lookMax = 100_000;
@@ -24,6 +25,10 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenan
     if (isStageOver(stage)) continue;
     if (stage.phase === "BLOCKED") {
       line(undefined, whyBlocked(state, stage));
+      continue;
+    }
+    if (stage.phase === "READY" && stage.planned) {
+      line(undefined, whyLocked(state, { job, stage }));
       continue;
     }
     const tasks = stage.planning && stage.phase === "READY" ? [stage.planning] : stage.tasks;
@@ -59,11 +64,16 @@ function whyOpen(outbox: NonNullable<Job["outbox"]>, nowMs: number): WhyReason {
 function whyBlocked(state: State, stage: Stage): WhyReason {
   const { job } = stage;
   const holder = job.phase === "WAITING" ? { job, stage: undefined } : { job, stage };
-  const spec = lockSpecOf(holder);
   if (stage.waiting > 0 && job.phase !== "WAITING") {
     const needs = stage.shape.needs.map((need) => job.stages[need] as Stage).filter((need) => !isStageOver(need));
     return { kind: "needs", stages: needs.map((need) => need.shape.name) };
   }
+  return whyLocked(state, holder);
+}
+
+function whyLocked(state: State, holder: LockHolder): WhyReason {
+  const { job } = holder;
+  const spec = lockSpecOf(holder);
   const lock = spec && state.locks.byKey.get(lockKey(job.tenant, spec.name));
   const heldBy = (lock?.holders ?? []).filter((one) => !isOver(one)).map((one) => one.job.no);
   const ahead = Math.max(0, lock?.queue.findIndex((one) => one.job === job && one.stage === holder.stage) ?? 0);
@@ -80,7 +90,7 @@ function whyTask(state: State, task: Task, nowMs: number, asker: OfTenant): WhyR
     const lastFailure = task.last ? `${task.last.reason}: ${task.last.message}` : "";
     return { kind: "back-off", forMs: Math.max(0, task.dueAtMs - nowMs), lastFailure };
   }
-  if (!task.list) return { kind: "parallel-max", limit: stage.shape.parallelMax };
+  if (!task.list) return { kind: "parallel-max", limit: parallelMaxOf(stage) };
   const fit = whoFits(state, task, nowMs, asker);
   if (fit.able === 0)
     return fit.drained.length > 0

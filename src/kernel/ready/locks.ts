@@ -23,7 +23,7 @@ export type Locks = {
 export const createLocks = (): Locks => ({ byKey: new Map(), unsettled: new Set() });
 
 export const lockSpecOf = (holder: LockHolder): LockSpec | undefined =>
-  holder.stage ? holder.stage.shape.lock : holder.job.lock;
+  holder.stage ? holder.stage.lock : holder.job.lock;
 
 /** Each tenant has its own locks. */
 export const lockKey = (tenant: Tenant, name: string): string => `${tenant.name}\u0000${name}`;

@@ -175,9 +175,20 @@ class Capturing implements Capture {
   #stage(stage: Stage): void {
     const { job, index, shape, phase, reason, generation, waiting, template, tasks, open, done, failed } = stage;
     const { active, nextHeld, cancelled, gate, kept, runMsSum, runs, lockState } = stage;
+    const { planned, lock } = stage;
     const rare =
-      cancelled || gate || kept || lockState !== "none"
-        ? { cancelled, gate, kept: kept && [...kept], lockState }
+      cancelled || gate || kept || lockState !== "none" || planned
+        ? {
+            cancelled,
+            gate,
+            kept: kept && [...kept],
+            lockState,
+            ...(planned && {
+              decides: planned.decides,
+              templates: planned.templates.map((one) => this.#template(one)),
+            }),
+            ...(lock !== shape.lock && { lock }),
+          }
         : null;
     const counts = [waiting, tasks.length, open, done, failed, active, nextHeld, runMsSum, runs];
     const kinds = [this.#shape(shape), template ? this.#template(template) : -1];

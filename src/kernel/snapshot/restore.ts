@@ -21,6 +21,7 @@ import {
   reweigh,
 } from "#kernel/apply/moves.ts";
 import { createState, type State } from "#kernel/model/state.ts";
+import { failFastOf } from "#kernel/model/stage-rules.ts";
 import { bytesOfKey } from "#kernel/memory/weigh.ts";
 
 /* oxlint-disable typescript/no-explicit-any -- rows are what capture.ts wrote; their checksums were verified before */
@@ -170,8 +171,15 @@ export class Restorer {
     Object.assign(stage, { runs, startedAtMs });
     stage.tasks = Array.from<Task>({ length: tasks });
     if (rare) {
-      const { cancelled, gate, kept, lockState } = rare;
-      Object.assign(stage, { cancelled, gate, lockState });
+      const { cancelled, gate, kept, lockState, decides, templates, lock = stage.lock } = rare;
+      Object.assign(stage, { cancelled, gate, lockState, lock });
+      if (decides)
+        stage.planned = {
+          decides,
+          templates: templates.map((id: number) => must(this.#templates[id], `template ${id}`)),
+        };
+      // One and the same object: memory counts it once.
+      if (stage.lock && decides?.lock && stage.lock.name === decides.lock.name) stage.lock = decides.lock;
       if (kept) stage.kept = new Map(kept);
     }
     job.stages[index] = stage;
@@ -263,7 +271,7 @@ function unsettle(state: State, job: Job): void {
     if (isStageOver(stage)) continue;
     const mayMove =
       (phase === "BLOCKED" && (stage.waiting === 0 || stage.cancelled)) ||
-      (phase === "RUNNING" && (stage.open === 0 || (stage.failed > 0 && stage.shape.failFast))) ||
+      (phase === "RUNNING" && (stage.open === 0 || (stage.failed > 0 && failFastOf(stage)))) ||
       (phase === "READY" && stage.planning !== undefined && isTaskOver(stage.planning.phase));
     if (mayMove) state.unsettled.add(stage);
   }

@@ -6,7 +6,7 @@ import { Random } from "#base/random.ts";
 import type { Command, CommandKind, CommandOf } from "#kernel/model/command.ts";
 import type { FailReason, Plan, StageSpec } from "#kernel/model/model.ts";
 import type { State } from "#kernel/model/state.ts";
-import { digestOf } from "./commands.ts";
+import { digestOf, planOf } from "./commands.ts";
 import { lockOf, stagesOf, taskSetOf } from "./parse.ts";
 
 const shapes: readonly (readonly string[])[] = [
@@ -18,6 +18,13 @@ const shapes: readonly (readonly string[])[] = [
   ["a[x,y]", "b[?]<a;lock=n:1:2", "c[z]<a;lock=n:1:2:cancel"],
   ["a[x];lock=n:1:1:cancel;attempt=1s;tries=2", "b[y];mayfail;queue=3s", "c[z]<b"],
   ["a[]", "b[x,y]<a;on=gpu;tries=1;par=1"],
+];
+const severalSets = [
+  "[x]&[y];on=gpu",
+  "[x,y]&says;lock=n:1:2",
+  "[x,y]&[z]&says;lock=m:1:1:cancel;par=1",
+  "[x]&says;lock=l:1:1;failfast",
+  "[x,y]&[]&says;mayfail;failfast=no",
 ];
 const reasons: readonly FailReason[] = ["executor-lost", "preempted", "out-of-memory", "user-failure", "cancelled"];
 const executors = ["ada", "bea", "cyd"];
@@ -197,6 +204,7 @@ export class Chance {
 
   #plan(): Plan {
     const { random } = this;
+    if (random.chance(0.3)) return planOf(random.pick(severalSets));
     if (random.chance(0.6)) return { kind: "tasks", set: taskSetOf(random.pick(["[x,y]", "[x];speculate", "[]"])) };
     if (random.chance(0.6)) return { kind: "wait", forMs: random.between(1, 3_000), signals: ["go"] };
     return { kind: random.pick(["skip", "fail"]), reason: "r" };

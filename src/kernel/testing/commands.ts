@@ -1,7 +1,7 @@
 /** Test support: the transcript commands that can be parsed without knowing earlier lines. */
 import { must } from "#base/assert.ts";
 import type { Command, Submit } from "#kernel/model/command.ts";
-import type { Plan } from "#kernel/model/model.ts";
+import type { Plan, PlanDecides, TaskSet } from "#kernel/model/model.ts";
 import { durationOf, listOf, lockOf, optionsOf, stagesOf, taskSetOf, wholeOf } from "./parse.ts";
 
 export const digestOf = (letter: string): string => `${letter.charCodeAt(0).toString(16).padStart(64, "0")}/1`;
@@ -91,9 +91,30 @@ export function adminOf(verb: string, words: readonly string[], jobOf: (name: st
 }
 
 /** `skip`, `fail`, `wait=10s:go,stop`, or tasks as in `[x,y];tries=2`. */
+/** `[x];on=gpu&[y]&says;failfast;lock=n`: several sets, and what the plan decides about its stage. */
+function tasksOf(text: string): Plan {
+  const parts = text.split("&");
+  const sets = parts.filter((part) => part.startsWith("[")).map(taskSetOf);
+  const says = parts.find((part) => part.startsWith("says"));
+  if (says === undefined && sets.length === 1) return { kind: "tasks", set: sets[0] as TaskSet };
+  return says === undefined ? { kind: "tasks", sets } : { kind: "tasks", sets, decides: decidesOf(says) };
+}
+
+export function decidesOf(says: string): PlanDecides {
+  const options = optionsOf(says.split(";").slice(1));
+  const flag = (name: string, key: string) => (options.has(name) ? { [key]: options.get(name) === "true" } : {});
+  const lock = options.get("lock");
+  return {
+    ...flag("failfast", "failFast"),
+    ...flag("mayfail", "mayFail"),
+    ...(options.has("par") ? { parallelMax: wholeOf(options, "par", 0) } : {}),
+    ...(lock === undefined ? {} : { lock: lockOf(lock) }),
+  };
+}
+
 export function planOf(text: string): Plan {
   if (text === "skip" || text === "fail") return { kind: text, reason: `${text} it` };
-  if (!text.startsWith("wait=")) return { kind: "tasks", set: taskSetOf(text) };
+  if (!text.startsWith("wait=")) return tasksOf(text);
   const [time = "", signals] = text.slice("wait=".length).split(":");
   return { kind: "wait", forMs: durationOf(time), signals: listOf(signals) };
 }

@@ -1,7 +1,7 @@
 import type { Command } from "#kernel/model/command.ts";
 import type { Result, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import type { ShardRequest } from "#shard/transport/protocol.ts";
-import { listedIn } from "#kernel/model/task-set.ts";
+import { listedIn, setsOf } from "#kernel/model/task-set.ts";
 
 const base = 200;
 const perTask = 64;
@@ -23,7 +23,7 @@ export function weigh(command: Command): number {
       case "submit":
         return command.stages.reduce(addStage, base + command.spec.length + (command.reuse?.length ?? 0) * base);
       case "record-plan":
-        return base + (command.plan.kind === "tasks" ? weighTasks(command.plan.set) : 0);
+        return command.plan.kind === "tasks" ? setsOf(command.plan).reduce(addSet, base) : base;
       case "commit":
         return base + weighResult(command.result);
       case "signal":
@@ -49,6 +49,8 @@ const weighResult = ({ payload, digests, publish }: Result): number =>
   payload.length + digests.length * perTask + (publish?.length ?? 0);
 
 const addStage = (sum: number, { tasks }: StageSpec): number => sum + base + (tasks ? weighTasks(tasks) : 0);
+
+const addSet = (sum: number, set: TaskSet): number => sum + base + weighTasks(set);
 
 function weighTasks(set: TaskSet): number {
   let bytes = set.array ? perTask + set.array.spec.length : 0;

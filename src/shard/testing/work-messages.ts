@@ -90,6 +90,10 @@ export const stage: Arbitrary<model.StageSpec> = shape(
 );
 export const plan: Arbitrary<model.Plan> = fc.oneof(
   record({ kind: fc.constant("tasks" as const), set: taskSet }),
+  shape(
+    { kind: fc.constant("tasks" as const), sets: fc.array(taskSet, { minLength: 1, maxLength: 3 }) },
+    { decides: shape({}, { lock, failFast: yes, mayFail: yes, parallelMax: small }) },
+  ),
   record({ kind: fc.constantFrom("skip" as const, "fail" as const), reason: text }),
   record({ kind: fc.constant("wait" as const), forMs: ms, signals: texts }),
 );

@@ -20,8 +20,8 @@ export function mapCommand(command: TextCommand, map: MapText): TextCommand {
       return mapWork(command, map);
     case "record-plan": {
       if (command.plan.kind !== "tasks") return command;
-      const set = mapSet(command.plan.set, map);
-      return set === command.plan.set ? command : { ...command, plan: { ...command.plan, set } };
+      const plan = mapSets(command.plan, map);
+      return plan === command.plan ? command : { ...command, plan };
     }
     case "signal": {
       const signal = mapSignal(command.signal, map);
@@ -34,10 +34,8 @@ export function mapEvent(event: Event, map: MapText): Event {
   switch (event.kind) {
     case "job-submitted":
       return mapWork(event, map);
-    case "stage-planned": {
-      const set = mapSet(event.set, map);
-      return set === event.set ? event : { ...event, set };
-    }
+    case "stage-planned":
+      return mapSets(event, map);
     case "signalled": {
       const payload = map(event.payload);
       return payload === event.payload ? event : { ...event, payload };
@@ -86,6 +84,15 @@ function mapStage(stage: StageSpec, map: MapText): StageSpec {
   const tasks = mapSet(stage.tasks, map);
   return tasks === stage.tasks ? stage : { ...stage, tasks };
 }
+
+function mapSets<T extends Sets>(planned: T, map: MapText): T {
+  const set = planned.set && mapSet(planned.set, map);
+  const sets = planned.sets && mapList(planned.sets, (one) => mapSet(one, map));
+  if (set === planned.set && sets === planned.sets) return planned;
+  return { ...planned, ...(set && { set }), ...(sets && { sets }) };
+}
+
+type Sets = { readonly set?: TaskSet | undefined; readonly sets?: readonly TaskSet[] | undefined };
 
 function mapSet(set: TaskSet, map: MapText): TaskSet {
   if (set.array) {

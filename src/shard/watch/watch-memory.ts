@@ -1,6 +1,7 @@
 /** Limits on unread messages, per watcher and for all watchers of a node together. */
 import type { Event } from "#kernel/model/event.ts";
 import type { TaskSet } from "#kernel/model/model.ts";
+import { setsOf } from "#kernel/model/task-set.ts";
 
 /** Shared by all shards of a node. */
 export class WatchMemory {
@@ -26,7 +27,7 @@ function weigh(event: Event): number {
     case "job-submitted":
       return event.stages.reduce((sum, { tasks }) => sum + eventBytes + weighTasks(tasks), event.spec.length);
     case "stage-planned":
-      return eventBytes + weighTasks(event.set);
+      return setsOf(event).reduce((sum, set) => sum + weighTasks(set), eventBytes);
     case "committed":
     case "reused":
       return eventBytes + event.result.payload.length + 100 * event.result.digests.length;

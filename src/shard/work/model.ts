@@ -50,8 +50,11 @@ export const readReuse = ({ result, ...reuse }: wire.Reuse): kernel.Reuse => ({
 
 export function writePlan(plan: kernel.Plan): wire.Plan {
   switch (plan.kind) {
-    case "tasks":
-      return { plan: { kind: "tasks", value: writeTaskSet(plan.set) } };
+    case "tasks": {
+      const { sets, decides } = plan;
+      if (!sets) return { plan: { kind: "tasks", value: writeTaskSet(plan.set) } };
+      return { plan: { kind: "sets", value: { sets: sets.map(writeTaskSet) } }, ...(decides && { decides }) };
+    }
     case "skip":
       return { plan: { kind: "skip", value: plan } };
     case "fail":
@@ -63,18 +66,29 @@ export function writePlan(plan: kernel.Plan): wire.Plan {
   }
 }
 
-export function readPlan({ plan }: wire.Plan): kernel.Plan {
+export function readPlan({ plan, decides }: wire.Plan): kernel.Plan {
   switch (plan?.kind) {
     case "tasks":
       return { kind: "tasks", set: within("tasks", () => readTaskSet(plan.value)) };
+    case "sets": {
+      const sets = within("sets", () => each("sets", plan.value.sets, readTaskSet));
+      return decides ? { kind: "tasks", sets, decides: readDecides(decides) } : { kind: "tasks", sets };
+    }
     case "skip":
     case "fail":
     case "wait":
       return { kind: plan.kind, ...plan.value } as kernel.Plan;
     default:
-      return refuse("plan", "must be tasks, skip, fail or wait");
+      return refuse("plan", "must be tasks, sets, skip, fail or wait");
   }
 }
+
+const readDecides = ({ lock, failFast, mayFail, parallelMax }: wire.PlanDecides): kernel.PlanDecides => ({
+  ...(lock === undefined ? {} : { lock }),
+  ...(failFast === undefined ? {} : { failFast }),
+  ...(mayFail === undefined ? {} : { mayFail }),
+  ...(parallelMax === undefined ? {} : { parallelMax }),
+});
 
 export const writeSteps = (steps: readonly kernel.Step[]): wire.Step[] =>
   steps.map(({ step, name, status }) => ({ step, name, status: stepStatuses.numberOf(status) }));

@@ -14,7 +14,8 @@ import { comesBack, type JoinPorts } from "./client-joins.ts";
 import type { Life } from "#sim/world/machine.ts";
 import { greedy, poisoned, poisons, type Poison } from "#sim/faults/poison.ts";
 import { queriesOf } from "./queries.ts";
-import { shapes, type DrawnJob, type ShapeName } from "./workloads.ts";
+import type { DrawnJob } from "./draw.ts";
+import { shapes, type ShapeName } from "./workloads.ts";
 
 export type ClientPorts = {
   readonly life: Life;

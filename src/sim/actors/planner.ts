@@ -1,8 +1,8 @@
 import { isFault } from "#base/fault.ts";
-import type { Grant, Plan } from "#kernel/model/model.ts";
+import type { Grant, Plan, TaskSet } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Executor, Held } from "./executor.ts";
-import { readJob, writeScript, type PlanScript } from "./script.ts";
+import { readJob, writeScript, type PlanScript, type ScriptedSet } from "./script.ts";
 
 /** Reads the inputs page by page, as any planner must, and returns what the job's script says. */
 export async function planFor(executor: Executor, held: Held): Promise<Plan | undefined> {
@@ -46,6 +46,12 @@ async function readInputs(executor: Executor, { shard, grant }: Held): Promise<P
 
 function answerOf({ answer }: PlanScript): Plan {
   if (answer.kind !== "tasks") return { kind: answer.kind, reason: "as scripted" };
-  const tasks = answer.tasks.map((script, i) => ({ key: `p${i}`, spec: writeScript(script) }));
-  return { kind: "tasks", set: { template: answer.template, tasks } };
+  const { more, decides } = answer;
+  const setOf = ({ template, tasks }: ScriptedSet, set: number): TaskSet => ({
+    template,
+    tasks: tasks.map((script, i) => ({ key: set === 0 ? `p${i}` : `p${set}-${i}`, spec: writeScript(script) })),
+  });
+  if (!more && !decides) return { kind: "tasks", set: setOf(answer, 0) };
+  const sets = [answer, ...(more ?? [])].map(setOf);
+  return decides ? { kind: "tasks", sets, decides } : { kind: "tasks", sets };
 }

@@ -2,7 +2,7 @@
  * What simulated work does, written into the specs, which are opaque to the kernel: how long a task runs and how it
  * ends, what a planner answers. So behaviour is drawn once, with the job, and every attempt follows it.
  */
-import type { FailReason, Grant, TaskTemplate } from "#kernel/model/model.ts";
+import type { FailReason, Grant, PlanDecides, TaskTemplate } from "#kernel/model/model.ts";
 
 export type TaskScript = {
   readonly runMs: number;
@@ -17,12 +17,18 @@ export type TaskScript = {
   readonly refusedMs?: number;
 };
 
+export type ScriptedSet = { readonly template: TaskTemplate; readonly tasks: readonly TaskScript[] };
+
 export type PlanScript = {
   /** The signal to wait for first. */
   readonly signal?: string;
   readonly waitMs: number;
   readonly answer:
-    | { readonly kind: "tasks"; readonly template: TaskTemplate; readonly tasks: readonly TaskScript[] }
+    | (ScriptedSet & {
+        readonly kind: "tasks";
+        readonly more?: readonly ScriptedSet[];
+        readonly decides?: PlanDecides;
+      })
     | { readonly kind: "skip" }
     | { readonly kind: "fail" };
 };

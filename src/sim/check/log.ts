@@ -45,7 +45,8 @@ function parallel(task: ModelTask, at: EventLocation): string | undefined {
   if (stage.cancelled) return `${String(at)}: stage ${stage.index} is being cancelled`;
   const wanted = task.planning ? "READY" : "RUNNING";
   if (stage.phase !== wanted) return `${String(at)}: stage ${stage.index} is ${stage.phase}`;
-  const { parallelMax } = stage.spec;
+  const { parallelMax, lock } = stage.spec;
+  if (lock && stage.lock !== "held") return `${String(at)}: stage ${stage.index} does not hold ${lock.name}`;
   const others = stage.tasks.filter((other) => other !== task && liveClaims(other).length > 0).length;
   if (!task.planning && parallelMax > 0 && others >= parallelMax && !isRedone(stage))
     return `${String(at)}: ${others} tasks run, ${parallelMax} may`;
@@ -284,12 +285,13 @@ export const locksOneAtATime: Checker = {
   invariant: "locks",
   promise: "a lock has no more holders than its limit, and is handed on only when all claims of its holder are over",
   event(_court, { model }, event) {
-    if (event.kind !== "lock-granted" && event.kind !== "lock-freed") return undefined;
+    if (event.kind !== "lock-queued" && event.kind !== "lock-granted" && event.kind !== "lock-freed") return undefined;
     const at = where(model, event);
     const job = model.jobs.get(event.job);
     const stage = event.stage === -1 ? undefined : job?.stages[event.stage];
     const lock = stage ? stage.spec.lock : job?.lock;
     if (!job || !lock) return `${String(at)}: it has no lock`;
+    if (event.kind === "lock-queued") return undefined;
     if (event.kind === "lock-freed") {
       const stages = stage ? [stage] : job.stages;
       const tasks = [...model.tasks.values()].filter((task) => stages.includes(task.stage));

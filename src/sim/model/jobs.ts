@@ -1,6 +1,6 @@
 /** What events about jobs change in the model: subscribers, keys, locks and how jobs end. */
 import type { JobPhase } from "#kernel/model/model.ts";
-import { cancelStage } from "./stages.ts";
+import { cancelStage, run } from "./stages.ts";
 import { newStage, type Folds, type ModelJob, type ShardModel } from "./model.ts";
 import { sizeOf } from "#kernel/model/task-set.ts";
 
@@ -27,7 +27,7 @@ export const jobFolds = {
     for (const [index, spec] of event.stages.entries()) {
       const stage = newStage(job, index, spec);
       job.stages.push(stage);
-      if (spec.tasks) model.addTasks(stage, spec.tasks, firstTask);
+      if (spec.tasks) model.addTasks(stage, [spec.tasks], firstTask);
       firstTask += sizeOf(spec.tasks);
     }
     model.jobs.set(job.no, job);
@@ -50,8 +50,15 @@ export const jobFolds = {
     setLock(model, event, "held");
     const job = model.jobs.get(event.job);
     if (event.stage === -1 && job?.phase === "WAITING") setPhase(model, job, "RUNNING");
+    const stage = job?.stages[event.stage];
+    if (stage?.phase === "READY" && !stage.cancelled) run(stage);
   },
-  "lock-freed": (model, event) => setLock(model, event, "none"),
+  "lock-freed"(model, event) {
+    setLock(model, event, "none");
+    const stage = model.stage(event.job, event.stage);
+    if (stage?.wants) stage.spec = { ...stage.spec, lock: stage.wants };
+    if (stage) stage.wants = undefined;
+  },
   "job-cancelling"(model, event) {
     const job = model.jobs.get(event.job);
     if (!job) return;

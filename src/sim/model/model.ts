@@ -43,7 +43,11 @@ export type ModelTask = {
 export type ModelStage = {
   readonly job: ModelJob;
   readonly index: number;
-  readonly spec: StageSpec;
+  /** As it was submitted, with what its plan decided. */
+  spec: StageSpec;
+  readonly submitted: StageSpec;
+  /** Decided by its plan, while it still holds another. */
+  wants: LockSpec | undefined;
   phase: StagePhase;
   generation: number;
   cancelled: boolean;
@@ -126,8 +130,9 @@ export class ShardModel {
     return this.tasks.get(task)?.claims.get(token);
   }
 
-  addTasks(stage: ModelStage, set: TaskSet, firstTask: number): void {
-    stage.tasks = [...keysOf(set)].map((key, i) => newTask(stage, firstTask + i, key, set.template, false));
+  addTasks(stage: ModelStage, sets: readonly TaskSet[], firstTask: number): void {
+    const tasks = sets.flatMap((set) => [...keysOf(set)].map((key) => ({ key, template: set.template })));
+    stage.tasks = tasks.map(({ key, template }, i) => newTask(stage, firstTask + i, key, template, false));
     for (const task of stage.tasks) this.tasks.set(task.no, task);
   }
 }
@@ -147,6 +152,8 @@ export const newStage = (job: ModelJob, index: number, spec: StageSpec): ModelSt
   job,
   index,
   spec,
+  submitted: spec,
+  wants: undefined,
   phase: "BLOCKED",
   generation: 1,
   cancelled: false,

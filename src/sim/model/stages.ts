@@ -2,6 +2,7 @@
 import type { TaskTemplate } from "#kernel/model/model.ts";
 import { endClaim } from "./tasks.ts";
 import { isOver, liveClaims, newTask, type Folds, type ModelStage } from "./model.ts";
+import { setsOf } from "#kernel/model/task-set.ts";
 
 export const stageFolds = {
   "stage-ready"(model, event) {
@@ -27,8 +28,12 @@ export const stageFolds = {
     if (!stage) return;
     stage.plannedIn.add(event.generation);
     endPlanning(stage, event.token);
-    model.addTasks(stage, event.set, event.firstTask);
-    run(stage);
+    model.addTasks(stage, setsOf(event), event.firstTask);
+    const { lock, ...decides } = event.decides ?? {};
+    stage.spec = { ...stage.spec, ...decides };
+    if (lock && stage.lock === "held" && stage.spec.lock?.name !== lock.name) stage.wants = lock;
+    else if (lock) stage.spec = { ...stage.spec, lock };
+    if (!lock || (stage.lock === "held" && !stage.wants)) run(stage);
   },
   "plan-closed"(model, event) {
     const stage = model.tasks.get(event.task)?.stage;
@@ -59,7 +64,12 @@ export const stageFolds = {
       for (const claim of task.claims.values()) claim.live = false;
     }
     stage.planning = undefined;
-    if (stage.spec.tasks) model.addTasks(stage, stage.spec.tasks, event.firstTask);
+    const { lock } = stage.spec;
+    stage.spec = stage.lock === "held" && lock ? { ...stage.submitted, lock } : stage.submitted;
+    if (stage.lock === "queued") stage.lock = "none";
+    stage.wants = undefined;
+    const { tasks } = stage.spec;
+    if (tasks) model.addTasks(stage, [tasks], event.firstTask);
     else stage.tasks = [];
   },
 } satisfies Partial<Folds>;
@@ -76,7 +86,7 @@ const planDefaults = {
 } as const;
 
 /** The kernel decides which of a running stage's tasks are queued (parallelMax): the model allows all of them. */
-function run(stage: ModelStage): void {
+export function run(stage: ModelStage): void {
   stage.phase = "RUNNING";
   for (const task of stage.tasks) if (task.standing === "held") task.standing = "ready";
 }

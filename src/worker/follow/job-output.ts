@@ -17,7 +17,7 @@ import type { LiveSource } from "#worker/printed/live-source.ts";
 import type { Position } from "./position.ts";
 import type { AttemptEnd, Printed, PrintedByDoor } from "./printed.ts";
 import { PieceQueue } from "./queue.ts";
-import { listedIn } from "#kernel/model/task-set.ts";
+import { placedTasks } from "#kernel/model/task-set.ts";
 
 export type FollowPorts = {
   readonly client: Pick<WorkClient, "watch" | "job" | "task" | "attempts">;
@@ -197,7 +197,7 @@ class JobReading {
         if (event.planTask !== undefined) this.#planning.add(event.planTask);
         return;
       case "stage-planned":
-        for (const [i, { key }] of listedIn(event.set).entries()) this.#name(event.firstTask + i, event.stage, key);
+        for (const { place, key } of placedTasks(event)) this.#name(event.firstTask + place, event.stage, key);
         return;
       case "claimed":
         if (this.#isWanted(event.task)) this.#open(event.task, event.token, event.executor);

@@ -18,7 +18,7 @@ import {
   viewActions,
   viewLine,
 } from "./view-build.ts";
-import { listedIn } from "#kernel/model/task-set.ts";
+import { placedTasks } from "#kernel/model/task-set.ts";
 
 /** "look": the event does not contain everything that changed; read the job again. */
 export type Heard = "told" | "look";
@@ -108,9 +108,10 @@ export class BuildFollower {
     }
   }
 
-  #planned({ set, firstTask }: EventOf<"stage-planned">): Heard {
-    for (const [i, { key, spec }] of listedIn(set).entries()) {
-      this.#keys.set(firstTask + i, key);
+  #planned(event: EventOf<"stage-planned">): Heard {
+    const { firstTask } = event;
+    for (const { place, key, spec } of placedTasks(event)) {
+      this.#keys.set(firstTask + place, key);
       const step = readStep(spec);
       const actionDigest = step && "action" in step ? step.action : "";
       this.#set({ ...untouched(key), state: State.ACTION_STATE_QUEUED, actionDigest });

@@ -14,7 +14,7 @@ import { clashIn, treeOf } from "./input-tree.ts";
 import { planBuild, readBuildSpec, readJobName, recordBuild } from "./plan-build.ts";
 import { StagePlanning } from "./plan-stage.ts";
 import { readStep } from "./step.ts";
-import { listedIn } from "#kernel/model/task-set.ts";
+import { placedTasks } from "#kernel/model/task-set.ts";
 
 const noFiles: FindFile = () => Promise.reject(new Error("there are none"));
 const wishes = { tenant: "mill", principal: "miller", mayReadCache: true };
@@ -106,10 +106,10 @@ test("D1, D2: planned again a stage is the same; actions that need a failed one 
     return await new StagePlanning({ spec, recorded, group, inputs, blobs, settings }).plan();
   };
   const both = await plan([2, 3]);
-  deepEqual(both.kind === "tasks" && listedIn(both.set).map(({ key }) => key), ["one"]);
+  deepEqual(both.kind === "tasks" && placedTasks(both).map(({ key }) => key), ["one"]);
   deepEqual(await plan([2, 3]), both);
   deepEqual(await plan([3]), { kind: "skip", reason: "bad did not end well" });
-  const step = both.kind === "tasks" ? readStep(listedIn(both.set)[0]?.spec ?? "") : undefined;
+  const step = both.kind === "tasks" ? readStep(placedTasks(both)[0]?.spec ?? "") : undefined;
   match(step && "action" in step ? step.action : "", /^[0-9a-f]{64}\/\d+$/);
 });
 
@@ -125,7 +125,7 @@ test("an input that the other action did not make fails the step, and not its st
   const spec = { recorded: recordedAs, instance: "", submittedAtMs: 12 };
   const { blobs } = createMemoryStore({ clock: realClock, sizeBytesMax: 1_000_000 }).forTenant("mill");
   const plan = await new StagePlanning({ spec, recorded, group, inputs: { results }, blobs, settings }).plan();
-  const step = plan.kind === "tasks" ? readStep(listedIn(plan.set)[0]?.spec ?? "") : undefined;
+  const step = plan.kind === "tasks" ? readStep(placedTasks(plan)[0]?.spec ?? "") : undefined;
   deepEqual(step, { refused: "there is nothing at d/x of make, which it takes" });
 });
 
@@ -137,7 +137,7 @@ test("an input that was evicted in between is named, and fails only the actions 
   const spec = { recorded: recordedAs, instance: "", submittedAtMs: 12 };
   const { blobs } = createMemoryStore({ clock: realClock, sizeBytesMax: 1_000_000 }).forTenant("mill");
   const plan = await new StagePlanning({ spec, recorded, group, inputs: { results: [] }, blobs, settings }).plan();
-  const steps = plan.kind === "tasks" ? listedIn(plan.set).map((task) => readStep(task.spec)) : [];
+  const steps = plan.kind === "tasks" ? placedTasks(plan).map((task) => readStep(task.spec)) : [];
   deepEqual(steps[0], { refused: `an input of it is no longer in the store: ${blob}` });
   equal("action" in (steps[1] ?? {}), true);
 });

@@ -805,6 +805,104 @@ export const Reuse: Message<Reuse> = {
   },
 };
 
+/** Several sets of tasks, each with a template of its own. Keys are unique over all of them. */
+export type TaskSets = {
+  /** Each of them; at least one. */
+  readonly sets: readonly TaskSet[];
+};
+
+export const TaskSets: Message<TaskSets> = {
+  typeName: "millrace.work.v1.TaskSets",
+  write(message, to) {
+    for (const one of message.sets) {
+      const start = to.open(10);
+      TaskSet.write(one, to);
+      to.close(start);
+    }
+  },
+  read(from, end, before) {
+    const sets: TaskSet[] = before === undefined ? [] : (before.sets as TaskSet[]);
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          const stop = from.enter();
+          sets.push(TaskSet.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { sets };
+  },
+};
+
+/** What a plan decides about its stage. What is absent stays as the stage's spec says. */
+export type PlanDecides = {
+  /** Taken when the plan is recorded, before the tasks are queued. Only where the stage's spec has none. */
+  readonly lock?: LockSpec | undefined;
+  /** The first task to fail for good cancels the others. */
+  readonly failFast?: boolean | undefined;
+  /** The job may succeed although this stage failed. */
+  readonly mayFail?: boolean | undefined;
+  /** How many of its tasks may be queued or running at once; 0 for no limit. */
+  readonly parallelMax?: number | undefined;
+};
+
+export const PlanDecides: Message<PlanDecides> = {
+  typeName: "millrace.work.v1.PlanDecides",
+  write(message, to) {
+    if (message.lock !== undefined) {
+      const start = to.open(10);
+      LockSpec.write(message.lock, to);
+      to.close(start);
+    }
+    if (message.failFast !== undefined) {
+      to.bool(16, message.failFast);
+    }
+    if (message.mayFail !== undefined) {
+      to.bool(24, message.mayFail);
+    }
+    if (message.parallelMax !== undefined) {
+      to.int32(32, message.parallelMax);
+    }
+  },
+  read(from, end, before) {
+    let lock = before?.lock;
+    let failFast = before?.failFast;
+    let mayFail = before?.mayFail;
+    let parallelMax = before?.parallelMax;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          const stop = from.enter();
+          lock = LockSpec.read(from, stop, lock);
+          from.leave(stop);
+          break;
+        }
+        case 16: {
+          failFast = from.bool();
+          break;
+        }
+        case 24: {
+          mayFail = from.bool();
+          break;
+        }
+        case 32: {
+          parallelMax = from.int32();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { lock, failFast, mayFail, parallelMax };
+  },
+};
+
 /** A planner's answer. */
 export type Plan = {
   /** Must be there. */
@@ -817,7 +915,11 @@ export type Plan = {
     | { readonly kind: "fail"; readonly value: Plan_Fail }
     /** Ask again later. */
     | { readonly kind: "wait"; readonly value: Plan_Wait }
+    /** The stage has these tasks. A shard that does not know this field refuses the plan. */
+    | { readonly kind: "sets"; readonly value: TaskSets }
     | undefined;
+  /** Only with `sets`. */
+  readonly decides?: PlanDecides | undefined;
 };
 
 export const Plan: Message<Plan> = {
@@ -848,10 +950,22 @@ export const Plan: Message<Plan> = {
         to.close(start);
         break;
       }
+      case "sets": {
+        const start = to.open(322);
+        TaskSets.write(message.plan.value, to);
+        to.close(start);
+        break;
+      }
+    }
+    if (message.decides !== undefined) {
+      const start = to.open(330);
+      PlanDecides.write(message.decides, to);
+      to.close(start);
     }
   },
   read(from, end, before) {
     let plan = before?.plan;
+    let decides = before?.decides;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -879,11 +993,23 @@ export const Plan: Message<Plan> = {
           from.leave(stop);
           break;
         }
+        case 322: {
+          const stop = from.enter();
+          plan = { kind: "sets", value: TaskSets.read(from, stop, plan?.kind === "sets" ? plan.value : undefined) };
+          from.leave(stop);
+          break;
+        }
+        case 330: {
+          const stop = from.enter();
+          decides = PlanDecides.read(from, stop, decides);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { plan };
+    return { plan, decides };
   },
 };
 
