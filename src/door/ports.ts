@@ -36,6 +36,11 @@ export type DoorPorts = {
   readonly dataFolder: string;
   /** Reads what tasks print while they run, from whichever node runs them. */
   readonly live: LiveSource;
+  /**
+   * Where this node serves, as what runs on this machine can call it: `http://127.0.0.1:7411`. Undefined before it
+   * serves, and where it never does.
+   */
+  readonly origin: () => string | undefined;
   /** Left out where this node runs no work. */
   readonly place?: WorkPlace | undefined;
   /** Labels that this node's worker offers by configuration. */

@@ -38,7 +38,7 @@ import { doors as allDoors } from "#app/doors.ts";
 import { clusterSecret } from "#app/node/cluster-secret.ts";
 import { folderLost, lockFolder, nodeName, publishAddress, watchLock, type DataFolder } from "#app/node/data-folder.ts";
 import { Drain, type DrainPorts } from "#app/node/drain.ts";
-import { tellWhereEdgeIs } from "#app/node/edge-notice.ts";
+import { tellWhereEdgeIs, urlFromHere } from "#app/node/edge-notice.ts";
 import { checkAlone, whyAlone } from "#app/config/join-check.ts";
 import { watchJournal } from "#app/node/journal-watch.ts";
 import { factsFor } from "#app/peers/mesh-facts.ts";
@@ -191,6 +191,7 @@ async function openGround(
     watching,
     doors,
     leaving: new AbortController(),
+    serves: {} as { origin?: string }, // known once the edge listens
   };
 }
 
@@ -237,7 +238,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
 
 /** What doors are opened with. The client and the peers answer once the node has started. */
 async function doorPorts(
-  { config, folder, clock, log, name, random, records, stored, tcp, watching, leaving }: Ground,
+  { config, folder, clock, log, name, random, records, stored, tcp, watching, leaving, serves }: Ground,
   { node, client }: Pick<ReturnType<typeof joinNode>, "node" | "client">,
   place: Place | undefined,
   undo: AsyncDisposableStack,
@@ -261,6 +262,7 @@ async function doorPorts(
     dataFolder: folder.path,
     spool: { folder: await spoolFolder(folder), bytesMax: spoolBytesMax(config) },
     live: liveSource({ name, streams }, node, tcp),
+    origin: () => serves.origin,
     place,
     labels: config.worker.labels,
     traces: calls,
@@ -294,6 +296,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log });
   if (!edge) return undefined;
   undo.defer(() => edge.close());
+  ground.serves.origin = urlFromHere(edge.addresses, config.edge.tls !== undefined);
   undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));
   return edge;
 }

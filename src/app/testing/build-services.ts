@@ -6,7 +6,7 @@ import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { assetSettingsDefault } from "#doors/build/assets/asset-download.ts";
 import { TrustRules } from "#doors/build/cache/trust-rules.ts";
-import { Spool } from "#doors/build/http/spool.ts";
+import { Spool } from "#blobs/spool.ts";
 import { grpcCallers } from "#doors/build/open/callers.ts";
 import { serveBuild } from "#doors/build/serve.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";

@@ -8,7 +8,7 @@ import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import type { Store } from "#blobs/store.ts";
 import { openHttp } from "#doors/build/open/http.ts";
-import { spoolIn } from "#doors/build/http/spool.ts";
+import { spoolIn } from "#blobs/spool.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";

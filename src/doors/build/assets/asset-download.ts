@@ -8,7 +8,7 @@ import { createHasher } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Asked, Checksum } from "./asset-qualifiers.ts";
-import type { Spool, SpoolOwner } from "#doors/build/http/spool.ts";
+import type { Spool, SpoolOwner } from "#blobs/spool.ts";
 
 export type AssetSettings = {
   /** Allowed address prefixes, such as "https://example.com/releases/". Empty: nothing is fetched. */

@@ -25,7 +25,7 @@ import {
 import { need } from "#doors/build/caller.ts";
 import { digestOfWire, functionFor, functionOf, numberOf, wireOf } from "#doors/build/digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
-import type { Spool } from "#doors/build/http/spool.ts";
+import type { Spool } from "#blobs/spool.ts";
 import { blobSubject } from "#doors/build/names.ts";
 import { invalid, missingBlobs, notFound } from "#doors/build/refusals.ts";
 

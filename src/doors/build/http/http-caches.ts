@@ -18,7 +18,7 @@ import { nx } from "./nx.ts";
 import type { Protocol } from "./protocol.ts";
 import { asRefusal, HttpRefusal, refusedCall } from "./refusal.ts";
 import { sccache } from "./sccache.ts";
-import type { Spool } from "./spool.ts";
+import type { Spool } from "#blobs/spool.ts";
 import { turborepo } from "./turborepo.ts";
 
 /** In this order: a path that belongs to no other tool may be Bazel's, whose prefix is free. */

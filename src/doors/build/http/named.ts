@@ -6,7 +6,7 @@ import { blobResponse } from "./blob-response.ts";
 import { bodyParts, type BodyLimits } from "#http/body.ts";
 import type { BuildCaller } from "#doors/build/caller.ts";
 import { HttpRefusal, requireFor } from "./refusal.ts";
-import type { Spool } from "./spool.ts";
+import type { Spool } from "#blobs/spool.ts";
 import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 
 export type CachePorts = {

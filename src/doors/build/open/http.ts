@@ -5,7 +5,7 @@ import type { BuildsService } from "#doors/build/builds/service.ts";
 import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { httpCaches, type EndedCall } from "#doors/build/http/http-caches.ts";
-import type { Spool } from "#doors/build/http/spool.ts";
+import type { Spool } from "#blobs/spool.ts";
 import { buildTable } from "#doors/build/http/table.ts";
 import type { BuildSettings } from "#doors/build/settings.ts";
 import type { Seen } from "#doors/build/why/seen.ts";

@@ -12,7 +12,7 @@ import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { actionPrinted } from "#doors/build/execute/printed.ts";
 import { FlightDesk } from "#doors/build/execute/flight-desk.ts";
 import { buildPublisher } from "#doors/build/execute/publish.ts";
-import { spoolIn } from "#doors/build/http/spool.ts";
+import { spoolIn } from "#blobs/spool.ts";
 import { door, taskLabel } from "#doors/build/plan.ts";
 import { serveBuild, type ServedPorts } from "#doors/build/serve.ts";
 import { Seen } from "#doors/build/why/seen.ts";

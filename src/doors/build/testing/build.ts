@@ -15,7 +15,7 @@ import type { ActionResult, Command } from "#wire/generated/build/bazel/remote/e
 import { assetSettingsDefault, type AssetSettings } from "#doors/build/assets/asset-download.ts";
 import type { BuildAction, BuildCaller } from "#doors/build/caller.ts";
 import { TrustRules } from "#doors/build/cache/trust-rules.ts";
-import { Spool } from "#doors/build/http/spool.ts";
+import { Spool } from "#blobs/spool.ts";
 import { actionKind } from "#doors/build/plan.ts";
 import { serveBuild } from "#doors/build/serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";

@@ -1,0 +1,126 @@
+/**
+ * The token that a job's steps call with. It names the attempt that it was made for, by its claim.
+ *
+ * SV2 A token opens nothing once its attempt's claim is void: an attempt that was replaced, has ended or lost its lease
+ *     can neither publish nor read.
+ */
+import { z } from "zod";
+import { isFault } from "#base/fault.ts";
+import type { Clock } from "#base/clock.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import { isRejected } from "#shard/work/rejected.ts";
+import { Problem } from "#http/problem.ts";
+import type { Seal } from "./seal.ts";
+
+/** One attempt at one job of a run, and what it may see. */
+export type JobIdentity = {
+  readonly tenant: string;
+  /** The kernel's job, which is the run. */
+  readonly run: string;
+  /** The task, which is a job of the run: one cell of its matrix. */
+  readonly task: string;
+  /** The token of the attempt's claim. */
+  readonly claim: number;
+  /** The attempt of the whole run, as `github.run_attempt`. */
+  readonly runAttempt: number;
+  /** `owner/name`. */
+  readonly repository: string;
+  /** Refs whose caches it may read, its own first; it writes to the first only. */
+  readonly cacheRefs: readonly string[];
+};
+
+/** `runtime`: artifacts and caches. `repository`: reads the repository and the REST API. */
+export type TokenUse = "runtime" | "repository";
+
+const Claims = z.object({
+  use: z.enum(["runtime", "repository"]),
+  tenant: z.string(),
+  run: z.string(),
+  task: z.string(),
+  claim: z.number().int(),
+  runAttempt: z.number().int(),
+  repository: z.string(),
+  cacheRefs: z.array(z.string()),
+});
+
+const readAndWrite = 3;
+const readOnly = 1;
+
+export function jobToken(seal: Seal, use: TokenUse, identity: JobIdentity, untilMs: number): Promise<string> {
+  const { run, task, cacheRefs } = identity;
+  const scopes = cacheRefs.map((Scope, at) => ({ Scope, Permission: at === 0 ? readAndWrite : readOnly }));
+  // Clients find the ids that they send in `scp`, without checking anything.
+  const known = use === "runtime" ? { scp: `Actions.Results:${run}:${task}`, ac: JSON.stringify(scopes) } : {};
+  return seal.token({ ...identity, use, ...known }, untilMs);
+}
+
+/** Whether an attempt's claim is live. */
+export type LiveClaims = (identity: Pick<JobIdentity, "task" | "claim" | "tenant">) => Promise<boolean>;
+
+export class JobTokens {
+  readonly #seal: Seal;
+  readonly #isLive: LiveClaims;
+
+  constructor(seal: Seal, isLive: LiveClaims) {
+    this.#seal = seal;
+    this.#isLive = isLive;
+  }
+
+  /** Throws Problem 401 or 403 unless the token is one of a live attempt, for this use. */
+  async require(token: string | undefined, use: TokenUse): Promise<JobIdentity> {
+    const identity = token === undefined ? undefined : await this.find(token, use);
+    if (!identity) throw new Problem(401, `the call needs the token of a job (${use})`, { headers: challenge });
+    return identity;
+  }
+
+  /** Undefined: the token is none of this cluster's for this use. Throws Problem 403 for one whose attempt is over. */
+  async find(token: string, use: TokenUse): Promise<JobIdentity | undefined> {
+    const claims = Claims.safeParse(await this.#seal.open(token));
+    if (!claims.success || claims.data.use !== use) return undefined;
+    const { use: _use, ...identity } = claims.data;
+    if (await this.#isLive(identity)) return identity;
+    throw new Problem(403, "the attempt that this token was made for is over: another attempt may be running");
+  }
+}
+
+const challenge = { "www-authenticate": "Bearer" } as const;
+
+/** An answer counts for this long: steps call often, and a claim's end is noticed by its worker first. */
+const liveForMs = 1_000;
+const remembered = 10_000;
+
+/** Asks the task's shard, and remembers for a moment that a claim was live. */
+export function liveClaims(client: Pick<WorkClient, "task">, clock: Clock): LiveClaims {
+  const until = new Map<string, number>();
+  return async ({ task, claim, tenant }) => {
+    const key = `${tenant}/${task}/${claim}`;
+    if ((until.get(key) ?? 0) > clock.monotonicMs()) return true;
+    until.delete(key);
+    const askedMs = clock.monotonicMs();
+    if (!(await isClaimed(client, task, claim))) return false;
+    if (until.size >= remembered) until.clear();
+    until.set(key, askedMs + liveForMs);
+    return true;
+  };
+}
+
+async function isClaimed(client: Pick<WorkClient, "task">, task: string, claim: number): Promise<boolean> {
+  try {
+    const { claims } = await client.task(task);
+    return claims.some(({ token }) => token === claim);
+  } catch (error) {
+    if (isRejected(error) || isFault(error, "not-found") || isFault(error, "invalid")) return false;
+    throw error;
+  }
+}
+
+/** The token of an authorization header: `Bearer x`, `token x`, or the password of `Basic`. */
+export function tokenIn(headers: Headers): string | undefined {
+  const given = headers.get("authorization") ?? "";
+  const plain = /^(?:bearer|token) (.{1,8192})$/i.exec(given)?.[1];
+  if (plain !== undefined) return plain;
+  const basic = /^basic ([A-Za-z0-9+/_=-]{1,12288})$/i.exec(given)?.[1];
+  if (basic === undefined) return undefined;
+  const pair = Buffer.from(basic, "base64").toString("utf8");
+  return pair.slice(pair.indexOf(":") + 1);
+}

@@ -1,0 +1,105 @@
+/** The services that official actions call, on one node: artifacts, caches, and the bytes of both. */
+import type { Clock } from "#base/clock.ts";
+import type { Spool } from "#blobs/spool.ts";
+import type { Store } from "#blobs/store.ts";
+import { asProblem, Problem, problemResponse } from "#http/problem.ts";
+import { Artifacts } from "./artifacts.ts";
+import { artifactMethods } from "./artifact-twirp.ts";
+import { BlockUploads } from "./block-uploads.ts";
+import { Caches } from "./caches.ts";
+import { cacheMethods } from "./cache-twirp.ts";
+import { cacheV1Prefix, serveCacheV1 } from "./cache-v1.ts";
+import { jobServices, type JobServices, type JobServicesInput } from "./job-services.ts";
+import { JobTokens, tokenIn, type LiveClaims } from "./job-token.ts";
+import type { ServiceLimits } from "./limits.ts";
+import type { Names } from "./names.ts";
+import type { Seal } from "./seal.ts";
+import { signedAddress, signedPrefix, type Signed } from "./signed-address.ts";
+import { serveSigned } from "./signed-files.ts";
+import { readTwirp, twirpFailure, type TwirpMethod } from "./twirp.ts";
+
+export type ServicePorts = {
+  readonly names: Names;
+  readonly store: Store;
+  readonly spool: Spool;
+  readonly clock: Clock;
+  readonly seal: Seal;
+  readonly isLive: LiveClaims;
+  readonly limits: ServiceLimits;
+  /** Errors of this node; the caller gets 500. */
+  readonly report: (error: unknown) => void;
+};
+
+export type CiServices = {
+  readonly artifacts: Artifacts;
+  readonly caches: Caches;
+  readonly tokens: JobTokens;
+  /** Undefined for an address that is not a service's. */
+  readonly http: (request: Request) => Promise<Response> | undefined;
+  readonly jobServices: (input: JobServicesInput) => Promise<JobServices>;
+  readonly sign: (origin: string, signed: Signed) => string;
+};
+
+const twirpPrefix = "/twirp/github.actions.results.api.v1.";
+
+export function openServices(ports: ServicePorts): CiServices {
+  const { seal, clock, limits } = ports;
+  const uploads = new BlockUploads(ports);
+  const artifacts = new Artifacts({ ...ports, uploads });
+  const caches = new Caches({ ...ports, uploads });
+  const tokens = new JobTokens(seal, ports.isLive);
+  const sign = (origin: string, signed: Signed): string =>
+    signedAddress(seal, origin, signed, clock.wallMs() + limits.addressMs);
+  const methods = new Map<string, TwirpMethod>([
+    ...Object.entries(artifactMethods({ artifacts, sign })).map(
+      ([name, run]) => [`ArtifactService/${name}`, run] as const,
+    ),
+    ...Object.entries(cacheMethods({ caches, sign })).map(([name, run]) => [`CacheService/${name}`, run] as const),
+  ]);
+  const files = { ...ports, uploads, artifacts, caches };
+
+  async function twirp(request: Request, url: URL): Promise<Response> {
+    try {
+      const method = methods.get(url.pathname.slice(twirpPrefix.length));
+      if (!method) throw new Problem(404, "the service has no such method");
+      const job = await tokens.require(tokenIn(request.headers), "runtime");
+      return Response.json(await method({ job, origin: url.origin }, await readTwirp(request, clock)));
+    } catch (error) {
+      const { response, isOurs } = twirpFailure(error);
+      if (isOurs) ports.report(error);
+      return response;
+    }
+  }
+
+  async function cacheV1(request: Request, url: URL): Promise<Response> {
+    const job = await tokens.require(tokenIn(request.headers), "runtime");
+    return await serveCacheV1({ ...files, sign }, { request, url, job, origin: url.origin });
+  }
+
+  return {
+    artifacts,
+    caches,
+    tokens,
+    sign,
+    jobServices: (input) => jobServices(seal, input),
+    http(request) {
+      const url = new URL(request.url);
+      if (url.pathname.startsWith(twirpPrefix)) return twirp(request, url);
+      if (url.pathname.startsWith(cacheV1Prefix)) return orProblem(cacheV1(request, url), ports.report);
+      if (url.pathname.startsWith(signedPrefix)) return orProblem(serveSigned(files, request, url), ports.report);
+      return undefined;
+    },
+  };
+}
+
+/** `message` is what the clients of REST calls show. */
+async function orProblem(answer: Promise<Response>, report: (error: unknown) => void): Promise<Response> {
+  try {
+    return await answer;
+  } catch (error) {
+    const { problem, isOurs } = asProblem(error);
+    if (isOurs) report(error);
+    const more = { ...problem.more, message: problem.message };
+    return problemResponse(new Problem(problem.status, problem.message, { headers: problem.headers, more }));
+  }
+}
