@@ -47,9 +47,9 @@ export async function openLab(limits: Partial<ServiceLimits> = {}): Promise<Lab>
     door.name === "ci"
       ? {
           ...door,
-          open(ports) {
-            const opened = (services = openCiServices(ports, limits));
-            return Promise.resolve({ http: (request) => opened.http(request) });
+          async open(ports) {
+            const opened = (services = await openCiServices(ports, limits));
+            return { http: (request) => opened.http(request) };
           },
         }
       : door,

@@ -3,25 +3,31 @@ import type { DoorPorts } from "#door/ports.ts";
 import { spoolIn } from "#blobs/spool.ts";
 import { liveClaims } from "./job-token.ts";
 import { serviceLimitsDefault, type ServiceLimits } from "./limits.ts";
-import { memoryNames } from "./memory-names.ts";
-import { newSealKey, sealWith } from "./seal.ts";
+import { sealWith, sharedKey } from "./seal.ts";
 import { openServices, type CiServices } from "./services.ts";
 
 /**
  * `http` and `jobServices` are for the door: the first goes into its `OpenDoor.http`, the second is called once for each
  * attempt at a job, with the claim that the attempt runs under.
  */
-export function openCiServices(
-  { clock, stored, spool, client, warn }: Pick<DoorPorts, "clock" | "stored" | "spool" | "client" | "warn">,
+export async function openCiServices(
+  {
+    clock,
+    records,
+    stored,
+    spool,
+    client,
+    warn,
+  }: Pick<DoorPorts, "clock" | "records" | "stored" | "spool" | "client" | "warn">,
   limits: Partial<ServiceLimits> = {},
-): CiServices {
+): Promise<CiServices> {
   const wallMs = (): number => clock.wallMs();
   return openServices({
-    names: memoryNames(wallMs),
+    names: records,
     store: stored.counted("ci").store,
     spool: spoolIn(spool.folder, spool.bytesMax),
     clock,
-    seal: sealWith(newSealKey(), wallMs),
+    seal: sealWith(await sharedKey(records), wallMs),
     isLive: liveClaims(client, clock),
     limits: { ...serviceLimitsDefault, ...limits },
     report: (error) => warn("ci-service-failed", { error }),

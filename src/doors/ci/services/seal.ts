@@ -5,6 +5,8 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { jwtVerify, SignJWT } from "jose";
+import { allTenants } from "#access/principal.ts";
+import type { RecordStore } from "#records/records.ts";
 
 /** Which key is used, and where it is kept, is not this file's concern: all nodes of a cluster need the same. */
 export type Seal = {
@@ -20,7 +22,12 @@ const issuer = "millrace-ci";
 const algorithm = "HS256";
 const markLength = 43;
 
-export const newSealKey = (): Uint8Array => randomBytes(32);
+/** Of the whole cluster: the first node that needs it makes it, and all others find it. */
+export async function sharedKey(records: Pick<RecordStore, "create">): Promise<Uint8Array> {
+  const id = { tenant: allTenants, kind: "ci.seal-key", name: "1" };
+  const { record } = await records.create(id, randomBytes(32).toString("base64url"));
+  return Buffer.from(record.document, "base64url");
+}
 
 export function sealWith(key: Uint8Array, wallMs: () => number): Seal {
   const markOf = (text: string): string => createHmac("sha256", key).update("mark\0").update(text).digest("base64url");
