@@ -148,7 +148,7 @@ describe("a command finds the node of its data folder", { timeout: 60_000 }, () 
     for (let times = 0; times < 20; times += 1) {
       const { code, notes } = await scene.run("peers");
       equal(code, 1);
-      match(notes, /asks for a client certificate.*wants=curl --cert, or edge\.tls\.clientCertificate: optional/);
+      match(notes, /requires a client certificate.*wants=--cert FILE and --cert-key FILE/);
     }
   });
 });
@@ -197,7 +197,7 @@ test(
     const stranger = await file(testAuthority("stranger").cert);
     match((await line(env, "peers", ...server, "--ca", stranger)).notes, /certificate is not trusted/);
     match((await line(env, "peers", "--server", urlOf(other), "--ca", ca)).notes, /not trusted: ERR_TLS_CERT_ALTNAME/);
-    match((await line(env, "peers", ...server, "--ca", here.key)).notes, /no file with certificates/);
+    match((await line(env, "peers", ...server, "--ca", here.key)).notes, /this file has no certificates/);
   },
 );
 

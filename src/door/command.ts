@@ -71,12 +71,22 @@ export const jsonFlag = { json: { type: "boolean", about: "one JSON object per l
 /** For commands that ask a node. */
 export const serverFlags = {
   ...jsonFlag,
-  server: { type: "string", value: "URL", about: "the node to ask, such as http://host:8980 ($MILLRACE_SERVER)" },
+  server: {
+    type: "string",
+    value: "URL",
+    about: "the node to ask, such as http://host:8980 or unix:/path ($MILLRACE_SERVER)",
+  },
   ca: {
     type: "string",
     value: "FILE",
     about: "who signs certificates there, as PEM; left out: whom this machine trusts ($MILLRACE_CA)",
   },
+  cert: {
+    type: "string",
+    value: "FILE",
+    about: "a client certificate to show there, as PEM, for a node that asks for one ($MILLRACE_CERT)",
+  },
+  "cert-key": { type: "string", value: "FILE", about: "the private key of --cert, as PEM ($MILLRACE_CERT_KEY)" },
   token: {
     type: "string",
     value: "TOKEN",
@@ -88,6 +98,8 @@ export const serverFlags = {
 export type ServerFlagValues = {
   readonly server?: string;
   readonly ca?: string;
+  readonly cert?: string;
+  readonly "cert-key"?: string;
   readonly token?: string;
   readonly data?: string;
 };

@@ -26,7 +26,16 @@ import { processMetrics } from "./metrics/process.ts";
 import { MetricsRegistry } from "./metrics/registry.ts";
 import type { Action } from "#access/policy.ts";
 import { ConnectionSlots, slotLimitsDefault, type SlotLimits } from "./port/connection-slots.ts";
-import { countHttp1Call, countUpgrade, http1CallsOn, openPort, peerOf, type Peer, type Port } from "./port/port.ts";
+import {
+  countHttp1Call,
+  countUpgrade,
+  http1CallsOn,
+  openPort,
+  peerOf,
+  type ListenAddress,
+  type Peer,
+  type Port,
+} from "./port/port.ts";
 import type { Refusal } from "#access/refusal.ts";
 import { reflectionHandler } from "./reflection-service.ts";
 import { httpRoutes, type ServeElsewhere } from "./port/routes.ts";
@@ -37,7 +46,7 @@ import { TlsReload } from "./tls/tls-reload.ts";
 
 export type EdgeOptions = {
   readonly clock: Clock;
-  readonly listen: readonly { readonly host: string; readonly port: number }[];
+  readonly listen: readonly ListenAddress[];
   readonly identity: Identity;
   /** The data folder's token: its holder is an operator, on this machine only. */
   readonly owner?: OwnerToken | undefined;
@@ -200,13 +209,12 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 
   const reload = options.tls && undo.use(await startTls(options.tls, clock, log));
   const ports: Port[] = [];
-  for (const { host, port } of options.listen) {
+  for (const address of options.listen) {
     const opened = await openPort({
-      host,
-      port,
+      address,
       clock,
       http1,
-      ...(reload && { tls: tlsServerOptions(options.tls) }),
+      ...(reload && !("socket" in address) && { tls: tlsServerOptions(options.tls) }),
       ...(options.h2 && { h2: options.h2 }),
       onRequest: (stream, headers, ended, peer) =>
         isGrpcType(headers.get("content-type"))

@@ -293,7 +293,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
   const live = liveSource({ name, streams: stored.streams }, node, tcp);
   const api = { name, work: client, doors: ground.doors, live, status: () => node.status() };
-  const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log });
+  const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log, socket: folder.edgeSocket });
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   ground.serves.origin = urlFromHere(edge.addresses, config.edge.tls !== undefined);

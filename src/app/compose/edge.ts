@@ -51,6 +51,8 @@ export type EdgeParts = {
   readonly show?: ((registry: MetricsRegistry) => void) | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
   readonly api?: Pick<ApiParts, "name" | "work" | "doors" | "live" | "status"> | undefined;
+  /** A Unix socket to serve on if `edge.listen` names no port, so that commands on this machine reach the node. */
+  readonly socket?: string | undefined;
   /** The token of the data folder; left out: none is known. */
   readonly owner?: string | undefined;
   /** Knows which local callers are tasks of this node; left out: there are no tasks. */
@@ -69,11 +71,13 @@ const workActions = new Map<string, Action>(
 export type ServedEdge = Edge & {
   /** Where it listens, as host:port. */
   readonly addresses: readonly string[];
+  /** The Unix socket that it serves on, if it listens on no port. */
+  readonly socket: string | undefined;
 };
 
 export async function composeEdge(config: Config, parts: EdgeParts): Promise<ServedEdge | undefined> {
   const { listen } = config.edge;
-  if (listen) return listen.length === 0 ? undefined : await serve(config, listen, parts);
+  if (listen) return listen.length === 0 && parts.socket === undefined ? undefined : await serve(config, listen, parts);
   try {
     return await serve(config, [edgeAddressDefault], parts);
   } catch (error) {
@@ -95,9 +99,10 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
   const served = { routes: doors.routes, printed: doors.printed, bounds: work, kinds, drain: parts.drain };
   const { entries } = journal;
   const api = parts.api && (await composeApi({ ...parts.api, ...served, clock, log: edgeLog, entries }));
+  const socket = listen.length === 0 ? parts.socket : undefined;
   const opened = await startEdge({
     clock,
-    listen: listen.map(parseEdgeAddress),
+    listen: socket === undefined ? listen.map(parseEdgeAddress) : [{ socket }],
     identity: edge.identity,
     ...(owner !== undefined && { owner: { sha256: tokenSha256(owner) } }),
     ...(callers && { tasks: ({ ends }) => callers.isTask(ends) }),
@@ -135,6 +140,7 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
   });
   return {
     ...opened,
+    socket,
     addresses: listen.map((address, i) => `${address.slice(0, address.lastIndexOf(":"))}:${opened.ports[i]}`),
     close() {
       leaving.abort(new Fault("unavailable", "hold a call", { why: "the node is stopping" }));

@@ -12,7 +12,10 @@ import type { Address } from "#shard/transport/transport.ts";
 
 export type DataFolder = {
   readonly path: string;
+  /** Other nodes and tools of the cluster speak gRPC here. */
   readonly socket: string;
+  /** Commands speak HTTP here, if the node listens on no port for them. */
+  readonly edgeSocket: string;
   readonly journal: string;
   readonly blobs: string;
   readonly scratch: string;
@@ -25,6 +28,7 @@ export function dataFolder(path: string): DataFolder {
   return {
     path: root,
     socket: join(root, "node.sock"),
+    edgeSocket: join(root, "edge.sock"),
     journal: join(root, "journal"),
     blobs: join(root, "blobs"),
     scratch: join(root, "scratch"),
@@ -180,6 +184,7 @@ export const publishedAddress = (folder: DataFolder): Address | undefined => pub
 
 /** How local tools reach the node's public port. */
 export type EdgeNotice = {
+  /** `unix:` and the path of a Unix socket, if it listens on no port. */
   readonly url: string;
   /** Its certificate as PEM, if it uses TLS. */
   readonly certificate?: string | undefined;

@@ -9,10 +9,10 @@ type NoticePorts = { readonly isTls: boolean; readonly log: (line: string) => vo
 /** Until it is disposed; publishes renewed certificates too. */
 export async function tellWhereEdgeIs(
   folder: DataFolder,
-  { addresses, onCertificate }: Pick<ServedEdge, "addresses" | "onCertificate">,
+  { addresses, socket, onCertificate }: Pick<ServedEdge, "addresses" | "socket" | "onCertificate">,
   { isTls, log }: NoticePorts,
 ): Promise<AsyncDisposable> {
-  const url = urlFromHere(addresses, isTls);
+  const url = socket === undefined ? urlFromHere(addresses, isTls) : `unix:${socket}`;
   const notice = await publishEdge(folder, { url }); // without a certificate nothing is trusted yet
   let isOver = false;
   let telling = Promise.resolve(); // one after another: the last one counts

@@ -36,8 +36,9 @@ export function readOwnerToken(folder: DataFolder): string | undefined {
  * not for a program that now listens at the address of a dead node.
  */
 export function ownerTokenFor(folder: DataFolder, url: string): string | undefined {
-  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
-  return isLoopbackHost(host) && hasLivingNode(folder) ? readOwnerToken(folder) : undefined;
+  const { protocol, hostname } = new URL(url);
+  const isHere = protocol === "unix:" || isLoopbackHost(hostname.replace(/^\[|\]$/g, ""));
+  return isHere && hasLivingNode(folder) ? readOwnerToken(folder) : undefined;
 }
 
 async function kept(path: string): Promise<string | undefined> {

@@ -7,10 +7,12 @@ import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from "node:tls";
 import { assert } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
 import type { HeaderList } from "#h2/hpack/header-list.ts";
 import type { H2Limits } from "#h2/connection/limits.ts";
 import { listening } from "#h2/server.ts";
 import { H2Socket } from "#h2/socket.ts";
+import { listenOnUnixSocket } from "#h2/unix-socket.ts";
 import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
 import type { CloseReason, ConnectionSlot, ConnectionSlots } from "./connection-slots.ts";
 import { sniff } from "./sniff.ts";
@@ -39,9 +41,11 @@ function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket):
   return { localAddress, localPort, remoteAddress, remotePort };
 }
 
+/** A TCP port, or a Unix socket that only the node's user may connect to. */
+export type ListenAddress = { readonly host: string; readonly port: number } | { readonly socket: string };
+
 export type PortOptions = {
-  readonly host: string;
-  readonly port: number;
+  readonly address: ListenAddress;
   readonly clock: Clock;
   /** Certificate and key; without them the port does not use TLS. */
   readonly tls?: TlsOptions;
@@ -56,6 +60,7 @@ export type PortOptions = {
 };
 
 export type Port = {
+  /** 0 for a Unix socket. */
   readonly port: number;
   /** For new handshakes. */
   setSecureContext(options: TlsOptions): void;
@@ -72,13 +77,13 @@ const politely = "the connection made no call, or there are too many; connect ag
 const closingMax = 1_000;
 
 export async function openPort(options: PortOptions): Promise<Port> {
-  const { host, port, clock, http1, tls, slots, report } = options;
+  const { address, clock, http1, tls, slots, report } = options;
   const held = new Set<HeldConnection>();
   /** TLS: handshakes in progress, by the client's address and port. */
   const shaking = new Map<string, HeldConnection>();
 
   function hold(socket: Socket): HeldConnection {
-    const mine = new HeldConnection(socket, slots);
+    const mine = new HeldConnection(socket, slots, "socket" in address);
     held.add(mine);
     socket.once("close", () => drop(mine));
     return mine;
@@ -151,7 +156,10 @@ export async function openPort(options: PortOptions): Promise<Port> {
     : createServer({ noDelay: true }, (socket) => adopt(hold(socket)));
   server.maxConnections = slots.limits.max + closingMax;
   return {
-    port: await listening(server, host, port),
+    port:
+      "socket" in address
+        ? await listeningLocally(server, address.socket)
+        : await listening(server, address.host, address.port),
     setSecureContext: (next) => {
       if ("setSecureContext" in server) (server as ReturnType<typeof createTlsServer>).setSecureContext(next);
     },
@@ -163,6 +171,15 @@ export async function openPort(options: PortOptions): Promise<Port> {
       await stopped;
     },
   };
+}
+
+async function listeningLocally(server: Server, socket: string): Promise<number> {
+  try {
+    await listenOnUnixSocket(server, socket);
+    return 0;
+  } catch (cause) {
+    throw new Fault("unavailable", "listen", { socket, errno: (cause as NodeJS.ErrnoException).code }, cause);
+  }
 }
 
 const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
@@ -177,9 +194,9 @@ class HeldConnection {
   socket: Socket;
   h2: H2Socket | undefined;
 
-  constructor(socket: Socket, slots: ConnectionSlots) {
+  constructor(socket: Socket, slots: ConnectionSlots, isUnix: boolean) {
     this.socket = socket;
-    this.#address = socket.remoteAddress ?? "";
+    this.#address = socket.remoteAddress ?? (isUnix ? "unix" : "");
     this.#ends = endsOf(socket);
     this.slot = slots.take(this.#address, this);
   }

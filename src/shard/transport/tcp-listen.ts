@@ -1,6 +1,5 @@
 /** The sockets that a node listens on for other nodes and for tools: bound, guarded, and bounded in number. */
-import { chmodSync, unlinkSync } from "node:fs";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Lobby } from "#base/calls/lobby.ts";
@@ -8,6 +7,7 @@ import type { GrpcServer } from "#grpc/server.ts";
 import type { H2Limits } from "#h2/connection/limits.ts";
 import { errorCode } from "#h2/frames/error-codes.ts";
 import { H2Socket } from "#h2/socket.ts";
+import { listenOnUnixSocket } from "#h2/unix-socket.ts";
 import { formatAddress, isLoopback, type Endpoint } from "./tcp-address.ts";
 import type { TcpLimits } from "./tcp.ts";
 import { serverWith } from "./tcp-secret.ts";
@@ -111,55 +111,23 @@ export async function listenOn(
 const isSameEnd = (one: Socket, other: Socket): boolean =>
   one.remotePort === other.remotePort && one.remoteAddress === other.remoteAddress;
 
-/** Binds the socket. A socket file without a listener was left by a crash and is removed. */
 async function open(server: Server, endpoint: Endpoint): Promise<void> {
   try {
-    await bind(server, endpoint);
+    if (endpoint.kind === "unix") await listenOnUnixSocket(server, endpoint.path);
+    else await bind(server, endpoint);
   } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code;
-    const where = formatAddress(endpoint);
-    if (code !== "EADDRINUSE" || endpoint.kind !== "unix" || (await answers(endpoint.path)))
-      throw new Fault(
-        "unavailable",
-        "listen",
-        { on: where, errno: code, why: code === "EADDRINUSE" ? "another process listens there" : undefined },
-        cause,
-      );
-    unlinkSync(endpoint.path);
-    await bind(server, endpoint);
+    const { code } = cause as NodeJS.ErrnoException;
+    const why = code === "EADDRINUSE" ? "another process listens there" : undefined;
+    throw new Fault("unavailable", "listen", { on: formatAddress(endpoint), errno: code, why }, cause);
   }
-  if (endpoint.kind === "unix" && process.platform !== "win32") chmodSync(endpoint.path, 0o600);
 }
 
-function bind(server: Server, endpoint: Endpoint): Promise<void> {
+function bind(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  const bound = (): void => {
+  server.listen(port, host, () => {
     server.off("error", reject);
     resolve();
-  };
-  if (endpoint.kind === "unix") privately(() => server.listen(endpoint.path, bound));
-  else server.listen(endpoint.port, endpoint.host, bound);
-  return promise;
-}
-
-/** The socket is made at once, and from its first moment on it is its owner's alone. */
-function privately(listen: () => void): void {
-  const before = process.umask(0o177);
-  try {
-    listen();
-  } finally {
-    process.umask(before);
-  }
-}
-
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = connect(path);
-    probe.once("connect", () => {
-      probe.destroy();
-      resolve(true);
-    });
-    probe.once("error", () => resolve(false));
   });
+  return promise;
 }
