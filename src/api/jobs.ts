@@ -197,9 +197,18 @@ export const cancelJob = endpoint({
   method: "POST",
   path: "/v1/jobs/{job}/cancel",
   action: "work.cancel",
-  about: "Cancels a job: running tasks are stopped, waiting ones never start.",
+  about:
+    "Cancels a job: running tasks are stopped, waiting ones never start. Stages that run however the others end " +
+    "(clean-up, rollback) still get their turn, within a grace.",
   params,
-  body: jsonBody(z.strictObject({ reason: z.string().max(1_000).default("") })),
+  body: jsonBody(
+    z.strictObject({
+      reason: z.string().max(1_000).default(""),
+      hard: z.boolean().default(false).describe("Without that grace; also for a job that is being cancelled already."),
+      stage: z.string().max(200).optional().describe("Cancels only this stage."),
+      graceMs: z.int().min(0).max(3_024_000_000).optional().describe("The grace; otherwise as the job was submitted."),
+    }),
+  ),
   answer: json(z.object({ job: JobId, phase: z.enum(jobPhases) }), 202),
 });
 

@@ -75,6 +75,8 @@ export function viewWhy(because: WhyReason): string {
       );
     case "publishing":
       return `it is done; ${because.results} results are being published, for ${formatDuration(because.forMs)}`;
+    case "cleaning-up":
+      return `it was cancelled; ${because.stages.join(", ")} may still clean up, for ${formatDuration(because.forMs)}`;
     default:
       return because satisfies never;
   }

@@ -21,7 +21,7 @@ export type AttemptPorts = {
   readonly runners: Runners;
   readonly planners: Planners;
   readonly log: (line: string) => void;
-  /** How long a runner that was asked to stop may take before it is abandoned. */
+  /** How long a runner that was asked to stop may take before it is abandoned, unless its task says otherwise. */
   readonly stopMsMax: number;
   /** How long to retry the report: the owner may be back after an outage of many leases. */
   readonly tellMsMax: number;
@@ -107,11 +107,9 @@ async function plan(holding: Holding, { planners, client, blobs, clock }: Attemp
 }
 
 /** A runner that does not stop must not hold the worker's slot forever. */
-async function orStuck(
-  run: Promise<Ending>,
-  holding: Holding,
-  { clock, stopMsMax, log }: AttemptPorts,
-): Promise<Ending> {
+async function orStuck(run: Promise<Ending>, holding: Holding, ports: AttemptPorts): Promise<Ending> {
+  const { clock, log } = ports;
+  const stopMsMax = holding.granted.stopMs ?? ports.stopMsMax;
   const stuck = Promise.withResolvers<Ending>();
   let cancel = (): void => {};
   const onStop = (): void => {

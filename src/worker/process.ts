@@ -17,6 +17,8 @@ export type ProcessRequest = {
   readonly env: Readonly<Record<string, string>>;
   readonly outputBytesMax: number;
   readonly signal: AbortSignal;
+  /** How long after SIGTERM it is killed. */
+  readonly politeMs?: number | undefined;
   /** How long it may continue if this process hangs or dies; not every runner lets it continue at all. */
   readonly leases?: {
     readonly leaseMs: number;
@@ -49,12 +51,17 @@ const watchman = '{ read -r _ <&3; kill -9 -$$; } >/dev/null 2>&1 & exec 3<&-; e
 const isPosix = process.platform !== "win32";
 
 /** SIGTERM comes first, unless the claim is gone: then another worker may run the task already. */
-export const politeMs = 2_000;
+export const politeMsDefault = 2_000;
+
+/** The time after SIGTERM for an attempt that has so long to stop: a little is left for reporting its end. */
+export const politeMsOf = (stopMs: number | undefined): number | undefined =>
+  stopMs === undefined ? undefined : Math.max(stopMs * 0.8, stopMs - 5_000);
+
 export const impolite: readonly StopReason[] = ["lost", "lease-ran-out", "crashed"];
 
 export const createProcessRunner =
   (clock: Clock): ProcessRunner =>
-  async ({ command, cwd, env, outputBytesMax, signal, leases, printing }) => {
+  async ({ command, cwd, env, outputBytesMax, signal, leases, printing, politeMs = politeMsDefault }) => {
     signal.throwIfAborted();
     // The machine may just have woken from sleep, before the signal's timer fired.
     if (leases?.leftMs && leases.leftMs() <= 0) throw new Stopped("lease-ran-out");
@@ -64,7 +71,7 @@ export const createProcessRunner =
     const output = new BoundedOutput(outputBytesMax);
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => output.add(chunk));
     await using _printing = printing?.(output.head, undefined);
-    const stop = stopOf(child, clock, signal);
+    const stop = stopOf(child, clock, signal, politeMs);
     signal.addEventListener("abort", stop.begin, { once: true });
     try {
       const { exitCode, killedBy } = await ended(child);
@@ -87,7 +94,7 @@ function ended(child: ChildProcess): Promise<{ exitCode: number | undefined; kil
   });
 }
 
-function stopOf(child: ChildProcess, clock: Clock, signal: AbortSignal) {
+function stopOf(child: ChildProcess, clock: Clock, signal: AbortSignal, politeMs: number) {
   let cancel = (): void => {};
   const kill = (name: "SIGTERM" | "SIGKILL"): void => {
     try {

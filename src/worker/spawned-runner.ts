@@ -10,7 +10,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped } from "./holding.ts";
 import { cappedFileHead } from "./printed/printed-head.ts";
-import { impolite, politeMs, type KeptOutput, type ProcessResult, type ProcessRunner } from "./process.ts";
+import { impolite, politeMsDefault, type KeptOutput, type ProcessResult, type ProcessRunner } from "./process.ts";
 import type { Lanes } from "./process/lanes.ts";
 import type { End } from "./process/protocol.ts";
 import type { Running, Spawner } from "./process/spawner.ts";
@@ -28,7 +28,7 @@ export type SpawnedPorts = {
 
 export const createSpawnedRunner =
   ({ spawner, lanes, folder, clock }: SpawnedPorts): ProcessRunner =>
-  async ({ command, cwd, env, outputBytesMax, signal, leases = leasesDefault, printing }) => {
+  async ({ command, cwd, env, outputBytesMax, signal, leases = leasesDefault, printing, politeMs }) => {
     using lane = await lanes.lend(signal);
     await using kept = await OutputFile.create(folder);
     const both = { path: kept.path, bytesMax: outputBytesMax };
@@ -46,7 +46,7 @@ export const createSpawnedRunner =
       sealed: false,
     });
     await using _printing = printing?.(cappedFileHead(kept.path, outputBytesMax), kept.folder);
-    const stop = stopOf(running, clock, signal);
+    const stop = stopOf(running, clock, signal, politeMs ?? politeMsDefault);
     signal.addEventListener("abort", stop.begin, { once: true });
     try {
       const end = await running.end;
@@ -78,7 +78,7 @@ function endingOf({ why, exitCode, outOfMemory, note }: End): Pick<ProcessResult
 }
 
 /** Sends SIGTERM first, unless the claim is gone. */
-function stopOf(running: Running, clock: Clock, signal: AbortSignal) {
+function stopOf(running: Running, clock: Clock, signal: AbortSignal, politeMs: number) {
   let cancel = (): void => {};
   const begin = (): void => {
     const why = signal.reason instanceof Stopped ? signal.reason.why : undefined;

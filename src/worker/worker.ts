@@ -133,7 +133,11 @@ class PollingWorker implements Worker {
     this.#leave.abort(new Fault("unavailable", "reserve", { why: "the worker is leaving" }));
     const { clock } = this.#ports;
     const stop = clock.after(forMs, () => this.giveBack());
-    const giveUp = clock.after(forMs + this.#options.stopMsMax, () =>
+    const stopMsMax = Math.max(
+      this.#options.stopMsMax,
+      ...this.#renewals.holdings.map(({ granted }) => granted.stopMs ?? 0),
+    );
+    const giveUp = clock.after(forMs + stopMsMax, () =>
       this.#tell.abort(new Fault("unavailable", "report the end of an attempt", { why: "the worker has stopped" })),
     );
     await this.#settled();

@@ -92,8 +92,8 @@ export const workRows: GrpcRows = {
       operatorsOnly,
     ),
     row(Peer.methods.take, () => ({ shard: 0, now: false }), operatorsOnly),
-    row(Work.methods.cancel, ({ job, tenant }) => ({ shard: 0, job, reason: "mine now", tenant })),
-    row(Work.methods.cancel, ({ job }) => ({ shard: 0, job, reason: "mine now" })),
+    row(Work.methods.cancel, ({ job, tenant }) => ({ shard: 0, job, reason: "mine now", tenant, hard: true })),
+    row(Work.methods.cancel, ({ job }) => ({ shard: 0, job, reason: "mine now", hard: false })),
   ],
   own: [
     row(Work.methods.submit, ({ tenant, label }) => submission(tenant, oneTask(label))),

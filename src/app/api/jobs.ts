@@ -96,7 +96,9 @@ const changingRoutes = ({ work, kinds }: JobsPorts, find: FindJob): readonly Rou
     const { params, body, caller, signal } = call;
     // The record says who cancelled a job: that is who was authenticated, whatever the reason claims.
     const reason = `cancelled by ${caller.principal.name}${body.reason === "" ? "" : `: ${body.reason}`}`;
-    return { body: { job: params.job, phase: await work.cancel(params.job, reason, { signal }) } };
+    const { hard, stage, graceMs } = body;
+    const phase = await work.cancel(params.job, reason, { signal, hard, stage, graceMs });
+    return { body: { job: params.job, phase } };
   }),
   route(signalJob, async (call) => {
     const { view } = await find(call);

@@ -8,6 +8,7 @@ import { leasesOf } from "#worker/holding.ts";
 import { LiveOutput, type StreamKeeper } from "#worker/printed/live-output.ts";
 import type { PrintedHead } from "#worker/printed/printed-head.ts";
 import type { ProcessRunner } from "#worker/process.ts";
+import { politeMsOf } from "#worker/process.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { kinds, planGate, type TaskSpec } from "./plan.ts";
 
@@ -76,6 +77,7 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
     env: { ...ports.env, ...spec.env, ...aboutTask(context), TMPDIR: scratch.path },
     outputBytesMax,
     signal,
+    politeMs: politeMsOf(task.stopMs),
     leases: leasesOf(task, context.leftMs),
     printing: ports.live && ((head, folder) => printing(head, folder, context, ports.live)),
   });

@@ -1,7 +1,7 @@
 import { Job, Stage, type StageShape, Task } from "#kernel/model/entities.ts";
 import type { EventOf } from "#kernel/model/event.ts";
 import { must } from "#base/assert.ts";
-import type { PlanDecides, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type { PlanDecides, Speculation, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import { beforeChange } from "./moves.ts";
 import type { State } from "#kernel/model/state.ts";
 import {
@@ -23,6 +23,7 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   job.lock = event.lock;
   job.reuse = event.reuse;
   job.trace = event.trace;
+  job.cancelGraceMs = event.cancelGraceMs;
   if (event.lock) job.phase = "WAITING";
   if (event.subscriber !== undefined) {
     const { leaveGraceMs = 0 } = event;
@@ -206,9 +207,10 @@ export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
   // The kind is preceded by its length and labels are joined with a character that no label may contain, so different
   // templates have different keys.
   const { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs } = template;
-  const { attemptMs, effects, speculate, graceMs } = template;
+  const { attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation } = template;
   const words = [kind.length, kind, requires.join("\u0000"), leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax];
-  const key = [...words, queueMs, attemptMs, effects, speculate, graceMs].join("|");
+  const rare = [stopMs, lossesMax, speculation?.percentile, speculation?.factorPercent, speculation?.slots];
+  const key = [...words, queueMs, attemptMs, effects, speculate, graceMs, ...rare].join("|");
   return (state.lastTemplate = shared(state.templates, key, () => template));
 }
 
@@ -225,7 +227,22 @@ export const isSameTemplate = (a: TaskTemplate, b: TaskTemplate): boolean =>
     a.effects === b.effects &&
     a.speculate === b.speculate &&
     a.graceMs === b.graceMs &&
+    a.stopMs === b.stopMs &&
+    a.lossesMax === b.lossesMax &&
+    isSameSpeculation(a.speculation, b.speculation) &&
     isSameList(a.requires, b.requires));
+
+const isSameSpeculation = (a: Speculation | undefined, b: Speculation | undefined): boolean =>
+  a === b ||
+  (a !== undefined &&
+    b !== undefined &&
+    a.percentile === b.percentile &&
+    a.factorPercent === b.factorPercent &&
+    a.slots === b.slots);
+
+/** Templates that say only what the first release knew. */
+export const isPlainTemplate = ({ stopMs, lossesMax, speculation }: TaskTemplate): boolean =>
+  stopMs === undefined && lossesMax === undefined && speculation === undefined;
 
 const isSameShape = (a: StageShape, b: StageSpec): boolean =>
   a.plan === undefined &&

@@ -2,6 +2,7 @@
 import type { Event } from "#kernel/model/event.ts";
 import { isOver, lockKey, type Lock, type LockHolder } from "#kernel/ready/locks.ts";
 import type { LockSpec } from "#kernel/model/model.ts";
+import { cancelSoftly } from "./cancelling.ts";
 import { isJobOver, isStageOver } from "./moves.ts";
 import type { State } from "#kernel/model/state.ts";
 
@@ -17,17 +18,17 @@ export function displacements(state: State, tenantName: string, spec: LockSpec, 
   const tooMany = lock.queue.length + 1 - free - spec.queueMax;
   const gone = lock.queue.slice(0, Math.max(0, tooMany));
   if (spec.cancelInProgress && free === 0) gone.push(...lock.holders);
-  return gone.flatMap((holder) => cancelHolder(holder, spec.name, nowMs));
+  return gone.flatMap((holder) => cancelHolder(state, holder, spec.name, nowMs));
 }
 
-function cancelHolder({ job, stage }: LockHolder, lock: string, nowMs: number): Event[] {
+function cancelHolder(state: State, { job, stage }: LockHolder, lock: string, nowMs: number): Event[] {
   const reason = `made way for a newer holder of ${lock}`;
   if (stage) {
     if (isStageOver(stage) || stage.cancelled || job.cancelled) return [];
     return [{ kind: "stage-cancelling", job: job.no, stage: stage.index, phase: "CANCELLED", reason, at: nowMs }];
   }
   if (isJobOver(job) || job.cancelled) return [];
-  return [{ kind: "job-cancelling", job: job.no, phase: "CANCELLED", reason, at: nowMs }];
+  return [cancelSoftly(state, job, { phase: "CANCELLED", reason }, nowMs)];
 }
 
 /** One step of passing the lock on; called again until it returns no events. */

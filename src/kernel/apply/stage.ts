@@ -1,6 +1,7 @@
 import { type Job, type Stage, Task } from "#kernel/model/entities.ts";
 import type { EventOf } from "#kernel/model/event.ts";
 import type { LockSpec, PlanDecides } from "#kernel/model/model.ts";
+import { isSpared } from "./cancelling.ts";
 import { forgetTask, mergeKeyOf, openSets, openTasks, templateOf } from "./job.ts";
 import { isIn, lockOf, lockSpecOf, removeFrom, type LockHolder } from "#kernel/ready/locks.ts";
 import {
@@ -115,12 +116,19 @@ export function applyCancelling(state: State, event: EventOf<"stage-cancelling">
     job.phase = "CANCELLING";
     setReason(state, job, event.reason);
     job.cancelled = event.phase;
+    job.graceUntilMs = event.graceUntilMs ?? 0;
+    if (job.graceUntilMs > 0) state.agenda.file(job, job.graceUntilMs, state.nowMs);
     unmerge(state, job);
     state.unsettled.add(job);
   }
+  const isSoft = event.kind === "job-cancelling" && event.graceUntilMs !== undefined;
   const stages = event.kind === "job-cancelling" ? job.stages : [must(job.stages[event.stage], "stage to cancel")];
   for (const stage of stages) {
     if (isStageOver(stage) || stage.cancelled) continue;
+    if (isSoft && isSpared(stage)) {
+      planAgain(state, stage, event.at);
+      continue;
+    }
     beforeChange(state, stage);
     stage.cancelled = event.phase;
     setReason(state, stage, event.reason);
@@ -128,6 +136,20 @@ export function applyCancelling(state: State, event: EventOf<"stage-cancelling">
     if (stage.planning) cancelTask(state, stage.planning, event.at);
     for (const task of stage.tasks) cancelTask(state, task, event.at);
   }
+}
+
+/** Whoever plans a spared stage must know that its job was cancelled: a planner that began before is not heard. */
+function planAgain(state: State, stage: Stage, at: number): void {
+  const { planning } = stage;
+  if (!planning || isTaskOver(planning.phase) || planning.phase === "READY") return;
+  beforeChange(state, planning);
+  beforeChange(state, stage);
+  if (planning.claim) {
+    voidClaim(state, planning.claim);
+    planning.attempts -= 1;
+  }
+  waitFor(state, stage, []);
+  toReady(state, planning, at);
 }
 
 function cancelTask(state: State, task: Task, at: number): void {

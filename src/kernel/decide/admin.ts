@@ -3,19 +3,39 @@ import type { CommandOf } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Job, Slice } from "#kernel/model/entities.ts";
 import { isIn, lockKey } from "#kernel/ready/locks.ts";
-import { isJobOver, lentBy } from "#kernel/apply/moves.ts";
+import { cancelSoftly } from "#kernel/apply/cancelling.ts";
+import { isJobOver, isStageOver, lentBy } from "#kernel/apply/moves.ts";
 import type { State } from "#kernel/model/state.ts";
-import { wrongList, wrongText, wrongWhole } from "./validate.ts";
+import { wrongChoice, wrongList, wrongText, wrongWhole } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
 
 export function decideCancel(state: State, command: CommandOf<"cancel">, nowMs: number): Decision {
-  const wrong = wrongText("reason", command.reason, state.limits.messageLengthMax);
+  const { reason, hard, stage, graceMs } = command;
+  const wrong =
+    wrongText("reason", reason, state.limits.messageLengthMax) ??
+    (hard === undefined ? undefined : wrongChoice("hard", hard, [true, false])) ??
+    (stage === undefined ? undefined : wrongWhole("stage", stage, 0, state.limits.stagesMax)) ??
+    (graceMs === undefined ? undefined : wrongWhole("graceMs", graceMs, 0, state.limits.durationMsMax));
   if (wrong) return reject(wrong);
   const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
-  if (isJobOver(job) || job.cancelled) return accept({ phase: job.phase });
+  if (stage !== undefined) return cancelStage(job, stage, reason, nowMs);
+  // Repeated, it changes nothing; only a hard one cuts the grace short.
+  if (isJobOver(job) || (job.cancelled && !(hard && job.graceUntilMs > 0))) return accept({ phase: job.phase });
+  const phase = job.cancelled ?? "CANCELLED";
   return accept({ phase: "CANCELLING" }, [
-    { kind: "job-cancelling", job: job.no, phase: "CANCELLED", reason: command.reason, at: nowMs },
+    hard
+      ? { kind: "job-cancelling", job: job.no, phase, reason, at: nowMs }
+      : cancelSoftly(state, job, { phase, reason, graceMs }, nowMs),
+  ]);
+}
+
+function cancelStage(job: Job, index: number, reason: string, nowMs: number): Decision {
+  const stage = job.stages[index];
+  if (!stage) return reject({ kind: "stage-unknown", job: job.no, stage: index });
+  if (isJobOver(job) || isStageOver(stage) || stage.cancelled) return accept({ phase: job.phase });
+  return accept({ phase: job.phase }, [
+    { kind: "stage-cancelling", job: job.no, stage: index, phase: "CANCELLED", reason, at: nowMs },
   ]);
 }
 

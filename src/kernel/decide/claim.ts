@@ -106,7 +106,12 @@ export function grantOf(claim: Claim): Grant {
     effects: template.effects,
     outOfMemory: task.outOfMemory,
   };
-  return job.trace === undefined ? grant : { ...grant, trace: job.trace };
+  if (job.trace === undefined && template.stopMs === undefined) return grant;
+  return {
+    ...grant,
+    ...(job.trace !== undefined && { trace: job.trace }),
+    ...(template.stopMs !== undefined && { stopMs: template.stopMs }),
+  };
 }
 
 /**

@@ -6,6 +6,7 @@ import { assert, missing } from "#base/assert.ts";
 import { failAttempt } from "./finish.ts";
 import { Claim, Executor, Job, Task, Tenant } from "#kernel/model/entities.ts";
 import type { Event, SoftEvent } from "#kernel/model/event.ts";
+import { cancelSoftly, jobDueAtMs } from "#kernel/apply/cancelling.ts";
 import { giveUpAtMsOf, isJobOver, limitAtMsOf, planEndsAtMs } from "#kernel/apply/moves.ts";
 import type { Due, State } from "#kernel/model/state.ts";
 
@@ -23,7 +24,7 @@ const does = (...events: readonly Event[]): DueDecision => ({ events, soft: [], 
 export function decideDue(state: State, item: Due, nowMs: number): DueDecision {
   if (item instanceof Claim) return claimDue(state, item, nowMs);
   if (item instanceof Task) return taskDue(item, nowMs);
-  if (item instanceof Job) return isJobOver(item) ? endedJobDue(state, item, nowMs) : jobDue(item, nowMs);
+  if (item instanceof Job) return isJobOver(item) ? endedJobDue(state, item, nowMs) : jobDue(state, item, nowMs);
   if (item instanceof Tenant) return tenantDue(state, item, nowMs);
   assert(item instanceof Executor, "only things that can come due are filed");
   return executorDue(state, item, nowMs);
@@ -103,16 +104,15 @@ function taskDue(task: Task, nowMs: number): DueDecision {
   }
 }
 
-function jobDue(job: Job, nowMs: number): DueDecision {
-  if (job.cancelled) return nothing;
+function jobDue(state: State, job: Job, nowMs: number): DueDecision {
+  const dueAtMs = jobDueAtMs(job);
+  if (dueAtMs > nowMs) return Number.isFinite(dueAtMs) ? at(dueAtMs) : nothing;
   const cancel = (phase: "CANCELLED" | "FAILED", reason: string): DueDecision =>
     does({ kind: "job-cancelling", job: job.no, phase, reason, at: nowMs });
-  // K9: every job ends, by its deadline at the latest.
+  // K9: every job ends, by its deadline at the latest, and a cancelled one with its grace.
+  if (job.cancelled) return cancel(job.cancelled, job.reason);
   if (job.deadlineAtMs <= nowMs) return cancel("FAILED", lateReason(job));
-  const abandonedAtMs = job.audience?.abandonedAtMs ?? 0;
-  if (abandonedAtMs === 0) return at(job.deadlineAtMs);
-  if (abandonedAtMs <= nowMs) return cancel("CANCELLED", "nobody waits for it any more");
-  return at(Math.min(abandonedAtMs, job.deadlineAtMs));
+  return does(cancelSoftly(state, job, { phase: "CANCELLED", reason: "nobody waits for it any more" }, nowMs));
 }
 
 const lateReason = ({ outbox, stagesOpen }: Job): string =>

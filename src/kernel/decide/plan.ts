@@ -3,6 +3,7 @@
  * (K5).
  */
 import type { CommandOf } from "#kernel/model/command.ts";
+import { isPlainTemplate } from "#kernel/apply/job.ts";
 import { findClaim, wasCancelled } from "./claim.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Stage, Task } from "#kernel/model/entities.ts";
@@ -17,7 +18,7 @@ import { bytesOfSignal } from "#kernel/memory/weigh.ts";
 import { tooNew } from "./feature.ts";
 import { within, wrongDecides, wrongList, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
-import { countTasks, keysOf, placedTasks } from "#kernel/model/task-set.ts";
+import { countTasks, keysOf, placedTasks, setsOf } from "#kernel/model/task-set.ts";
 
 type TasksPlan = Extract<Plan, { kind: "tasks" }>;
 
@@ -100,7 +101,10 @@ function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
   const { limits } = state;
   switch (plan?.kind) {
     case "tasks":
-      return plan.sets === undefined ? within("plan.set", wrongTasks(plan.set, limits)) : wrongSets(state, plan);
+      return (
+        (plan.sets === undefined ? within("plan.set", wrongTasks(plan.set, limits)) : wrongSets(state, plan)) ??
+        (setsOf(plan).every(({ template }) => isPlainTemplate(template)) ? undefined : tooNew(state, "plan.template"))
+      );
     case "skip":
     case "fail":
       return wrongText("plan.reason", plan.reason, limits.messageLengthMax);

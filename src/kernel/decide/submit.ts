@@ -1,5 +1,6 @@
 /** Submitting a job once, joining an equal job (or only joining), and leaving it again. */
-import { mergeKeyOf, requestKeyOf } from "#kernel/apply/job.ts";
+import { newestFeatures, tooNew } from "./feature.ts";
+import { isPlainTemplate, mergeKeyOf, requestKeyOf } from "#kernel/apply/job.ts";
 import type { CommandOf, Submit } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Job } from "#kernel/model/entities.ts";
@@ -18,7 +19,7 @@ import { bytesOfSubscriber } from "#kernel/memory/weigh.ts";
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export function decideSubmit(state: State, submit: Submit, nowMs: number): Decision {
-  const wrong = wrongSubmit(submit, state.limits) ?? wrongReferences(submit);
+  const wrong = wrongSubmit(submit, state.limits) ?? wrongReferences(submit) ?? tooNewIn(state, submit);
   if (wrong) return reject(wrong);
   const key = submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
   const known = key === undefined ? undefined : boundJob(state, key, submit, nowMs);
@@ -64,6 +65,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   if (submit.mergeKey !== undefined) submitted.mergeKey = submit.mergeKey;
   if (submit.subscriber !== undefined) submitted.subscriber = submit.subscriber;
   if (submit.leaveGraceMs !== undefined) submitted.leaveGraceMs = submit.leaveGraceMs;
+  if (submit.cancelGraceMs !== undefined) submitted.cancelGraceMs = submit.cancelGraceMs;
   if (submit.lock !== undefined) submitted.lock = submit.lock;
   if (submit.reuse !== undefined && submit.reuse.length > 0) submitted.reuse = submit.reuse;
   if (submit.trace !== undefined) submitted.trace = submit.trace;
@@ -80,6 +82,14 @@ export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: nu
   if (!job) return reject({ kind: "job-unknown", job: command.job });
   if (isJobOver(job) || !job.audience?.subscribers.has(command.subscriber)) return accept({ left: true });
   return accept({ left: true }, [{ kind: "job-left", job: job.no, subscriber: command.subscriber, at: nowMs }]);
+}
+
+/** What an older program in the cluster could not read back. */
+function tooNewIn(state: State, { cancelGraceMs, stages }: Submit): Rejection | undefined {
+  if (state.featureLevel >= newestFeatures) return undefined;
+  if (cancelGraceMs !== undefined) return tooNew(state, "cancelGraceMs");
+  const at = stages.findIndex(({ tasks }) => tasks && !isPlainTemplate(tasks.template));
+  return at === -1 ? undefined : tooNew(state, `stages[${at}].tasks.template`);
 }
 
 /** The job that the key is bound to, from memory, or from the journal if memory no longer has the key. */

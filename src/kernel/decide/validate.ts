@@ -10,6 +10,7 @@ import type {
   PlanDecides,
   PlanSpec,
   Result,
+  Speculation,
   StageSpec,
   Step,
   TaskPlan,
@@ -106,6 +107,9 @@ export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
 function wrongWork(submit: Submit, limits: Limits): Wrong {
   return (
     wrongWhole("deadlineMs", submit.deadlineMs, 1, limits.jobDeadlineMsMax) ??
+    (submit.cancelGraceMs === undefined
+      ? undefined
+      : wrongWhole("cancelGraceMs", submit.cancelGraceMs, 0, limits.durationMsMax)) ??
     (submit.lock === undefined ? undefined : within("lock", wrongLock(submit.lock, limits))) ??
     wrongReuse(submit, limits) ??
     wrongStages(submit.stages, limits) ??
@@ -233,9 +237,23 @@ function wrongTemplate(template: TaskTemplate, limits: Limits): Wrong {
     wrongChoice("effects", template.effects, effects) ??
     wrongChoice("speculate", template.speculate, booleans) ??
     wrongWhole("graceMs", template.graceMs, 0, limits.leaseMsMax) ??
+    (template.stopMs === undefined ? undefined : wrongWhole("stopMs", template.stopMs, 0, limits.stopMsMax)) ??
+    (template.lossesMax === undefined
+      ? undefined
+      : wrongWhole("lossesMax", template.lossesMax, 0, limits.attemptsMax)) ??
+    (template.speculation === undefined ? undefined : within("speculation", wrongSpeculation(template.speculation))) ??
     (template.effects === "outside" && (template.speculate || template.graceMs > 0)
       ? invalid("", "work with outside effects may have neither speculation nor grace")
       : undefined)
+  );
+}
+
+function wrongSpeculation(rule: Speculation): Wrong {
+  if (typeof rule !== "object" || rule === null) return invalid("", "must be a rule");
+  return (
+    wrongWhole("percentile", rule.percentile, 1, 100) ??
+    wrongWhole("factorPercent", rule.factorPercent, 100, 100_000) ??
+    wrongWhole("slots", rule.slots, 1, 100_000)
   );
 }
 

@@ -29,6 +29,8 @@ export type Submit = {
   readonly spec: string;
   readonly stages: readonly StageSpec[];
   readonly deadlineMs: number;
+  /** How long stages that run after any end have when the job is cancelled; left out, as the shard's limits say. */
+  readonly cancelGraceMs?: number;
   readonly lock?: LockSpec;
   readonly reuse?: readonly Reuse[];
   readonly reuseEvidence?: Evidence;
@@ -52,7 +54,20 @@ export type Tokened = OfTenant & { readonly executor: string; readonly task: num
 export type Command =
   | Submit
   | (OfTenant & { readonly kind: "leave"; readonly job: number; readonly subscriber: string })
-  | (OfTenant & { readonly kind: "cancel"; readonly job: number; readonly reason: string })
+  /**
+   * Stops the job. Stages that run after any end (`after: "end"`) and are not planned yet still get their turn, within
+   * a grace.
+   */
+  | (OfTenant & {
+      readonly kind: "cancel";
+      readonly job: number;
+      readonly reason: string;
+      /** Without that grace: also for a job that is being cancelled already. */
+      readonly hard?: boolean;
+      /** Only this stage. */
+      readonly stage?: number;
+      readonly graceMs?: number;
+    })
   | (OfTenant & {
       readonly kind: "signal";
       readonly job: number;

@@ -122,6 +122,10 @@ export class Job {
   outbox: Map<number, Publication> | undefined;
   /** The phase in which the job ends when everything of it has stopped. */
   cancelled: "CANCELLED" | "FAILED" | undefined;
+  /** When the grace of a cancelled job ends; 0: it has none. */
+  graceUntilMs = 0;
+  /** As submitted. */
+  cancelGraceMs: number | undefined;
   stagesOpen: number;
   /** Claims whose executor may still be running something of this job, void claims included. */
   claims = 0;

@@ -58,6 +58,7 @@ export type Event =
       readonly spec: string;
       readonly stages: readonly StageSpec[];
       readonly deadlineAtMs: number;
+      readonly cancelGraceMs?: number;
       readonly lock?: LockSpec;
       readonly reuse?: readonly Reuse[];
       readonly trace?: string;
@@ -224,6 +225,8 @@ export type Event =
   | {
       readonly kind: "job-cancelling";
       readonly job: number;
+      /** Stages that run after any end, and are not planned yet, are spared until this instant. */
+      readonly graceUntilMs?: number;
       readonly phase: "CANCELLED" | "FAILED";
       readonly reason: string;
       readonly at: number;

@@ -41,8 +41,12 @@ export type Limits = {
   readonly leaseMsMin: number;
   readonly leaseMsMax: number;
   readonly attemptsMax: number;
+  /** How long an attempt may be given to stop. */
+  readonly stopMsMax: number;
   readonly durationMsMax: number;
   readonly jobDeadlineMsMax: number;
+  /** The grace of a cancelled job, unless it was submitted or cancelled with another. */
+  readonly cancelGraceMs: number;
   readonly keyRetentionMs: number;
   /** How many request keys stay in memory; the journal keeps all of them until they expire. */
   readonly keysInMemoryMax: number;
@@ -105,8 +109,10 @@ export const defaultLimits: Limits = {
   leaseMsMin: 100,
   leaseMsMax: hour,
   attemptsMax: 100,
+  stopMsMax: hour,
   durationMsMax: 35 * 24 * hour,
   jobDeadlineMsMax: 35 * 24 * hour,
+  cancelGraceMs: 10 * 60_000,
   keyRetentionMs: 24 * hour,
   keysInMemoryMax: 200_000,
   keyBytesInMemoryMax: 64 * KiB * KiB,

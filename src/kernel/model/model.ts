@@ -53,6 +53,25 @@ export type TaskTemplate = {
    * How long an executor without contact to the shard may go on after its lease ended, in case the owner comes back.
    */
   readonly graceMs: number;
+  /** How long an attempt that was asked to stop may take to do so; left out, ten seconds. */
+  readonly stopMs?: number;
+  /**
+   * How many attempts that were lost to infrastructure (executor lost, preempted, input lost) do not count towards
+   * attemptsMax; left out, none.
+   */
+  readonly lossesMax?: number;
+  /** When a second attempt is worth it, for tasks with `speculate`; left out, as the shard's limits say. */
+  readonly speculation?: Speculation;
+};
+
+/** A straggler has run for longer than a multiple of the time in which a share of its siblings were done. */
+export type Speculation = {
+  /** The share, from 1 to 100. At least as many siblings must be done. */
+  readonly percentile: number;
+  /** The multiple, in percent. */
+  readonly factorPercent: number;
+  /** How many tasks of the stage may have a second attempt at once. */
+  readonly slots: number;
 };
 
 export type TaskPlan = {
@@ -194,6 +213,8 @@ export type Grant = {
   readonly graceMs: number;
   readonly attemptMs: number;
   readonly effects: "pure" | "outside";
+  /** How long the attempt has to stop when it is asked to; undefined: as long as the executor gives it. */
+  readonly stopMs?: number | undefined;
   /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count them. */
   readonly outOfMemory?: number | undefined;
   /** The trace that the job was submitted with; undefined: with none, or to an older shard. */

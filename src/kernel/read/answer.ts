@@ -31,7 +31,7 @@ export function answer(state: State, query: Query, nowMs: number): Answered {
     case "why":
       return withJob(state, query, (job) => ({ why: whyOf(state, job, nowMs, query) }));
     case "plan-inputs":
-      return planInputs(state, query);
+      return planInputs(state, query, nowMs);
     case "executors":
       return fine({ executors: listExecutors(state, query, nowMs) });
     case "stats":
@@ -150,7 +150,7 @@ function jobLine(job: Job): JobLine {
   return { job: no, tenant: tenant.name, door, name, phase, priority, submittedAtMs, endedAtMs, tasks, done };
 }
 
-function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>): Answered {
+function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>, nowMs: number): Answered {
   const task = visibleTask(state, query);
   if (!task || task !== task.stage.planning) return no({ kind: "task-unknown", task: query.task });
   const { claim, stage } = task;
@@ -173,6 +173,7 @@ function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>
     }
   }
   return fine({
+    ...(job.graceUntilMs > 0 && { cancelled: { reason: job.reason, forMs: job.graceUntilMs - nowMs } }),
     spec: job.spec,
     stage: stage.shape.name,
     generation: stage.generation,

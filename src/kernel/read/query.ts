@@ -112,6 +112,8 @@ export type WhyReason =
   /** No executor known to the shard can run it; the closest one lacks these labels. */
   | { readonly kind: "no-executor"; readonly nearest: string | undefined; readonly missing: readonly string[] }
   | { readonly kind: "drained"; readonly executors: readonly string[] }
+  /** The job was cancelled; stages that run after any end still have this long. */
+  | { readonly kind: "cleaning-up"; readonly stages: readonly string[]; readonly forMs: number }
   /** All work of the job is done; this many of its results are still being published, the oldest since this time. */
   | { readonly kind: "publishing"; readonly results: number; readonly forMs: number }
   /** Suitable executors are busy; this many tasks of the tenant are ahead. */
@@ -126,6 +128,8 @@ export type Why = {
 };
 
 export type PlanInputs = {
+  /** The job was cancelled, and the stage runs nevertheless: why, and how long it has for that. */
+  readonly cancelled?: { readonly reason: string; readonly forMs: number } | undefined;
   readonly spec: string;
   readonly stage: string;
   readonly generation: number;

@@ -167,6 +167,19 @@ describe("why is this not running?", () => {
     );
   });
 
+  test("a cancelled job: what still cleans up, and for how long", () => {
+    because(
+      "cleaning-up",
+      `
+      submit j : a[x] b[?]<a;end  -> job 1 new; x READY, a RUNNING, b BLOCKED, j RUNNING
+      reserve ada                 -> x#1; x CLAIMED
+      cancel j grace=1m           -> phase=CANCELLING; x j CANCELLING
+      +10s                        -> x CANCELLED, b/plan READY, a CANCELLED, b READY
+      why j                       -> j cleaning-up stages=b forMs=50000; plan queued position=0 executors=1 tenantsAhead=0
+    `,
+    );
+  });
+
   test("every kind of reason is shown above", () => {
     const kinds: Record<WhyReason["kind"], true> = {
       running: true,
@@ -181,6 +194,7 @@ describe("why is this not running?", () => {
       drained: true,
       queued: true,
       publishing: true,
+      "cleaning-up": true,
     };
     deepEqual([...seen].toSorted(), Object.keys(kinds).toSorted());
   });

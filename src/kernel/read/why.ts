@@ -2,6 +2,7 @@
 import type { OfTenant } from "#kernel/model/command.ts";
 import type { Job, Stage, Task } from "#kernel/model/entities.ts";
 import { isOver, lockKey, type LockHolder, lockSpecOf } from "#kernel/ready/locks.ts";
+import { sparedIn } from "#kernel/apply/cancelling.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
 import type { Why, WhyOf, WhyReason } from "./query.ts";
 import { satisfies } from "#kernel/ready/ready.ts";
@@ -41,6 +42,11 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenan
   // The remaining reasons concern the job as a whole.
   if (of.stage !== undefined || of.task !== undefined) return lines;
   const { name: key, phase } = job;
+  if (job.graceUntilMs > 0 && !isJobOver(job)) {
+    const stages = sparedIn(job).map(({ shape }) => shape.name);
+    const forMs = Math.max(0, job.graceUntilMs - nowMs);
+    lines.unshift({ task: 0, stage: 0, key, phase, because: { kind: "cleaning-up", stages, forMs } });
+  }
   if (lines.length === 0 && isJobOver(job))
     lines.push({ task: 0, stage: 0, key, phase, because: { kind: "ended", phase } });
   if (lines.length === 0 && job.outbox)

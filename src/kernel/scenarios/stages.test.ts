@@ -97,7 +97,7 @@ describe("stages run in the order of their needs", () => {
 describe("cancelling", () => {
   test("unclaimed tasks are cancelled at once, claimed ones when their executor confirms", () => {
     specify(`
-      submit j : a[x,y] b[z]<a;end -> job 1 new; x y READY, z HELD, a RUNNING, b BLOCKED, j RUNNING
+      submit j : a[x,y] b[z]<a     -> job 1 new; x y READY, z HELD, a RUNNING, b BLOCKED, j RUNNING
       reserve ada start            -> x#1; x RUNNING
       cancel j                     -> phase=CANCELLING; x CANCELLING, y z b CANCELLED, j CANCELLING
       cancel j                     -> phase=CANCELLING

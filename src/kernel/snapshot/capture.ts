@@ -155,10 +155,17 @@ class Capturing implements Capture {
 
   #job(job: Job): void {
     const { no, tenant, door, name, phase, reason, priority, spec, submittedAtMs, deadlineAtMs, endedAtMs } = job;
-    const { mergeKey, lock, audience, reuse, trace, cancelled, outbox, bytes, stagesOpen } = job;
+    const { mergeKey, lock, audience, reuse, trace, cancelled, outbox, bytes, stagesOpen, cancelGraceMs } = job;
     const fixed = [no, tenant.name, door, name, spec, submittedAtMs, deadlineAtMs, job.stages.length];
     const rare =
-      mergeKey === undefined && !lock && !audience && !reuse && trace === undefined && !cancelled && !outbox
+      mergeKey === undefined &&
+      !lock &&
+      !audience &&
+      !reuse &&
+      trace === undefined &&
+      !cancelled &&
+      !outbox &&
+      cancelGraceMs === undefined
         ? null
         : {
             mergeKey,
@@ -167,6 +174,8 @@ class Capturing implements Capture {
             reuse,
             trace,
             cancelled,
+            cancelGraceMs,
+            ...(job.graceUntilMs > 0 && { graceUntilMs: job.graceUntilMs }),
             ...(outbox && { orphans: orphansOf(this.#state, job).map(orphanRow) }),
           };
     this.#row(["J", ...fixed, phase, reason, priority, endedAtMs, bytes, stagesOpen, rare]);
@@ -208,7 +217,8 @@ class Capturing implements Capture {
             last,
             steps,
             speculated,
-            ...(outOfMemory > 0 && { outOfMemory }),
+            // Also a zero: what older snapshots leave out is derived from how the last attempt ended.
+            ...((outOfMemory > 0 || last) && { outOfMemory }),
             ...(waiting && { unpublishedSinceMs: waiting.committedAtMs }),
           }
         : null;

@@ -1,6 +1,7 @@
 /** Reads a snapshot back: the things from its rows, then every index from the things. */
 import { assert, must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
+import { jobDueAtMs } from "#kernel/apply/cancelling.ts";
 import { templateOf } from "#kernel/apply/job.ts";
 import { file, toOutbox } from "#kernel/apply/publish.ts";
 import { ranOutOfMemory } from "#kernel/apply/task.ts";
@@ -144,8 +145,9 @@ export class Restorer {
     Object.assign(job, { phase, reason, endedAtMs, stagesOpen });
     job.stages = Array.from<Stage>({ length: stages });
     if (rare) {
-      const { mergeKey, lock, audience, reuse, trace, cancelled, orphans = [] } = rare;
-      Object.assign(job, { mergeKey, lock, reuse, trace, cancelled });
+      const { mergeKey, lock, audience, reuse, trace, cancelled, cancelGraceMs, orphans = [] } = rare;
+      Object.assign(job, { mergeKey, lock, reuse, trace, cancelled, cancelGraceMs });
+      job.graceUntilMs = rare.graceUntilMs ?? 0;
       for (const [task, generation, result, committedAtMs, given] of orphans)
         file(state, { job, task, spec: given ?? "", generation, result, committedAtMs });
       if (audience) job.audience = { ...audience, subscribers: new Set(audience.subscribers) };
@@ -156,9 +158,8 @@ export class Restorer {
     state.liveJobs += 1;
     if (job.mergeKey !== undefined && !job.cancelled)
       state.merges.set(`${tenantName}\u0000${door}\u0000${job.mergeKey}`, job);
-    const abandonedAtMs = job.audience?.abandonedAtMs || deadlineAtMs;
-    const dueAtMs = Math.min(abandonedAtMs, deadlineAtMs);
-    state.agenda.file(job, dueAtMs, state.nowMs);
+    const dueAtMs = jobDueAtMs(job);
+    state.agenda.file(job, Number.isFinite(dueAtMs) ? dueAtMs : deadlineAtMs, state.nowMs);
   }
 
   #stage(row: Row): void {

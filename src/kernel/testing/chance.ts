@@ -15,6 +15,8 @@ const shapes: readonly (readonly string[])[] = [
   ["a[x,y,z,w];speculate;lease=2s", "b[v]<a"],
   ["a[x,y];failfast", "b[z]<a;end", "c[w]<b"],
   ["a[?]", "b[?]<a;deadline=5s"],
+  ["a[x]", "b[?]<a;end", "c[y]<b;end", "d[z]<a"],
+  ["a[x];stop=1m", "b[?];end", "c[w]<a,b;end"],
   ["a[x,y]", "b[?]<a;lock=n:1:2", "c[z]<a;lock=n:1:2:cancel"],
   ["a[x];lock=n:1:1:cancel;attempt=1s;tries=2", "b[y];mayfail;queue=3s", "c[z]<b"],
   ["a[]", "b[x,y]<a;on=gpu;tries=1;par=1"],
@@ -137,7 +139,14 @@ export class Chance {
         return { kind, job, stage: random.below(3), signal };
       }
       case "cancel":
-        return { kind, job, reason: "r" };
+        return {
+          kind,
+          job,
+          reason: "r",
+          ...(random.chance(0.3) ? { hard: random.chance(0.7) } : {}),
+          ...(random.chance(0.3) ? { stage: random.below(4) } : {}),
+          ...(random.chance(0.5) ? { graceMs: random.below(3) * 1_000 } : {}),
+        };
       case "leave":
         return { kind, job, subscriber: random.pick(["ann", "bob"]) };
       case "forget":
@@ -186,6 +195,7 @@ export class Chance {
       spec: "s",
       stages,
       deadlineMs: random.pick([5_000, 60_000, 600_000]),
+      ...(random.chance(0.2) ? { cancelGraceMs: random.below(3) * 2_000 } : {}),
       ...(key === undefined ? {} : { requestKey: key }),
       ...(merge === undefined ? {} : { mergeKey: merge }),
       ...(by === undefined ? {} : { subscriber: by, leaveGraceMs: random.below(3) * 500, trace: `00-${by}` }),

@@ -191,7 +191,11 @@ function checkJob(state: State, job: Job, counted: Counted): void {
     // K9: the agenda returns it by its deadline; a cancelled job waits for its claims only.
     const dueAtMs = Math.min(job.audience?.abandonedAtMs || job.deadlineAtMs, job.deadlineAtMs);
     holds(`${what} is looked at by its deadline`, job.cancelled !== undefined || isFiledBy(state, job, dueAtMs));
-    holds(`${what} waits for something`, !job.cancelled || job.claims > 0);
+    holds(`${what} waits for something`, !job.cancelled || job.claims > 0 || job.graceUntilMs > 0);
+    holds(
+      `${what} is looked at when its grace ends`,
+      job.graceUntilMs === 0 || isFiledBy(state, job, job.graceUntilMs),
+    );
   }
   if (job.phase === "SUCCEEDED") holds(`${what} succeeded with all its results published`, !job.outbox);
   if (job.outbox) checkOutbox(state, job, counted);

@@ -34,6 +34,7 @@ export function submitOf(words: readonly string[]): Submit {
     spec: options.get("spec") ?? "",
     stages: stagesOf(words.slice(colon + 1)),
     deadlineMs: durationOf(options.get("deadline") ?? "10h"),
+    ...(options.has("cancelgrace") ? { cancelGraceMs: durationOf(options.get("cancelgrace") ?? "") } : {}),
     ...(lock === undefined ? {} : { lock: lockOf(lock) }),
     ...(reuse.length === 0 ? {} : { reuse }),
     ...(options.has("pinned") ? { reuseEvidence: { digests: pinned, pinnedForMs: 1_000 } } : {}),

@@ -1,7 +1,7 @@
 /** Test support: parses the parts of a transcript line (transcript.ts) into the values that commands consist of. */
 import { assert, must } from "#base/assert.ts";
 import { parseDurationMs } from "#base/units.ts";
-import type { LockSpec, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type { LockSpec, Speculation, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 
 export type Options = ReadonlyMap<string, string>;
 
@@ -32,6 +32,12 @@ export function lockOf(text: string): LockSpec {
 const durationIn = (options: Options, name: string, otherwise: string): number =>
   durationOf(options.get(name) ?? otherwise);
 
+/** `90:150:2`: percentile, factor in percent, slots. */
+function speculationOf(text: string): Speculation {
+  const [percentile = 50, factorPercent = 150, slots = 1] = text.split(":").map(Number);
+  return { percentile, factorPercent, slots };
+}
+
 export function templateOf(options: Options): TaskTemplate {
   const backoffMs = durationIn(options, "backoff", "1s");
   return {
@@ -47,6 +53,9 @@ export function templateOf(options: Options): TaskTemplate {
     effects: options.has("outside") ? "outside" : "pure",
     speculate: options.has("speculate"),
     graceMs: durationIn(options, "grace", "0s"),
+    ...(options.has("stop") ? { stopMs: durationIn(options, "stop", "") } : {}),
+    ...(options.has("losses") ? { lossesMax: wholeOf(options, "losses", 0) } : {}),
+    ...(options.has("spare") ? { speculation: speculationOf(options.get("spare") ?? "") } : {}),
   };
 }
 

@@ -253,6 +253,9 @@ export class Transcript {
           kind: "cancel",
           job: this.job(first),
           reason: options.get("reason") ?? "told to",
+          ...(options.has("hard") ? { hard: true } : {}),
+          ...(options.has("stage") ? { stage: this.#stage(first, options.get("stage") ?? "") } : {}),
+          ...(options.has("grace") ? { graceMs: durationOf(options.get("grace") ?? "") } : {}),
           ...tenantIn(options),
         };
       case "invalidate":

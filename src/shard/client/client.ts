@@ -45,6 +45,14 @@ export type Job = {
   readonly view: JobView;
 };
 
+export type CancelHow = {
+  /** Without a grace for stages that run after any end; also for a job that is being cancelled already. */
+  readonly hard?: boolean | undefined;
+  /** Only this stage, by its name. */
+  readonly stage?: string | undefined;
+  readonly graceMs?: number | undefined;
+};
+
 export type WorkClient = ExecutorClient & {
   cluster(): Promise<Cluster>;
   nodes(): Promise<readonly NodeSeen[]>;
@@ -66,7 +74,7 @@ export type WorkClient = ExecutorClient & {
   ): Promise<readonly (Why & { readonly taskId: string })[]>;
   /** All attempts at the tasks of a job that has ended, ordered by token; none while the job is live. */
   attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
-  cancel(jobId: string, reason: string, options?: AskOptions): Promise<JobPhase>;
+  cancel(jobId: string, reason: string, options?: AskOptions & CancelHow): Promise<JobPhase>;
   /** The task's output is lost: the task runs again, and the stages that consume it are planned again. */
   invalidate(taskId: string, generation: number, reason: string, options?: AskOptions): Promise<void>;
   /** The stage is given by name. A signal with an id counts once, however often it is sent. */
@@ -139,9 +147,18 @@ export function createClient(ports: ClientPorts): WorkClient {
 
     attempts: (jobId) => attemptsOf(directory, jobRef(jobId)),
 
-    async cancel(jobId, reason, options) {
+    async cancel(jobId, reason, { hard, stage: stageName, graceMs, ...options } = {}) {
       const ref = jobRef(jobId);
-      return (await command(ref.shard, { kind: "cancel", job: ref.job, reason }, options)).phase;
+      const view = stageName === undefined ? undefined : (await job(jobId, { ...options, tasksMax: 0 })).view;
+      const cancel = {
+        kind: "cancel" as const,
+        job: ref.job,
+        reason,
+        ...(hard && { hard }),
+        ...(view && { stage: stageNamed("cancel stage", jobId, view, stageName ?? "") }),
+        ...(graceMs !== undefined && { graceMs }),
+      };
+      return (await command(ref.shard, cancel, options)).phase;
     },
 
     async invalidate(taskId, generation, reason, options) {
@@ -152,7 +169,7 @@ export function createClient(ports: ClientPorts): WorkClient {
     async signal(jobId, stageName, { id, name, payload }, options) {
       const ref = jobRef(jobId);
       const { view } = await job(jobId, { ...options, tasksMax: 0 });
-      const stage = stageNamed(jobId, view, stageName);
+      const stage = stageNamed("signal stage", jobId, view, stageName);
       const signal = { id: id ?? `s${random.next32().toString(36)}${random.next32().toString(36)}`, name, payload };
       return (await command(ref.shard, { kind: "signal", job: ref.job, stage, signal }, options)).recorded;
     },
@@ -204,11 +221,11 @@ async function* watchJob(
   }
 }
 
-function stageNamed(jobId: string, { stages }: JobView, name: string): number {
+function stageNamed(doing: string, jobId: string, { stages }: JobView, name: string): number {
   const found = stages.find((stage) => stage.name === name);
   if (found) return found.stage;
   const known = stages.map((stage) => stage.name).join(",");
-  throw new Fault("not-found", "signal stage", { job: jobId, stage: name, stages: known });
+  throw new Fault("not-found", doing, { job: jobId, stage: name, stages: known });
 }
 
 export const shardOf = (shardKey: string, shards: number): ShardId => hash32(shardKey) % shards;

@@ -4,7 +4,7 @@
  * An event with an unexpected value (not a number, a field of another type) is written as JSON, which decides whether
  * it can be written at all.
  */
-import { isSameList, isSameTemplate } from "#kernel/apply/job.ts";
+import { isPlainTemplate, isSameList, isSameTemplate } from "#kernel/apply/job.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { ListedTasks, Result, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
 import * as code from "./event-code.ts";
@@ -184,6 +184,7 @@ export class EventWriter {
   #submitted(event: EventOf<"job-submitted">): boolean {
     // As JSON, a trace is read by older programs, too: they leave out what they do not know.
     if (event.lock !== undefined || event.reuse !== undefined || event.trace !== undefined) return false;
+    if (event.cancelGraceMs !== undefined) return false;
     const { key, keyUntilMs, mergeKey, subscriber, leaveGraceMs, tenant, door, stages } = event;
     if ((key === undefined) !== (keyUntilMs === undefined)) return false;
     const bytes = this.#bytes;
@@ -244,7 +245,10 @@ export class EventWriter {
       bytes.reserve(10 * stage.needs.length);
       for (const need of stage.needs) bytes.varint(need);
     }
-    if (!isSameSet) this.#template((before.template = set.template));
+    if (!isSameSet) {
+      if (!isPlainTemplate(set.template)) return false;
+      this.#template((before.template = set.template));
+    }
     this.#tasks(set, hasAffinity);
     return true;
   }

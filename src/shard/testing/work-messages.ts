@@ -47,20 +47,23 @@ export const failReason = fc.constantFrom<model.FailReason>(
 );
 export const result = shape({ payload: text, digests: list(digest) }, { publish: text });
 export const effects = fc.constantFrom("pure" as const, "outside" as const);
-export const template: Arbitrary<model.TaskTemplate> = record({
-  kind: text,
-  requires: texts,
-  leaseMs: ms,
-  attemptsMax: small,
-  retryOn: fc.constantFrom("infrastructure" as const, "any" as const),
-  backoffMs: ms,
-  backoffMsMax: ms,
-  queueMs: ms,
-  attemptMs: ms,
-  effects,
-  speculate: yes,
-  graceMs: ms,
-});
+export const template: Arbitrary<model.TaskTemplate> = shape(
+  {
+    kind: text,
+    requires: texts,
+    leaseMs: ms,
+    attemptsMax: small,
+    retryOn: fc.constantFrom("infrastructure" as const, "any" as const),
+    backoffMs: ms,
+    backoffMsMax: ms,
+    queueMs: ms,
+    attemptMs: ms,
+    effects,
+    speculate: yes,
+    graceMs: ms,
+  },
+  { stopMs: ms, lossesMax: small, speculation: record({ percentile: small, factorPercent: small, slots: small }) },
+);
 export const taskSet: Arbitrary<model.TaskSet> = record({
   template,
   tasks: list(
@@ -128,4 +131,5 @@ export const grant: Arbitrary<model.Grant> = record({
   effects,
   outOfMemory: fc.option(small, { nil: undefined }),
   trace: fc.option(text, { nil: undefined }),
+  stopMs: fc.option(ms, { nil: undefined }),
 });

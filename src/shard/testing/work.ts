@@ -56,13 +56,14 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
       joinOnly: fc.constant(true),
       subscriber: text,
       trace: text,
+      cancelGraceMs: ms,
       leaveGraceMs: ms,
       lock,
       reuse: fc.array(record({ stage: text, key: text, spec: text, result }), { minLength: 1, maxLength: 3 }),
     },
   ),
   leave: record({ job: id, subscriber: text }),
-  cancel: shape({ job: id, reason: text }, { tenant: text }),
+  cancel: shape({ job: id, reason: text }, { tenant: text, hard: fc.constant(true), stage: small, graceMs: ms }),
   signal: shape({ job: id, stage: small, signal }, { tenant: text }),
   reserve: shape(
     {
@@ -183,6 +184,7 @@ const because: Arbitrary<Why["because"]> = fc.oneof(
   record({ kind: fc.constant("drained" as const), executors: texts }),
   record({ kind: fc.constant("queued" as const), position: small, executors: small, tenantsAhead: small }),
   record({ kind: fc.constant("publishing" as const), results: small, forMs: ms }),
+  record({ kind: fc.constant("cleaning-up" as const), stages: texts, forMs: ms }),
 );
 const place = record({ stage: small, index: small });
 
@@ -201,15 +203,18 @@ const answers: { readonly [K in QueryKind]: Arbitrary<Answers[K]> } = {
   jobs: record({ jobs: list(record({ ...line, tasks: small, done: small })) }),
   task: taskView,
   why: record({ why: list(record({ task: id, stage: small, key: text, phase: text, because })) }),
-  "plan-inputs": record({
-    spec: text,
-    stage: text,
-    generation: small,
-    needs: list(record({ stage: small, name: text, phase: stagePhase, generation: small })),
-    signals: list(signal),
-    results: list(record({ stage: small, key: text, generation: small, phase: taskPhase, result: maybe(result) })),
-    next: maybe(place),
-  }),
+  "plan-inputs": shape(
+    {
+      spec: text,
+      stage: text,
+      generation: small,
+      needs: list(record({ stage: small, name: text, phase: stagePhase, generation: small })),
+      signals: list(signal),
+      results: list(record({ stage: small, key: text, generation: small, phase: taskPhase, result: maybe(result) })),
+      next: maybe(place),
+    },
+    { cancelled: record({ reason: text, forMs: ms }) },
+  ),
   executors: record({
     executors: list(
       record({

@@ -68,8 +68,13 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
   cancel: {
     method: Work.methods.cancel,
     field: "cancel",
-    write: (cancel) => cancel,
-    read: ({ job, reason, tenant }) => ({ job, reason, ...given({ tenant }) }),
+    write: (cancel) => ({ ...cancel, hard: cancel.hard ?? false }),
+    read: ({ job, reason, tenant, hard, stage, graceMs }) => ({
+      job,
+      reason,
+      ...given({ tenant, stage, graceMs }),
+      ...(hard ? { hard } : {}),
+    }),
   },
   signal: {
     method: Work.methods.signal,
@@ -187,7 +192,7 @@ const noEvidence = { digests: [], pinnedForMs: 0 } as const;
 
 function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kind"> {
   const { tenant, door, name, payloadHash, priority, spec, deadlineMs } = request;
-  const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly, trace } = request;
+  const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly, trace, cancelGraceMs } = request;
   return {
     tenant,
     door,
@@ -204,6 +209,7 @@ function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kin
     ...given({ leaveGraceMs }),
     ...given({ lock }),
     ...given({ trace }),
+    ...given({ cancelGraceMs }),
     ...(reuse.length === 0 ? {} : { reuse: each("reuse", reuse, readReuse) }),
   };
 }

@@ -10,10 +10,18 @@ export const writeTemplate = (template: kernel.TaskTemplate): wire.TaskTemplate 
   effects: effects.numberOf(template.effects),
 });
 
-export const readTemplate = (template: wire.TaskTemplate): kernel.TaskTemplate => ({
+export const readTemplate = ({
+  stopMs,
+  lossesMax,
+  speculation,
+  ...template
+}: wire.TaskTemplate): kernel.TaskTemplate => ({
   ...template,
   retryOn: retryOns.wordOf(template.retryOn) ?? noSuch("retryOn"),
   effects: effects.wordOf(template.effects) ?? noSuch("effects"),
+  ...(stopMs === undefined ? {} : { stopMs }),
+  ...(lossesMax === undefined ? {} : { lossesMax }),
+  ...(speculation === undefined ? {} : { speculation }),
 });
 
 export const writeTaskSet = (set: kernel.TaskSet): wire.TaskSet => ({

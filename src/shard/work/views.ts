@@ -68,6 +68,8 @@ function writeReason(reason: kernel.WhyReason): wire.Why["because"] {
       return { kind: "parallelMax", value: reason };
     case "no-executor":
       return { kind: "noExecutor", value: reason };
+    case "cleaning-up":
+      return { kind: "cleaningUp", value: reason };
     default:
       return { kind: reason.kind, value: reason } as wire.Why["because"];
   }
@@ -80,6 +82,8 @@ function readReason(reason: wire.Why["because"]): kernel.WhyReason {
       return { kind: "back-off", ...reason.value };
     case "parallelMax":
       return { kind: "parallel-max", ...reason.value };
+    case "cleaningUp":
+      return { kind: "cleaning-up", ...reason.value };
     case "noExecutor":
       return { kind: "no-executor", nearest: reason.value.nearest, missing: reason.value.missing };
     default:
@@ -93,8 +97,9 @@ export const writeInputs = (inputs: kernel.PlanInputs): wire.PlanInputs => ({
   results: inputs.results.map((result) => ({ ...result, phase: taskPhases.numberOf(result.phase) })),
 });
 
-export const readInputs = ({ next, ...inputs }: wire.PlanInputs): kernel.PlanInputs => ({
+export const readInputs = ({ next, cancelled, ...inputs }: wire.PlanInputs): kernel.PlanInputs => ({
   ...inputs,
+  ...(cancelled && { cancelled }),
   needs: each("needs", inputs.needs, (need) => ({
     ...need,
     phase: stagePhases.wordOf(need.phase) ?? noSuch("phase"),

@@ -151,7 +151,7 @@ export class Client {
       case "asks":
         return this.#asks(submitted);
       case "cancels":
-        return void (await this.ask(shard, { kind: "cancel", job, reason: "changed its mind" }));
+        return this.#cancels(submitted);
       case "leaves":
         return this.#leaves(submitted);
       case "repeats":
@@ -180,6 +180,19 @@ export class Client {
       await this.#query(shard, this.#ports.random.pick(queriesOf(job)));
       await this.#ports.life.clock.sleep(this.#ports.random.below(3_000));
     }
+  }
+
+  /** The whole job, or one stage of it; some lose patience with what cleans up. */
+  async #cancels({ shard, job, drawn }: Submitted): Promise<void> {
+    const { random, life } = this.#ports;
+    const cancel = { kind: "cancel" as const, job, reason: "changed its mind" };
+    if (random.chance(0.2))
+      return void (await this.ask(shard, { ...cancel, stage: random.below(drawn.submit.stages.length) }));
+    const graceMs = random.chance(0.3) ? { graceMs: random.below(5_000) } : {};
+    await this.ask(shard, { ...cancel, ...graceMs, ...(random.chance(0.2) ? { hard: true } : {}) });
+    if (!random.chance(0.3)) return;
+    await life.clock.sleep(random.below(4_000));
+    await this.ask(shard, { ...cancel, ...(random.chance(0.5) ? { hard: true } : {}) });
   }
 
   async #repeats(shard: number, submit: Submit): Promise<void> {

@@ -1,5 +1,5 @@
 /** Jobs that use what plans, cancellations and attempts can say besides the plain. */
-import { job, lock, planned, planScript, stage, taskScript, templateOf } from "./draw.ts";
+import { job, lock, planned, planScript, stage, taskScript, templateOf, withSubmit } from "./draw.ts";
 import type { DrawContext, DrawnJob } from "./draw.ts";
 import type { PlanScript } from "./script.ts";
 
@@ -9,6 +9,21 @@ export const engineShapes = {
     const first = stage(c, "first", { tasks: 1 });
     const second = { ...planned(c, "second"), needs: [0] };
     return job(c, [first, second], { second: decidingScript(c) });
+  },
+
+  /** What comes last runs even if the job is cancelled: planned or not, after one stage or after each other. */
+  cleaned(c: DrawContext): DrawnJob {
+    const work = { ...stage(c, "work", { tasks: c.random.between(1, 3) }), failFast: c.random.chance(0.3) };
+    const needs = [0];
+    const undo = c.random.chance(0.7)
+      ? { ...planned(c, "undo"), needs, after: "end" as const }
+      : { ...stage(c, "undo", { tasks: 1, outside: true }), needs, after: "end" as const };
+    const tell = { ...stage(c, "tell", { tasks: 1 }), needs: [1], after: "end" as const };
+    const never = { ...stage(c, "never", { tasks: 1 }), needs: [1] };
+    const stages = [work, undo, ...(c.random.chance(0.6) ? [tell] : []), ...(c.random.chance(0.3) ? [never] : [])];
+    const script = { ...planScript(c), ...(c.random.chance(0.4) ? { waitMs: c.random.between(200, 6_000) } : {}) };
+    const drawn = job(c, stages, { undo: script });
+    return c.random.chance(0.5) ? withSubmit(drawn, { cancelGraceMs: c.random.pick([500, 5_000, 60_000]) }) : drawn;
   },
 };
 

@@ -120,7 +120,8 @@ export const stagesInOrder: Checker = {
       case "plan-closed":
         return planned(model, event, at);
       case "stage-ended":
-        return event.phase === "COMPLETED" ? complete(model.stage(event.job, event.stage), at) : undefined;
+        if (event.phase === "COMPLETED") return complete(model.stage(event.job, event.stage), at);
+        return event.phase === "CANCELLED" ? spared(model.stage(event.job, event.stage), at) : undefined;
       case "job-ended":
         return jobEnd(model, event, at);
       default:
@@ -165,6 +166,12 @@ function complete(stage: ModelStage | undefined, at: EventLocation): string | un
   const open = stage.tasks.find((task) => !task.results.has(task.generation));
   if (open) return `${String(at)}: task ${open.no} has no result in generation ${open.generation}`;
   return stage.spec.plan && !stage.plannedIn.has(stage.generation) ? `${String(at)}: it was never planned` : undefined;
+}
+
+/** A stage that runs after any end is not cancelled together with its job while the job's grace goes on. */
+function spared(stage: ModelStage | undefined, at: EventLocation): string | undefined {
+  if (!stage || stage.cancelled) return undefined;
+  return `${String(at)}: nobody cancelled it`;
 }
 
 function jobEnd(model: ShardModel, event: EventOf<"job-ended">, at: EventLocation): string | undefined {

@@ -1,6 +1,6 @@
 /** What events about jobs change in the model: subscribers, keys, locks and how jobs end. */
 import type { JobPhase } from "#kernel/model/model.ts";
-import { cancelStage, run } from "./stages.ts";
+import { cancelStage, isSpared, planAgain, run } from "./stages.ts";
 import { newStage, type Folds, type ModelJob, type ShardModel } from "./model.ts";
 import { sizeOf } from "#kernel/model/task-set.ts";
 
@@ -21,6 +21,7 @@ export const jobFolds = {
       phases: [{ seq: model.seq + 1, phase: event.lock ? "WAITING" : "RUNNING" }],
       lockState: "none",
       cancelled: false,
+      graceUntilMs: 0,
       forgotten: false,
     };
     let firstTask = event.firstTask;
@@ -64,7 +65,10 @@ export const jobFolds = {
     if (!job) return;
     setPhase(model, job, "CANCELLING");
     job.cancelled = true;
-    for (const stage of job.stages) cancelStage(stage);
+    job.graceUntilMs = event.graceUntilMs ?? 0;
+    for (const stage of job.stages)
+      if (event.graceUntilMs !== undefined && isSpared(stage)) planAgain(stage);
+      else cancelStage(stage);
   },
   "job-ended"(model, event) {
     const job = model.jobs.get(event.job);

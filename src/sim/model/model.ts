@@ -74,6 +74,8 @@ export type ModelJob = {
   readonly phases: { readonly seq: number; readonly phase: JobPhase }[];
   lockState: "none" | "queued" | "held";
   cancelled: boolean;
+  /** 0: it has no grace, or that is over. */
+  graceUntilMs: number;
   forgotten: boolean;
 };
 

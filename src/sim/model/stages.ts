@@ -98,6 +98,20 @@ function endPlanning(stage: ModelStage, token: number): void {
   stage.planning.standing = "over";
 }
 
+/** Runs after any end, and its tasks are not known or not begun: a cancellation with a grace spares it. */
+export const isSpared = ({ spec, phase, cancelled, plannedIn, generation }: ModelStage): boolean =>
+  spec.after === "end" && !cancelled && (phase === "BLOCKED" || (phase === "READY" && !plannedIn.has(generation)));
+
+/** Its planner is asked again, and an answer of the one before no longer counts. */
+export function planAgain({ planning }: ModelStage): void {
+  if (!planning || planning.standing === "over") return;
+  for (const claim of planning.claims.values()) {
+    if (claim.live) planning.attempts -= 1;
+    claim.live = false;
+  }
+  planning.standing = "ready";
+}
+
 export function cancelStage(stage: ModelStage): void {
   if (isOver(stage.phase) || stage.cancelled) return;
   stage.cancelled = true;

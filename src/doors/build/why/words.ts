@@ -36,6 +36,8 @@ export function tellWaits(because: WhyReason, workers?: Workers): string {
       return tellPlace(because);
     case "publishing":
       return `it is done; ${because.results} results are being published, for ${formatDuration(because.forMs)}`;
+    case "cleaning-up":
+      return `it was cancelled; ${listed(because.stages)} may still clean up, for ${formatDuration(because.forMs)}`;
     default:
       return because satisfies never;
   }

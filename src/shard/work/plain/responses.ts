@@ -164,4 +164,5 @@ function writeGrant(grant: Grant, to: Writer): void {
   if (effect !== 0) to.int32(136, effect);
   if (grant.outOfMemory !== undefined) to.int32(144, grant.outOfMemory);
   if (grant.trace !== undefined) to.string(154, grant.trace);
+  if (grant.stopMs !== undefined) to.int64(320, grant.stopMs);
 }

@@ -51,7 +51,7 @@ export function readSubmit(from: Reader, end: number, beside: RequestFields): Su
   return more === undefined ? submit : { ...submit, ...more };
 }
 
-type MoreFields = "mergeKey" | "joinOnly" | "subscriber" | "leaveGraceMs" | "lock" | "trace";
+type MoreFields = "mergeKey" | "joinOnly" | "subscriber" | "leaveGraceMs" | "lock" | "trace" | "cancelGraceMs";
 type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[] };
 
 /** Rare fields, and unknown ones. */
@@ -60,6 +60,7 @@ function readMore(from: Reader, tag: number, more: More): void {
   else if (tag === 66) more.subscriber = from.string();
   else if (tag === 72) more.leaveGraceMs = from.int64();
   else if (tag === 138) more.trace = from.string();
+  else if (tag === 320) more.cancelGraceMs = from.int64();
   else if (tag === 114) more.lock = once(from, wire.LockSpec, more.lock);
   else if (tag === 122) {
     const stop = from.enter();

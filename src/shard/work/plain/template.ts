@@ -66,6 +66,7 @@ function readAfresh(from: Reader, end: number, place: number): TaskTemplate {
     else if (tag === 80) effect = from.int32();
     else if (tag === 88) speculate = from.bool();
     else if (tag === 96) numbers.graceMs = from.int64();
+    else if (tag === 320 || tag === 328 || tag === 338) return unusual();
     else {
       from.skip(tag);
       // Unknown fields may be allowed here and not elsewhere, since limits count from the start of the message: do not

@@ -52,6 +52,8 @@ export type SubmitRequest = {
   readonly joinOnly: boolean;
   /** The trace that the job is recorded in, as W3C Trace Context writes it. At most 256 characters. */
   readonly trace?: string | undefined;
+  /** How long stages that run after any end have when the job is cancelled; absent: ten minutes. */
+  readonly cancelGraceMs?: number | undefined;
 };
 
 export const SubmitRequest: Message<SubmitRequest> = {
@@ -114,6 +116,9 @@ export const SubmitRequest: Message<SubmitRequest> = {
     if (message.trace !== undefined) {
       to.string(138, message.trace);
     }
+    if (message.cancelGraceMs !== undefined) {
+      to.int64(320, message.cancelGraceMs);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -133,6 +138,7 @@ export const SubmitRequest: Message<SubmitRequest> = {
     const reuse: Reuse[] = before === undefined ? [] : (before.reuse as Reuse[]);
     let joinOnly = before === undefined ? false : before.joinOnly;
     let trace = before?.trace;
+    let cancelGraceMs = before?.cancelGraceMs;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -210,11 +216,15 @@ export const SubmitRequest: Message<SubmitRequest> = {
           trace = from.string();
           break;
         }
+        case 320: {
+          cancelGraceMs = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace };
+    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace, cancelGraceMs };
   },
 };
 
@@ -376,7 +386,7 @@ export const LeaveResponse: Message<LeaveResponse> = {
   },
 };
 
-/** Stops a job. */
+/** Stops a job. Stages that run after any end, and are not planned yet, still get their turn, within a grace. */
 export type CancelRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
@@ -386,6 +396,12 @@ export type CancelRequest = {
   readonly reason: string;
   /** If set, a job of another tenant is refused. */
   readonly tenant?: string | undefined;
+  /** Without that grace, also for a job that is being cancelled already. */
+  readonly hard: boolean;
+  /** Stops only this stage, by its place in the job. */
+  readonly stage?: number | undefined;
+  /** The grace; absent: as the job was submitted. */
+  readonly graceMs?: number | undefined;
 };
 
 export const CancelRequest: Message<CancelRequest> = {
@@ -403,12 +419,24 @@ export const CancelRequest: Message<CancelRequest> = {
     if (message.tenant !== undefined) {
       to.string(34, message.tenant);
     }
+    if (message.hard) {
+      to.bool(320, message.hard);
+    }
+    if (message.stage !== undefined) {
+      to.int32(328, message.stage);
+    }
+    if (message.graceMs !== undefined) {
+      to.int64(336, message.graceMs);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
     let job = before === undefined ? 0 : before.job;
     let reason = before === undefined ? "" : before.reason;
     let tenant = before?.tenant;
+    let hard = before === undefined ? false : before.hard;
+    let stage = before?.stage;
+    let graceMs = before?.graceMs;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -428,11 +456,23 @@ export const CancelRequest: Message<CancelRequest> = {
           tenant = from.string();
           break;
         }
+        case 320: {
+          hard = from.bool();
+          break;
+        }
+        case 328: {
+          stage = from.int32();
+          break;
+        }
+        case 336: {
+          graceMs = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, job, reason, tenant };
+    return { shard, job, reason, tenant, hard, stage, graceMs };
   },
 };
 

@@ -209,6 +209,12 @@ export type TaskTemplate = {
   readonly speculate: boolean;
   /** How long an executor that hears nothing may go on after its lease, hoping for the owner to come back. */
   readonly graceMs: number;
+  /** How long an attempt that was asked to stop may take to do so; absent: ten seconds. */
+  readonly stopMs?: number | undefined;
+  /** How many attempts that were lost to infrastructure do not count towards attempts_max; absent: none. */
+  readonly lossesMax?: number | undefined;
+  /** When a second attempt is worth it, for tasks with `speculate`; absent: as the shard's limits say. */
+  readonly speculation?: Speculation | undefined;
 };
 
 export const TaskTemplate: Message<TaskTemplate> = {
@@ -250,6 +256,17 @@ export const TaskTemplate: Message<TaskTemplate> = {
     if (message.graceMs !== 0) {
       to.int64(96, message.graceMs);
     }
+    if (message.stopMs !== undefined) {
+      to.int64(320, message.stopMs);
+    }
+    if (message.lossesMax !== undefined) {
+      to.int32(328, message.lossesMax);
+    }
+    if (message.speculation !== undefined) {
+      const start = to.open(338);
+      Speculation.write(message.speculation, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let kind = before === undefined ? "" : before.kind;
@@ -264,6 +281,9 @@ export const TaskTemplate: Message<TaskTemplate> = {
     let effects = before === undefined ? 0 : before.effects;
     let speculate = before === undefined ? false : before.speculate;
     let graceMs = before === undefined ? 0 : before.graceMs;
+    let stopMs = before?.stopMs;
+    let lossesMax = before?.lossesMax;
+    let speculation = before?.speculation;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -316,11 +336,75 @@ export const TaskTemplate: Message<TaskTemplate> = {
           graceMs = from.int64();
           break;
         }
+        case 320: {
+          stopMs = from.int64();
+          break;
+        }
+        case 328: {
+          lossesMax = from.int32();
+          break;
+        }
+        case 338: {
+          const stop = from.enter();
+          speculation = Speculation.read(from, stop, speculation);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs, attemptMs, effects, speculate, graceMs };
+    return { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs, attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation };
+  },
+};
+
+/** A straggler has run for longer than a multiple of the time in which a share of its siblings were done. */
+export type Speculation = {
+  /** The share, from 1 to 100. At least as many siblings must be done. */
+  readonly percentile: number;
+  /** The multiple, in percent. */
+  readonly factorPercent: number;
+  /** How many tasks of the stage may have a second attempt at once. */
+  readonly slots: number;
+};
+
+export const Speculation: Message<Speculation> = {
+  typeName: "millrace.work.v1.Speculation",
+  write(message, to) {
+    if (message.percentile !== 0) {
+      to.int32(8, message.percentile);
+    }
+    if (message.factorPercent !== 0) {
+      to.int32(16, message.factorPercent);
+    }
+    if (message.slots !== 0) {
+      to.int32(24, message.slots);
+    }
+  },
+  read(from, end, before) {
+    let percentile = before === undefined ? 0 : before.percentile;
+    let factorPercent = before === undefined ? 0 : before.factorPercent;
+    let slots = before === undefined ? 0 : before.slots;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          percentile = from.int32();
+          break;
+        }
+        case 16: {
+          factorPercent = from.int32();
+          break;
+        }
+        case 24: {
+          slots = from.int32();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { percentile, factorPercent, slots };
   },
 };
 
@@ -1294,6 +1378,8 @@ export type Grant = {
   readonly outOfMemory?: number | undefined;
   /** The trace that the job was submitted with. Absent from a node of an older version. */
   readonly trace?: string | undefined;
+  /** How long the attempt has to stop when it is asked to; absent: as long as the executor gives it. */
+  readonly stopMs?: number | undefined;
 };
 
 export const Grant: Message<Grant> = {
@@ -1356,6 +1442,9 @@ export const Grant: Message<Grant> = {
     if (message.trace !== undefined) {
       to.string(154, message.trace);
     }
+    if (message.stopMs !== undefined) {
+      to.int64(320, message.stopMs);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -1377,6 +1466,7 @@ export const Grant: Message<Grant> = {
     let effects = before === undefined ? 0 : before.effects;
     let outOfMemory = before?.outOfMemory;
     let trace = before?.trace;
+    let stopMs = before?.stopMs;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1456,11 +1546,15 @@ export const Grant: Message<Grant> = {
           trace = from.string();
           break;
         }
+        case 320: {
+          stopMs = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace };
+    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace, stopMs };
   },
 };
 

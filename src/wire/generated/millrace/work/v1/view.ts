@@ -737,6 +737,8 @@ export type Why = {
     | { readonly kind: "queued"; readonly value: Why_Queued }
     /** Results of the job are being made known outside. */
     | { readonly kind: "publishing"; readonly value: Why_Publishing }
+    /** The job was cancelled; stages that run after any end still have their turn. */
+    | { readonly kind: "cleaningUp"; readonly value: Why_CleaningUp }
     | undefined;
 };
 
@@ -825,6 +827,12 @@ export const Why: Message<Why> = {
       case "publishing": {
         const start = to.open(130);
         Why_Publishing.write(message.because.value, to);
+        to.close(start);
+        break;
+      }
+      case "cleaningUp": {
+        const start = to.open(322);
+        Why_CleaningUp.write(message.because.value, to);
         to.close(start);
         break;
       }
@@ -924,6 +932,12 @@ export const Why: Message<Why> = {
         case 130: {
           const stop = from.enter();
           because = { kind: "publishing", value: Why_Publishing.read(from, stop, because?.kind === "publishing" ? because.value : undefined) };
+          from.leave(stop);
+          break;
+        }
+        case 322: {
+          const stop = from.enter();
+          because = { kind: "cleaningUp", value: Why_CleaningUp.read(from, stop, because?.kind === "cleaningUp" ? because.value : undefined) };
           from.leave(stop);
           break;
         }
@@ -1401,6 +1415,47 @@ export const Why_Publishing: Message<Why_Publishing> = {
   },
 };
 
+/** The job was cancelled; stages that run after any end still have their turn. */
+export type Why_CleaningUp = {
+  /** Their names. */
+  readonly stages: readonly string[];
+  /** For how long. */
+  readonly forMs: number;
+};
+
+export const Why_CleaningUp: Message<Why_CleaningUp> = {
+  typeName: "millrace.work.v1.Why.CleaningUp",
+  write(message, to) {
+    for (const one of message.stages) {
+      to.string(10, one);
+    }
+    if (message.forMs !== 0) {
+      to.int64(16, message.forMs);
+    }
+  },
+  read(from, end, before) {
+    const stages: string[] = before === undefined ? [] : (before.stages as string[]);
+    let forMs = before === undefined ? 0 : before.forMs;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          from.count();
+          stages.push(from.string());
+          break;
+        }
+        case 16: {
+          forMs = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { stages, forMs };
+  },
+};
+
 /** What a planner has to go by: the spec, how the needs ended with their results, and the signals. */
 export type PlanInputs = {
   /** The job's spec. */
@@ -1417,6 +1472,8 @@ export type PlanInputs = {
   readonly results: readonly PlanInputs_NeedResult[];
   /** Where to go on when not all results fitted. */
   readonly next?: PlanInputs_Place | undefined;
+  /** Only if the job was cancelled. */
+  readonly cancelled?: PlanInputs_Cancelled | undefined;
 };
 
 export const PlanInputs: Message<PlanInputs> = {
@@ -1451,6 +1508,11 @@ export const PlanInputs: Message<PlanInputs> = {
       PlanInputs_Place.write(message.next, to);
       to.close(start);
     }
+    if (message.cancelled !== undefined) {
+      const start = to.open(322);
+      PlanInputs_Cancelled.write(message.cancelled, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let spec = before === undefined ? "" : before.spec;
@@ -1460,6 +1522,7 @@ export const PlanInputs: Message<PlanInputs> = {
     const signals: Signal[] = before === undefined ? [] : (before.signals as Signal[]);
     const results: PlanInputs_NeedResult[] = before === undefined ? [] : (before.results as PlanInputs_NeedResult[]);
     let next = before?.next;
+    let cancelled = before?.cancelled;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1499,11 +1562,17 @@ export const PlanInputs: Message<PlanInputs> = {
           from.leave(stop);
           break;
         }
+        case 322: {
+          const stop = from.enter();
+          cancelled = PlanInputs_Cancelled.read(from, stop, cancelled);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { spec, stage, generation, needs, signals, results, next };
+    return { spec, stage, generation, needs, signals, results, next, cancelled };
   },
 };
 
@@ -1678,6 +1747,46 @@ export const PlanInputs_Place: Message<PlanInputs_Place> = {
       }
     }
     return { stage, index };
+  },
+};
+
+/** The job was cancelled, and the stage runs nevertheless. */
+export type PlanInputs_Cancelled = {
+  /** Why. */
+  readonly reason: string;
+  /** How long it has for that. */
+  readonly forMs: number;
+};
+
+export const PlanInputs_Cancelled: Message<PlanInputs_Cancelled> = {
+  typeName: "millrace.work.v1.PlanInputs.Cancelled",
+  write(message, to) {
+    if (message.reason !== "") {
+      to.string(10, message.reason);
+    }
+    if (message.forMs !== 0) {
+      to.int64(16, message.forMs);
+    }
+  },
+  read(from, end, before) {
+    let reason = before === undefined ? "" : before.reason;
+    let forMs = before === undefined ? 0 : before.forMs;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          reason = from.string();
+          break;
+        }
+        case 16: {
+          forMs = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { reason, forMs };
   },
 };
 
