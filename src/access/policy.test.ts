@@ -26,6 +26,9 @@ const matrix = `
   deploy.attach      yes      -      -       -        -            -            -                   -      yes   -
   deploy.read        yes      yes    -       -        -            -            -                   yes    -     -
   deploy.release     yes      -      -       -        -            -            -                   -      -     -
+  ci.read            yes      yes    -       -        -            -            -                   yes    -     -
+  ci.run             yes      yes    -       -        -            -            -                   -      -     -
+  ci.admin           yes      -      -       -        -            -            -                   -      -     -
   cache.read         yes      yes    yes     yes      yes          yes          yes                 -      -     -
   cache.write        yes      yes    yes     yes      -            yes          yes                 -      -     -
   action-cache.read  yes      yes    yes     yes      yes          yes          yes                 -      -     -
@@ -55,7 +58,7 @@ describe("the policy", () => {
   });
 
   test("lets everyone but operators act in their own tenant only", () => {
-    const clusterWide = actions.filter((action) => !/^(work|build|deploy|cache|action-cache)\./.test(action));
+    const clusterWide = actions.filter((action) => !/^(work|build|deploy|ci|cache|action-cache)\./.test(action));
     for (const role of roles)
       for (const action of actions) {
         const own = authorize(as(role), action, "acme");

@@ -33,6 +33,11 @@ export const policy = {
   "deploy.read": { of: "tenant", for: ["operator", "member", "viewer"] },
   "deploy.release": { of: "tenant", for: ["operator"] },
 
+  "ci.read": { of: "tenant", for: ["operator", "member", "viewer"] },
+  "ci.run": { of: "tenant", for: ["operator", "member"] },
+  // Says where nodes fetch from, and which paths of theirs they read.
+  "ci.admin": { of: "tenant", for: ["operator"] },
+
   "cache.read": {
     of: "tenant",
     for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],

@@ -180,6 +180,27 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/deploy/releases/{job}/approve": [
     ask("POST", ({ jobId }) => `/v1/deploy/releases/${jobId}/approve`, json({ wave: 1 })),
   ],
+  "api GET /v1/repositories": [ask("GET", () => "/v1/repositories", { alike: "it names nothing" })],
+  "api POST /v1/repositories": [
+    ask("POST", () => "/v1/repositories", { ...json({ repository: "a/b", url: "/x" }), alike: "it is for operators" }),
+  ],
+  "api DELETE /v1/repositories/{owner}/{name}": [
+    ask("DELETE", () => "/v1/repositories/a/b", { alike: "it is for operators" }),
+  ],
+  "api POST /v1/repositories/{owner}/{name}/dispatches": [
+    ask("POST", () => "/v1/repositories/a/b/dispatches", { ...json({ workflow: "x" }), alike: "neither has such one" }),
+  ],
+  "api GET /v1/runs": [ask("GET", () => "/v1/runs?limit=5", { alike: "it names nothing" })],
+  "api GET /v1/runs/{run}": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}`, { alike: "neither is a run" })],
+  "api POST /v1/runs/{run}/cancel": [
+    ask("POST", ({ jobId }) => `/v1/runs/${jobId}/cancel`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runs/{run}/jobs/{job}/logs": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/logs`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runs/{run}/jobs/{job}/log.txt": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/log.txt`, { alike: "neither is a run" }),
+  ],
   "mount peers": [ask("GET", () => "/peers", clusterOnly("cluster.read"))],
   "api GET /v1/jobs/{job}/socket": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/socket`)],
   "api GET /v1/cluster/watch": [

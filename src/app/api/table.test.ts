@@ -10,6 +10,7 @@ import { doors } from "#app/doors.ts";
 import { realClock as clock } from "#testing/real-clock.ts";
 import { buildTable, type TablePorts } from "#doors/build/http/table.ts";
 import { batchRoutes } from "#doors/batch/routes.ts";
+import { ciRoutes } from "#doors/ci/routes.ts";
 import { deployRoutes } from "#doors/deploy/routes.ts";
 import { endpoint, json } from "#http/endpoint.ts";
 import { openApiDocument, operationId } from "#http/openapi.ts";
@@ -22,7 +23,12 @@ const nothing = {} as never;
 const tablePorts = { settings: { blobBytesMax: 1 }, execution: {}, builds: {}, upkeep: {} } as unknown as TablePorts;
 const own = { name: "n", work: nothing, clock, log: nothing, entries: nothing, drain: nothing, status: nothing };
 const ofJobs = { live: nothing, printed: nothing, bounds: nothing, kinds: nothing };
-const routes = [...buildTable(tablePorts), ...batchRoutes({ client: nothing }), ...deployRoutes(nothing)];
+const routes = [
+  ...buildTable(tablePorts),
+  ...batchRoutes({ client: nothing }),
+  ...deployRoutes(nothing),
+  ...ciRoutes(nothing),
+];
 const served = apiRoutes({ ...own, ...ofJobs, routes, doors }, nothing);
 
 test("what is served and what is declared are the same", () => {

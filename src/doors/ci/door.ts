@@ -1,17 +1,17 @@
-/**
- * The CI door: workflows in the words of GitHub Actions. So far it has what needs no node: it checks workflows, and
- * runs them on this machine. Runs as jobs of a node stand on the same compiler, planner and runner.
- */
+/** The CI door: workflows in the words of GitHub Actions, on this machine by themselves or on nodes. */
 import { defineDoor } from "#door/door.ts";
-import { ciLint } from "./commands/lint.ts";
-import { ciRun } from "./commands/run.ts";
+import { ciCommands } from "./commands/commands.ts";
+import { CiConfig } from "./config.ts";
+import { ciEndpoints } from "./endpoints.ts";
+import { ciKinds } from "./kinds.ts";
 
 export const ciDoor = defineDoor({
   name: "ci",
   about: "Workflows in the words of GitHub Actions.",
-  kinds: [],
-  commands: [ciRun, ciLint],
-  endpoints: [],
+  section: { about: "runs of workflows", schema: CiConfig },
+  kinds: [ciKinds],
+  commands: ciCommands,
+  endpoints: ciEndpoints,
   pages: [],
-  open: () => Promise.resolve({}),
+  open: async (ports, settings) => (await import("./serve.ts")).openCi(ports, settings),
 });

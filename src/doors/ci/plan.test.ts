@@ -7,11 +7,21 @@ import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { testCluster } from "#shard/testing/client.ts";
 import type { Runners } from "#worker/runner.ts";
 import { createWorker } from "#worker/worker.ts";
-import { cellOf, kinds, planConclusion, planLabel, planRun, planStage, type RunRecord, taskLabel } from "./plan.ts";
+import { cellOf, kinds, planLabel, planRun, planStage, taskLabel } from "./plan.ts";
 import type { CellResult } from "./result.ts";
+import { ciPlanners, readCellTask } from "./runs/planners.ts";
+import { readRun, type RunRecord, type StoredRun } from "./runs/record.ts";
 import { type RunView, viewRun } from "./view.ts";
 
-const wishes = { tenant: "default", unique: "unique" };
+const wishes = { tenant: "default", shardKey: "repository" };
+
+const stored = (run: RunRecord): StoredRun => ({
+  about: { title: "w", workflow: "w", path: "w.yml", repository: "", event: "push", ref: "", sha: "", actor: "" },
+  files: { value: [run.file] },
+  rest: { value: { github: run.github, vars: run.vars, inputs: run.inputs } },
+});
+
+const plan = (text: string) => planRun(record(text), stored(record(text)), wishes);
 
 const record = (text: string): RunRecord => ({
   file: { path: "w.yml", text },
@@ -29,15 +39,15 @@ const jobs = (lines: Readonly<Record<string, string>>): string =>
 type Ends = Readonly<Record<string, string>>;
 
 const pretended = (ends: Ends, ran: string[]): Runners => ({
-  [kinds.job]: (context) => {
-    const { cell, fails } = cellOf(context.task.spec);
+  [kinds.job]: async (context) => {
+    const task = await readCellTask(context.task.spec, context.blobs);
+    const { cell, fails } = cellOf(task, await readRun(context.blobs, task.run));
     ran.push(cell.name);
     const [result = "success", ...words] = (ends[cell.name] ?? "success").split(" ");
     const outputs = Object.fromEntries(words.map((word) => word.split("=")));
-    if (result === "failure" && fails)
-      return Promise.resolve({ kind: "failed", reason: "user-failure", message: "it failed" });
+    if (result === "failure" && fails) return { kind: "failed", reason: "user-failure", message: "it failed" };
     const payload = { result, outputs, isFailureAllowed: cell.isFailureAllowed } as CellResult;
-    return Promise.resolve({ kind: "done", payload: JSON.stringify(payload) });
+    return { kind: "done", payload: JSON.stringify(payload) };
   },
 });
 
@@ -58,10 +68,10 @@ async function play(
     shards: 1,
     sources: () => new Map(),
     runners: pretended(ends, ran),
-    planners: { [kinds.stage]: planStage, [kinds.conclusion]: planConclusion },
+    planners: ciPlanners,
     options: { slots: 1 },
   });
-  const { jobId } = await client.submit(planRun(record(text), wishes));
+  const { jobId } = await client.submit(plan(text));
   const stop = new AbortController();
   const running = worker.run(stop.signal);
   const hasEnded = async (): Promise<boolean> => viewRun((await client.job(jobId)).view).status === "completed";
@@ -134,7 +144,7 @@ test("CI-10: a matrix that cannot be had fails its job with the reason", async (
 test("P1: a stage that is planned again is planned alike; what cannot run is refused before it is recorded", () => {
   const text = jobs({ a: "strategy: { matrix: { x: [2, 1] } }" });
   const inputs = {
-    spec: JSON.stringify(record(text)),
+    spec: JSON.stringify(stored(record(text))),
     stage: "a",
     generation: 1,
     needs: [],
@@ -142,11 +152,8 @@ test("P1: a stage that is planned again is planned alike; what cannot run is ref
     results: [],
     next: undefined,
   };
-  deepEqual(planStage(inputs), planStage(inputs));
-  equal(planRun(record(text), { ...wishes, key: "push 1" }).requestKey, "push 1");
-  throws(() => planRun(record("on: push\njobs: {}"), wishes), /compile the workflow/);
-  throws(
-    () => planRun(record("on: push\njobs: { a: { uses: ./.github/workflows/b.yml } }"), wishes),
-    /called workflows/,
-  );
+  deepEqual(planStage(inputs, record(text)), planStage(inputs, record(text)));
+  equal(planRun(record(text), stored(record(text)), { ...wishes, key: "push 1" }).requestKey, "push 1");
+  throws(() => plan("on: push\njobs: {}"), /compile the workflow/);
+  throws(() => plan("on: push\njobs: { a: { uses: ./.github/workflows/b.yml } }"), /called workflows/);
 });

@@ -9,18 +9,18 @@
  */
 import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";
-import type { Plan, PlanSpec, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type { LockSpec, Plan, PlanSpec, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
-import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { ancestorsOf } from "#doors/ci/workflow/compile/jobs.ts";
 import type { Job, NormalJob, Workflow } from "#doors/ci/workflow/compile/model.ts";
-import { type Dictionary, type PlainValue, plainOf, valueOf } from "#doors/ci/workflow/expression/value.ts";
+import { Dictionary, valueOf } from "#doors/ci/workflow/expression/value.ts";
 import { type CellEnd, endOf } from "#doors/ci/workflow/plan/graph.ts";
 import {
   cellContexts,
   type CellPlan,
+  concurrencyOf,
   type Frame,
   jobContexts,
   type JobEnd,
@@ -30,26 +30,24 @@ import {
 import { entryOf } from "#doors/ci/workflow/yaml/node.ts";
 import { jobSpecOf, type JobSpec } from "#doors/ci/run/spec.ts";
 import { type CellResult, readCellResult } from "./result.ts";
+import type { RunRecord, StoredRun } from "./runs/record.ts";
 
 export const door = "ci";
 export const taskLabel = "door=ci";
 export const planLabel = "plan=ci/1";
+/** Of nodes that run jobs in a sandbox: what callers start who are not operators asks for it. */
+export const sandboxLabel = "isolation=sandbox";
 export const kinds = { job: "ci.job", stage: "ci.stage", conclusion: "ci.conclusion" } as const;
-
-/** All that a run is made from. It never changes, and has no secrets in it. */
-export type RunRecord = {
-  readonly file: SourceFile;
-  readonly github: PlainValue;
-  readonly vars: PlainValue;
-  readonly inputs: PlainValue;
-};
 
 export type RunWishes = {
   readonly tenant: string;
   readonly priority?: number | undefined;
   /** Of the event, the file and the commit: the same event never makes a second run. */
   readonly key?: string | undefined;
-  readonly unique: string;
+  /** What a repeated request with the same key must agree in; left out: all of the run. */
+  readonly payloadHash?: string | undefined;
+  /** Everything of a repository is decided in one shard: its locks and request keys. */
+  readonly shardKey: string;
 };
 
 /** No workflow's job has this name: ids begin with a letter or one `_`. */
@@ -60,18 +58,28 @@ const runMsMax = 35 * 24 * hourMs;
 const queueMsMax = 24 * hourMs;
 const minuteMs = 60_000;
 const attemptMsMax = 5 * 24 * hourMs;
+const waitingRunsMax = 100;
 
 /** What the task of one cell remembers; the runner makes the job's specification of it. */
-type CellTask = { readonly run: RunRecord; readonly job: string; readonly index: number; readonly ends: Ends };
+export type CellTask = {
+  readonly run: StoredRun;
+  readonly job: string;
+  readonly index: number;
+  readonly ends: Ends;
+};
 type Ends = readonly (readonly [id: string, end: JobEnd["result"], outputs: Readonly<Record<string, string>>])[];
 
-export function planRun(record: RunRecord, { tenant, priority = 0, key, unique }: RunWishes): Order {
+export function planRun(
+  record: RunRecord,
+  stored: StoredRun,
+  { tenant, priority = 0, key, payloadHash, shardKey }: RunWishes,
+): Order {
   const workflow = workflowOf(record);
   const { jobs } = workflow;
   const called = jobs.find((job) => job.kind === "call");
   if (called)
     throw new Fault("invalid", "plan the run", { job: called.id, why: "called workflows run locally only, so far" });
-  const spec = JSON.stringify(record);
+  const spec = JSON.stringify(stored);
   const conclusion: StageSpec = {
     name: conclusionStage,
     needs: jobs.map((_job, index) => index),
@@ -82,15 +90,16 @@ export function planRun(record: RunRecord, { tenant, priority = 0, key, unique }
     parallelMax: 0,
   };
   return {
-    shardKey: `${tenant}/ci ${key ?? unique}`,
+    shardKey,
     tenant,
     door,
-    name: workflow.name ?? workflow.path,
-    payloadHash: createHash("sha256").update(spec).digest("hex"),
+    name: stored.about.title,
+    payloadHash: payloadHash ?? createHash("sha256").update(spec).digest("hex"),
     priority,
     spec,
     deadlineMs: runMsMax,
     stages: [...jobs.map((job) => stageOf(job, jobs)), conclusion],
+    ...runLock(workflow, record),
     ...(key !== undefined && { requestKey: key }),
   };
 }
@@ -128,9 +137,36 @@ const planSpec = (kind: string): PlanSpec => ({
   deadlineMs: runMsMax,
 });
 
+/** CI-60: at most one run of a group runs; those behind it wait, one or a hundred of them. */
+function runLock(workflow: Workflow, record: RunRecord): { readonly lock?: LockSpec } {
+  const { github, vars, inputs } = frameOf(record);
+  const contexts = new Dictionary([
+    ["github", github],
+    ["vars", vars],
+    ["inputs", inputs],
+  ]);
+  const { concurrency } = concurrencyOf(workflow.concurrency, { contexts });
+  return concurrency ? { lock: lockOf(concurrency, record) } : {};
+}
+
+/** Group names are long and in any case; lock names are neither. */
+function lockOf(
+  { group, cancelsInProgress, queue }: NonNullable<CellPlan["concurrency"]>,
+  { source }: RunRecord,
+): LockSpec {
+  const hash = createHash("sha256").update(group.toLowerCase()).digest("hex").slice(0, 16);
+  const shown = group.replaceAll(/[^\x21-\x7e]/g, "_").slice(0, 100);
+  return {
+    name: `ci ${source?.repository ?? ""} ${shown} ${hash}`,
+    limit: 1,
+    queueMax: queue === "max" ? waitingRunsMax : 1,
+    cancelInProgress: cancelsInProgress,
+  };
+}
+
 /** What becomes of one job of the workflow. */
-export function planStage(inputs: PlanInputs): Plan {
-  const record = JSON.parse(inputs.spec) as RunRecord;
+export function planStage(inputs: PlanInputs, record: RunRecord): Plan {
+  const stored = JSON.parse(inputs.spec) as StoredRun;
   const frame = frameOf(record);
   const job = frame.workflow.jobs.find((one) => one.id === inputs.stage);
   if (!job || job.kind === "call") return { kind: "fail", reason: `the workflow has no job ${inputs.stage}` };
@@ -138,30 +174,33 @@ export function planStage(inputs: PlanInputs): Plan {
   const plan = planJob(job, frame, facts);
   if (plan.kind === "skip") return { kind: "skip", reason: plan.why };
   if (plan.kind === "fail") return { kind: "fail", reason: plan.message };
-  const ends = [...facts.ends].map(([id, end]) => [id, end.result, Object.fromEntries(end.outputs)] as const);
-  return { kind: "tasks", set: taskSet(job, plan.cells, { record, ends }) };
+  const needed = new Set(job.needs.map((need) => need.id.toLowerCase()));
+  const ends = [...facts.ends].map(
+    ([id, end]) => [id, end.result, needed.has(id) ? Object.fromEntries(end.outputs) : {}] as const,
+  );
+  return { kind: "tasks", set: taskSet(job, plan.cells, { run: stored, ends, requires: record.requires ?? [] }) };
 }
 
 function taskSet(
   job: NormalJob,
   cells: readonly CellPlan[],
-  { record, ends }: { readonly record: RunRecord; readonly ends: Ends },
+  { run, ends, requires }: { readonly run: StoredRun; readonly ends: Ends; readonly requires: readonly string[] },
 ): TaskSet {
   const tasks = cells.map((cell) => {
-    const task: CellTask = { run: record, job: job.id, index: cell.index, ends };
-    return { key: String(cell.index), spec: JSON.stringify(task) };
+    const task: CellTask = { run, job: job.id, index: cell.index, ends };
+    return { key: `${cell.index} ${cell.name}`, spec: JSON.stringify(task) };
   });
-  return { template: template(cells), tasks };
+  return { template: template(cells, requires), tasks };
 }
 
-function template(cells: readonly CellPlan[]): TaskTemplate {
+function template(cells: readonly CellPlan[], always: readonly string[]): TaskTemplate {
   // one template for all cells: what they ask for differently needs a stage of its own, which is to come
   const [first] = cells;
   const minutes = Math.max(...cells.map((cell) => cell.timeoutMinutes + cell.cancelTimeoutMinutes));
   const labels = (first?.labels ?? []).map((label) => `runner=${label.toLowerCase()}`);
   return {
     kind: kinds.job,
-    requires: [...new Set([taskLabel, ...labels])].toSorted(),
+    requires: [...new Set([taskLabel, ...always, ...labels])].toSorted(),
     leaseMs: 30_000,
     attemptsMax: 3,
     retryOn: "infrastructure",
@@ -203,8 +242,11 @@ function factsOf({ needs, results, signals }: PlanInputs): JobFacts {
 
 function cellEnd(jobId: string, key: string, { result, outputs, isFailureAllowed }: CellResult): CellEnd {
   const counted = result === "failure" && isFailureAllowed ? "success" : result;
-  return { jobId, index: Number(key), result: counted, outputs: new Map(Object.entries(outputs)) };
+  return { jobId, index: cellIndex(key), result: counted, outputs: new Map(Object.entries(outputs)) };
 }
+
+/** A cell's key is its number and its name. */
+export const cellIndex = (key: string): number => Number.parseInt(key, 10);
 
 function stageEnd(phase: PlanInputs["needs"][number]["phase"], cells: readonly CellEnd[]): JobEnd {
   if (phase === "SKIPPED") return { result: "skipped", outputs: new Map() };
@@ -214,9 +256,11 @@ function stageEnd(phase: PlanInputs["needs"][number]["phase"], cells: readonly C
 }
 
 /** The specification of the job that a task is, and whether its failure counts. */
-export function cellOf(spec: string): { readonly spec: JobSpec; readonly cell: CellPlan; readonly fails: boolean } {
-  const task = JSON.parse(spec) as CellTask;
-  const frame = frameOf(task.run);
+export function cellOf(
+  task: CellTask,
+  record: RunRecord,
+): { readonly spec: JobSpec; readonly cell: CellPlan; readonly fails: boolean } {
+  const frame = frameOf(record);
   const job = frame.workflow.jobs.find((one) => one.id === task.job);
   if (job?.kind !== "job") throw new Fault("corrupt", "read a CI task", { job: task.job });
   const ends = new Map(
@@ -246,11 +290,3 @@ function workflowOf({ file }: RunRecord): Workflow {
   const why = compiled.problems.map(({ message }) => message).join("; ");
   throw new Fault("invalid", "compile the workflow", { file: file.path, why });
 }
-
-/** For those who make records of contexts. */
-export const recordOf = (file: SourceFile, { github, vars, inputs }: Omit<Frame, "workflow">): RunRecord => ({
-  file,
-  github: plainOf(github),
-  vars: plainOf(vars),
-  inputs: plainOf(inputs),
-});

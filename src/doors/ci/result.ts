@@ -1,10 +1,28 @@
 /** What one cell of a job came to, as the kernel remembers it. */
 import { z } from "zod";
 
+const Ended = z.enum(["success", "failure", "cancelled", "skipped"]);
+
+const StepLine = z.object({
+  number: z.int(),
+  name: z.string(),
+  conclusion: Ended,
+  /** When it began, in milliseconds since 1970, and how long it took. */
+  atMs: z.number(),
+  tookMs: z.number(),
+});
+export type StepLine = Readonly<z.infer<typeof StepLine>>;
+
 export const CellResult = z.object({
   result: z.enum(["success", "failure", "cancelled"]),
   outputs: z.record(z.string(), z.string()),
+  /** Outputs that are too long to stand here are a blob: then `outputs` is empty. */
+  outputsBlob: z.string().optional(),
   isFailureAllowed: z.boolean(),
+  /** The digest of its log, and the claim under which it was written. */
+  log: z.string().optional(),
+  token: z.int().optional(),
+  steps: z.array(StepLine).optional(),
 });
 export type CellResult = Readonly<z.infer<typeof CellResult>>;
 

@@ -1,7 +1,8 @@
 /** Pure: a kernel job as a run, in the words of the dialect. */
+import type { Step } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
-import { conclusionStage } from "./plan.ts";
-import { readCellResult } from "./result.ts";
+import { cellIndex, conclusionStage } from "./plan.ts";
+import { readCellResult, type StepLine } from "./result.ts";
 
 export type RunStatus = "queued" | "in_progress" | "completed";
 export type Conclusion = "success" | "failure" | "cancelled" | "skipped";
@@ -15,16 +16,43 @@ export type RunView = {
 
 export type RunJobView = {
   readonly id: string;
+  readonly needs: readonly string[];
   readonly status: RunStatus;
   readonly conclusion?: Conclusion;
   /** Why it was skipped or failed before it ran. */
   readonly reason: string;
-  readonly cells: readonly { readonly index: number; readonly attempts: number; readonly conclusion?: Conclusion }[];
+  readonly cells: readonly CellView[];
 };
 
+export type CellView = {
+  readonly task: number;
+  readonly index: number;
+  readonly name: string;
+  readonly status: RunStatus;
+  readonly conclusion?: Conclusion;
+  readonly attempts: number;
+  /** Who runs it now. */
+  readonly runner?: string;
+  /** Why the last attempt ended without a result. */
+  readonly failure?: string;
+  readonly steps: readonly StepView[];
+};
+
+export type StepView = {
+  readonly number: number;
+  readonly name: string;
+  readonly status: RunStatus;
+  readonly conclusion?: Conclusion;
+  readonly atMs?: number;
+  readonly tookMs?: number;
+};
+
+const endedPhases: ReadonlySet<string> = new Set(["SUCCEEDED", "FAILED", "CANCELLED"]);
+
 export function viewRun({ name, phase, stages, tasks }: JobView): RunView {
-  const jobs = stages.filter((stage) => stage.name !== conclusionStage).map((stage) => jobOf(stage, tasks));
-  if (phase !== "SUCCEEDED" && phase !== "FAILED" && phase !== "CANCELLED") {
+  const named = new Map(stages.map((stage) => [stage.stage, stage.name]));
+  const jobs = stages.filter((stage) => stage.name !== conclusionStage).map((stage) => jobOf(stage, tasks, named));
+  if (!endedPhases.has(phase)) {
     const isWaiting = jobs.every(({ status }) => status === "queued");
     return { name, status: isWaiting ? "queued" : "in_progress", jobs };
   }
@@ -34,9 +62,10 @@ export function viewRun({ name, phase, stages, tasks }: JobView): RunView {
   return { name, status: "completed", conclusion, jobs };
 }
 
-function jobOf(stage: StageView, tasks: readonly TaskView[]): RunJobView {
+function jobOf(stage: StageView, tasks: readonly TaskView[], named: ReadonlyMap<number, string>): RunJobView {
   const cells = tasks.filter((task) => task.stage === stage.stage && !task.planning).map((task) => cellOf(task));
-  const shared = { id: stage.name, reason: stage.reason, cells };
+  const needs = stage.needs.flatMap((need) => named.get(need) ?? []);
+  const shared = { id: stage.name, needs, reason: stage.reason, cells };
   switch (stage.phase) {
     case "SKIPPED":
       return { ...shared, status: "completed", conclusion: "skipped" };
@@ -47,26 +76,52 @@ function jobOf(stage: StageView, tasks: readonly TaskView[]): RunJobView {
     case "COMPLETED":
       return { ...shared, status: "completed", conclusion: worst(cells) };
     case "RUNNING":
-      return { ...shared, status: cells.length > 0 ? "in_progress" : "queued" };
+      return { ...shared, status: cells.some(({ status }) => status !== "queued") ? "in_progress" : "queued" };
     default:
       return { ...shared, status: "queued" };
   }
 }
 
-type Cell = RunJobView["cells"][number];
-
-function cellOf({ key, attempts, phase, result }: TaskView): Cell {
-  const index = Number(key);
+function cellOf(view: TaskView): CellView {
+  const { task, key, attempts, phase, result, claims, lastFailure, steps } = view;
+  const space = key.indexOf(" ");
   const read = result && readCellResult(result.payload);
+  const shared = {
+    task,
+    index: cellIndex(key),
+    name: space < 0 ? key : key.slice(space + 1),
+    attempts,
+    ...(claims[0] && { runner: claims[0].executor }),
+    ...(lastFailure && { failure: lastFailure.message }),
+    steps: stepsOf(steps, read?.steps ?? []),
+  };
   if (read) {
     const counted = read.result === "failure" && read.isFailureAllowed ? "success" : read.result;
-    return { index, attempts, conclusion: counted };
+    return { ...shared, status: "completed", conclusion: counted };
   }
-  if (phase === "FAILED") return { index, attempts, conclusion: "failure" };
-  return phase === "CANCELLED" ? { index, attempts, conclusion: "cancelled" } : { index, attempts };
+  if (phase === "FAILED") return { ...shared, status: "completed", conclusion: "failure" };
+  if (phase === "CANCELLED") return { ...shared, status: "completed", conclusion: "cancelled" };
+  return { ...shared, status: claims.length > 0 ? "in_progress" : "queued" };
 }
 
-function worst(cells: readonly Cell[]): Conclusion {
+/** While it runs the shard knows the steps; the result knows how long they took. */
+function stepsOf(reported: readonly Step[], ended: readonly StepLine[]): readonly StepView[] {
+  const steps = new Map<number, StepView>();
+  for (const { step, name, status } of reported) steps.set(step, { number: step, name, ...statusOf[status] });
+  for (const { number, name, conclusion, atMs, tookMs } of ended)
+    steps.set(number, { number, name, status: "completed", conclusion, atMs, tookMs });
+  return [...steps.values()].toSorted((a, b) => a.number - b.number);
+}
+
+const statusOf: Readonly<Record<Step["status"], Pick<StepView, "status" | "conclusion">>> = {
+  started: { status: "in_progress" },
+  progress: { status: "in_progress" },
+  succeeded: { status: "completed", conclusion: "success" },
+  failed: { status: "completed", conclusion: "failure" },
+  skipped: { status: "completed", conclusion: "skipped" },
+};
+
+function worst(cells: readonly CellView[]): Conclusion {
   if (cells.some(({ conclusion }) => conclusion === "failure")) return "failure";
   return cells.some(({ conclusion }) => conclusion === "cancelled") ? "cancelled" : "success";
 }

@@ -56,8 +56,8 @@ export async function localMachine(
   };
 }
 
-const osNames: Readonly<Record<string, string>> = { linux: "Linux", darwin: "macOS", win32: "Windows" };
-const archNames: Readonly<Record<string, string>> = { x64: "X64", arm64: "ARM64", arm: "ARM", ia32: "X86" };
+export const osNames: Readonly<Record<string, string>> = { linux: "Linux", darwin: "macOS", win32: "Windows" };
+export const archNames: Readonly<Record<string, string>> = { x64: "X64", arm64: "ARM64", arm: "ARM", ia32: "X86" };
 
 function baseEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const pairs = Object.entries(env).flatMap(([name, value]) =>
@@ -68,7 +68,11 @@ function baseEnv(env: Readonly<Record<string, string | undefined>>): Record<stri
 
 const nothingToDo = join(import.meta.dirname, "checkout");
 
-async function actionFolder(uses: string, { actionsFolder }: MachineSettings): Promise<string> {
+/** Where an action of others is. `actions/checkout` does nothing: the workspace has the commit already. */
+export async function actionFolder(
+  uses: string,
+  { actionsFolder }: Pick<MachineSettings, "actionsFolder">,
+): Promise<string> {
   const [path = "", reference = ""] = uses.split("@");
   const [owner = "", repository = "", ...rest] = path.split("/");
   const names = [

@@ -1,0 +1,148 @@
+/** Runs of workflows on a node: dispatched, planned, run by its worker, and read back. */
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { startNode, type Running } from "#app/compose/compose.ts";
+import { Config } from "#app/config/config.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { CiNode } from "#e2e/ci/ci-node.ts";
+import { TestRepository } from "#e2e/ci/repository.ts";
+
+const mill = `
+name: Mill
+run-name: Grind \${{ inputs.corn }}
+on:
+  workflow_dispatch:
+    inputs:
+      corn: { type: choice, options: [wheat, rye], default: rye }
+      twice: { type: boolean }
+jobs:
+  weigh:
+    runs-on: ubuntu-latest
+    outputs: { stones: "\${{ steps.s.outputs.stones }}", total: "\${{ steps.w.outputs.total }}" }
+    steps:
+      - uses: actions/checkout@v4
+      - id: w
+        uses: ./.github/actions/weigh
+      - id: s
+        name: Choose stones
+        run: echo 'stones=["coarse","fine"]' >> "$GITHUB_OUTPUT"
+  grind:
+    needs: weigh
+    runs-on: [self-hosted, Linux]
+    strategy: { matrix: { stone: "\${{ fromJSON(needs.weigh.outputs.stones) }}" } }
+    steps:
+      - run: echo "\${{ matrix.stone }} \${{ inputs.corn }} \${{ needs.weigh.outputs.total }} in $GITHUB_REPOSITORY"
+      - run: test "$GITHUB_RUN_ID" -gt 0 && test "\${{ inputs.twice }}" = false
+  sell:
+    needs: grind
+    if: github.ref == 'refs/heads/other'
+    runs-on: ubuntu-latest
+    steps: [{ run: exit 1 }]
+`;
+const weigh = `
+name: Weigh
+outputs: { total: { value: "\${{ steps.sum.outputs.total }}" } }
+runs:
+  using: composite
+  steps:
+    - { id: sum, shell: bash, run: 'echo "total=$(cat corn.txt)" >> "$GITHUB_OUTPUT"' }
+`;
+const broken = `
+on: workflow_dispatch
+jobs:
+  a:
+    runs-on: ubuntu-latest
+    steps: [{ run: echo before }, { name: Break, run: exit 3 }, { run: echo never }, { if: failure(), run: echo after }]
+  b: { needs: a, runs-on: ubuntu-latest, steps: [{ run: echo }] }
+  c: { needs: a, if: failure(), runs-on: ubuntu-latest, steps: [{ run: echo cleared }] }
+`;
+
+describe("runs on a node", { timeout: 180_000 }, () => {
+  let folder: string;
+  let node: Running;
+  let ci: CiNode;
+  let repository: TestRepository;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "millrace-ci-node-"));
+    repository = new TestRepository({
+      ".github/workflows/mill.yml": mill,
+      ".github/workflows/broken.yml": broken,
+      ".github/workflows/push.yml": "on: push\njobs: { a: { runs-on: x, steps: [{ run: echo }] } }\n",
+      ".github/actions/weigh/action.yml": weigh,
+      "corn.txt": "7",
+    });
+    const config = Config.parse({
+      edge: { listen: ["127.0.0.1:0"] },
+      cluster: { shards: 2 },
+      node: { stopWithin: "100ms" },
+    });
+    node = await startNode(config, dataFolder(folder), { log: () => {} });
+    ci = new CiNode(`http://127.0.0.1:${node.edgePorts[0]}`, () => node.owner);
+    await ci.register("mill/flour", repository.folder);
+  });
+  after(async () => {
+    await node.stop();
+    repository[Symbol.dispose]();
+    clearAway(folder);
+  });
+
+  test("CI-6, CI-15, CI-19: outputs, a dynamic matrix, an action of the commit and a condition", async () => {
+    const run = await ci.dispatch("mill/flour", "mill.yml", { inputs: { corn: "wheat" } });
+    const shown = await ci.ended(run);
+    deepEqual(
+      shown.jobs.map(({ id, name, conclusion }) => [id, name, conclusion]),
+      [
+        ["weigh", "weigh", "success"],
+        ["grind", "grind (coarse)", "success"],
+        ["grind", "grind (fine)", "success"],
+        ["sell", "sell", "skipped"],
+      ],
+      JSON.stringify(shown, undefined, 1),
+    );
+    equal(shown.conclusion, "success");
+    equal(shown.title, "Grind wheat");
+    equal(shown.jobs[3]?.reason, "if: github.ref == 'refs/heads/other' is false");
+    deepEqual(
+      shown.jobs[0]?.steps.map(({ name, conclusion }) => `${name} ${conclusion}`),
+      ["Run actions/checkout@v4 success", "Run ./.github/actions/weigh success", "Choose stones success"],
+    );
+    match(await ci.log(run, "grind (fine)"), /\| fine wheat 7 in mill\/flour\n/);
+    deepEqual(
+      (await ci.list({ repository: "mill/flour", branch: "main" })).map((one) => one.run),
+      [run],
+    );
+  });
+
+  test("CI-3, CI-4: a failed job skips those that need it, and its log says where it failed", async () => {
+    const run = await ci.dispatch("mill/flour", "broken");
+    const shown = await ci.ended(run);
+    equal(shown.conclusion, "failure");
+    deepEqual(
+      shown.jobs.map(({ id, conclusion }) => `${id} ${conclusion}`),
+      ["a failure", "b skipped", "c success"],
+    );
+    deepEqual(
+      shown.jobs[0]?.steps.map(({ name, conclusion }) => `${name} ${conclusion}`),
+      ["Run echo before success", "Break failure", "Run echo never skipped", "Run echo after success"],
+    );
+    const log = await ci.log(run, "a", 1);
+    match(log, /Process completed with exit code 3\./);
+    ok(!log.includes("before"), "only the step that was asked for");
+  });
+
+  test("a dispatch is repeated under its key without a second run, and refused where it makes no sense", async () => {
+    const once = await ci.dispatch("mill/flour", "mill", { key: "same" });
+    equal(await ci.dispatch("mill/flour", "mill", { key: "same" }), once);
+    await ci.ended(once);
+    await rejects(ci.dispatch("mill/flour", "mill", { inputs: { corn: "barley" } }), /one of wheat, rye/);
+    await rejects(ci.dispatch("mill/flour", "push"), /does not run on workflow_dispatch/);
+    await rejects(ci.dispatch("mill/flour", "none"), /broken.yml, mill.yml, push.yml/);
+    await rejects(ci.dispatch("mill/none", "mill"), /find the repository/);
+    await rejects(ci.dispatch("mill/flour", "mill", { ref: "no-such-branch" }), /find the branch or tag/);
+  });
+});

@@ -1,0 +1,27 @@
+import { z } from "zod";
+
+const Label = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/)
+  .describe("a label that runs-on may ask for");
+
+export const CiConfig = z.strictObject({
+  labels: z
+    .array(Label)
+    .max(50)
+    .default(["ubuntu-latest", "self-hosted", "linux"])
+    .describe("what jobs may ask for with runs-on to run on this node, in any case; the processor's name is added"),
+  isolation: z
+    .enum(["auto", "sandbox", "none"])
+    .default("auto")
+    .describe(
+      "what jobs run in: sandbox needs bubblewrap; none runs them as the node's own user, and takes jobs that " +
+        "operators started only; auto takes the sandbox where there is one",
+    ),
+  actions: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("a folder with actions of others, as owner/repo, owner/repo@ref or owner/repo/ref"),
+});
+export type CiSettings = z.output<typeof CiConfig>;

@@ -1,0 +1,195 @@
+/** The door's calls under /v1: what may be asked, and the shape of the answers. */
+import { z } from "zod";
+import { pageFields, pageOf } from "#http/cursor.ts";
+import { endpoint, events, json, jsonBody, none } from "#http/endpoint.ts";
+
+const Name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/);
+const repositoryParams = z.object({
+  owner: Name.describe("The repository's owner: the part of its name before the slash."),
+  name: Name.describe("The repository's name behind the slash."),
+});
+const RunId = z.string().max(50).describe("The run's id, such as j0-1.");
+const runParams = z.object({ run: RunId });
+const Time = z.iso.datetime();
+const Status = z.enum(["queued", "in_progress", "completed"]);
+const Conclusion = z.enum(["success", "failure", "cancelled", "skipped"]);
+
+export const Repository = z.object({
+  repository: z.string().describe("owner/name"),
+  url: z.string(),
+});
+
+export const listRepositories = endpoint({
+  method: "GET",
+  path: "/v1/repositories",
+  action: "ci.read",
+  about: "Lists the repositories whose workflows can run.",
+  answer: json(z.object({ repositories: z.array(Repository) })),
+});
+
+export const putRepository = endpoint({
+  method: "POST",
+  path: "/v1/repositories",
+  action: "ci.admin",
+  about: "Registers a repository by a path or a URL that git can fetch from, as the nodes see it.",
+  body: jsonBody(
+    z.strictObject({
+      repository: z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/),
+      url: z
+        .string()
+        .min(1)
+        .max(2_000)
+        .regex(/^[^-\s][^\s]*$/),
+    }),
+    16 * 1024,
+  ),
+  answer: json(Repository, 201),
+});
+
+export const removeRepository = endpoint({
+  method: "DELETE",
+  path: "/v1/repositories/{owner}/{name}",
+  action: "ci.admin",
+  about: "Forgets a repository. Its runs stay.",
+  params: repositoryParams,
+  answer: none,
+});
+
+export const dispatchWorkflow = endpoint({
+  method: "POST",
+  path: "/v1/repositories/{owner}/{name}/dispatches",
+  action: "ci.run",
+  about: "Starts a workflow that runs on workflow_dispatch, at a branch, a tag or a commit.",
+  params: repositoryParams,
+  body: jsonBody(
+    z.strictObject({
+      workflow: z.string().min(1).max(500).describe("The file's name, or its path."),
+      ref: z.string().min(1).max(500).optional().describe("Left out: the default branch."),
+      inputs: z.record(z.string().max(200), z.string().max(65_535)).default({}),
+    }),
+  ),
+  answer: json(z.object({ run: RunId, created: z.boolean() }), 202),
+});
+
+export const Run = z.object({
+  run: RunId,
+  repository: z.string(),
+  workflow: z.string(),
+  path: z.string().describe("The workflow's file."),
+  title: z.string(),
+  event: z.string(),
+  ref: z.string(),
+  sha: z.string(),
+  actor: z.string(),
+  status: Status,
+  conclusion: Conclusion.optional(),
+  createdAt: Time,
+  endedAt: Time.optional(),
+});
+
+const Step = z.object({
+  number: z.int(),
+  name: z.string(),
+  status: Status,
+  conclusion: Conclusion.optional(),
+  startedAt: Time.optional(),
+  tookMs: z.number().optional(),
+});
+
+export const RunJob = z.object({
+  job: z.string().optional().describe("The id by which its log is asked for; absent before it is planned."),
+  id: z.string().describe("Its name in the file."),
+  name: z.string(),
+  needs: z.array(z.string()),
+  status: Status,
+  conclusion: Conclusion.optional(),
+  reason: z.string().describe("Why it was skipped, or failed before it ran."),
+  attempts: z.int(),
+  runner: z.string().optional(),
+  failure: z.string().optional().describe("Why its last attempt ended without a result."),
+  steps: z.array(Step),
+});
+
+export const RunDetails = Run.extend({ reason: z.string(), jobs: z.array(RunJob) });
+
+export const listRuns = endpoint({
+  method: "GET",
+  path: "/v1/runs",
+  action: "ci.read",
+  about: "Lists runs, the newest first.",
+  query: z.object({
+    ...pageFields,
+    repository: z.string().max(201).optional().describe("Only runs of this repository, as owner/name."),
+    workflow: z.string().max(500).optional().describe("Only runs of this workflow: its file's name, or its path."),
+    branch: z.string().max(500).optional().describe("Only runs of this branch or tag."),
+  }),
+  answer: json(pageOf(Run)),
+});
+
+export const showRun = endpoint({
+  method: "GET",
+  path: "/v1/runs/{run}",
+  action: "ci.read",
+  about: "Shows a run with its jobs and their steps.",
+  params: runParams,
+  answer: json(RunDetails),
+});
+
+export const cancelRun = endpoint({
+  method: "POST",
+  path: "/v1/runs/{run}/cancel",
+  action: "ci.run",
+  about: "Cancels a run.",
+  params: runParams,
+  answer: none,
+});
+
+const jobParams = z.object({
+  run: RunId,
+  job: z.string().min(1).max(200).describe("The job's id in the run, or its name in the file where it has one cell."),
+});
+const Flag = z.enum(["true", "false"]).transform((text) => text === "true");
+const stepField = z.coerce.number().int().min(0).optional().describe("Only lines of this step.");
+
+export const LogLines = z.object({
+  lines: z.array(
+    z.object({
+      at: z.string(),
+      step: z.int().optional().describe("Absent for what belongs to the job itself."),
+      kind: z.string().describe("plain, command, debug, notice, warning, error, group, started, ended, ..."),
+      text: z.string(),
+    }),
+  ),
+});
+
+export const followLog = endpoint({
+  method: "GET",
+  path: "/v1/runs/{run}/jobs/{job}/logs",
+  action: "ci.read",
+  about: "Sends a job's log, line by line in batches; with follow until the job has ended. Resumes by Last-Event-ID.",
+  params: jobParams,
+  query: z.object({ follow: Flag.default(false), step: stepField }),
+  answer: events(LogLines),
+});
+
+export const readLog = endpoint({
+  method: "GET",
+  path: "/v1/runs/{run}/jobs/{job}/log.txt",
+  action: "ci.read",
+  about: "Reads a job's log so far, as plain text.",
+  params: jobParams,
+  query: z.object({ step: stepField }),
+  answer: { kind: "bytes", contentType: "text/plain; charset=utf-8" },
+});
+
+export const ciEndpoints = [
+  listRepositories,
+  putRepository,
+  removeRepository,
+  dispatchWorkflow,
+  listRuns,
+  showRun,
+  cancelRun,
+  followLog,
+  readLog,
+] as const;

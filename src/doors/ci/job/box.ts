@@ -1,0 +1,95 @@
+/**
+ * Where a job runs: a folder of its own, and a way to start its program there. In a sandbox the job sees its folder
+ * under another name and nothing of the node's; without one it is a process of the node's own user.
+ */
+import { chownSync, lchownSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Fault } from "#base/fault.ts";
+import type { Boxed, WorkPlace } from "#door/ports.ts";
+import { leasesOf } from "#worker/holding.ts";
+import type { RunContext } from "#worker/runner.ts";
+import { fileHead } from "#worker/printed/file-head.ts";
+
+export type JobBox = AsyncDisposable & {
+  /** As the node sees it. */
+  readonly folder: string;
+  /** Puts a file into the folder, for the job alone. Before it starts. */
+  give(name: string, text: string): void;
+  /** Makes a folder in it the job's own. Before it starts. */
+  own(path: string): void;
+  run(start: JobStart, signal: AbortSignal): Promise<JobEnd>;
+};
+
+export type JobStart = {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+};
+
+/** How the program ended, and the end of what it said itself: an ordinary job says nothing there. */
+export type JobEnd = { readonly exitCode: number | undefined; readonly said: string };
+
+const saidBytesMax = 64 * 1024;
+const saidLength = 1_500;
+
+export async function plainBox({ scratch, processes }: WorkPlace, context: RunContext): Promise<JobBox> {
+  const { task, leftMs } = context;
+  const folder = await scratch(task.taskId);
+  return {
+    folder: folder.path,
+    give: (name, text) => writeFileSync(join(folder.path, name), text, { mode: 0o600, flag: "wx" }),
+    own: () => {},
+    async run({ argv, env }, signal) {
+      const { exitCode, output } = await processes({
+        command: argv,
+        cwd: folder.path,
+        env: { ...env, TMPDIR: folder.path },
+        outputBytesMax: saidBytesMax,
+        signal,
+        leases: leasesOf(task, leftMs),
+      });
+      return { exitCode, said: output.tail(saidLength) };
+    },
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+}
+
+export async function sandboxBox({ sandbox, pidsMax }: Boxed, context: RunContext): Promise<JobBox> {
+  const { task } = context;
+  const attempt = await sandbox.attempt(context.signal);
+  const { root, stderr } = attempt.folder;
+  return {
+    folder: root,
+    give(name, text) {
+      const path = join(root, name);
+      writeFileSync(path, text, { mode: 0o600, flag: "wx" });
+      if (attempt.lane.uid !== undefined) chownSync(path, attempt.lane.uid, attempt.lane.uid);
+    },
+    own: (path) => attempt.lane.uid !== undefined && chownAll(path, attempt.lane.uid),
+    async run({ argv, env }, signal) {
+      const ran = await attempt.run(
+        {
+          tag: task.taskId,
+          argv,
+          env,
+          workingDirectory: "",
+          network: true,
+          limits: { pids: pidsMax },
+          timeoutMs: 0,
+          ...leasesOf(task),
+          outputBytesMax: saidBytesMax,
+        },
+        signal,
+      );
+      signal.throwIfAborted();
+      if (ran.why !== "exited") throw new Fault("unavailable", "run the job", { why: ran.message ?? ran.why });
+      const said = (await fileHead(stderr, saidBytesMax)).toString("utf8").slice(-saidLength);
+      return { exitCode: ran.exitCode, said: ran.message ?? said };
+    },
+    [Symbol.asyncDispose]: () => attempt[Symbol.asyncDispose](),
+  };
+}
+
+function chownAll(path: string, uid: number): void {
+  for (const name of readdirSync(path, { recursive: true, encoding: "utf8" })) lchownSync(join(path, name), uid, uid);
+  lchownSync(path, uid, uid);
+}

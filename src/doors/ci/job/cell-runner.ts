@@ -1,0 +1,189 @@
+/**
+ * What a worker does for one cell of a job: it gives the job's program a folder with the request in it, passes its log
+ * and its steps on while it runs, and commits what it came to. A job that fails is a result as well; only what this
+ * machine did wrong is tried again.
+ */
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { arch, platform } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import type { Digest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { WorkPlace } from "#door/ports.ts";
+import { Stopped } from "#worker/holding.ts";
+import { withOutput } from "#worker/printed/failure-output.ts";
+import type { RunContext, RunOutcome, Runner } from "#worker/runner.ts";
+import { archNames, osNames } from "#doors/ci/local/machine.ts";
+import { cellOf } from "#doors/ci/plan.ts";
+import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
+import type { RepositoryBook } from "#doors/ci/repositories/book.ts";
+import type { Mirrors } from "#doors/ci/repositories/mirrors.ts";
+import type { CellResult } from "#doors/ci/result.ts";
+import { readCellTask } from "#doors/ci/runs/planners.ts";
+import { readRun, type RunRecord } from "#doors/ci/runs/record.ts";
+import { keep } from "#doors/ci/runs/texts.ts";
+import { type JobBox, plainBox, sandboxBox } from "./box.ts";
+import { askToCancel } from "./cancel-file.ts";
+import { bringCommit } from "./checkout.ts";
+import { LogSender } from "./log-sender.ts";
+import { type JobRequest, names } from "./request.ts";
+import { StepReader } from "./step-reader.ts";
+import { numericRunId } from "./run-id.ts";
+
+export type CellPorts = {
+  readonly node: string;
+  readonly place: WorkPlace;
+  readonly isBoxed: boolean;
+  readonly book: RepositoryBook;
+  readonly mirrors: Mirrors;
+  readonly actions: string | undefined;
+};
+
+const host = fileURLToPath(new URL("./host.ts", import.meta.url));
+const logBytesMax = 512 * 1024 * 1024;
+const outcomeBytesMax = 4 * 1024 * 1024;
+/** How long a cancelled job may take to end: less than its worker waits for it. */
+const cancelMs = 8_000;
+
+export const cellRunner =
+  (ports: CellPorts): Runner =>
+  async (context) => {
+    const { boxed } = ports.place;
+    await using box = ports.isBoxed && boxed ? await sandboxBox(boxed, context) : await plainBox(ports.place, context);
+    return await runCell(box, context, ports);
+  };
+
+async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Promise<RunOutcome> {
+  const { task, blobs } = context;
+  const { cell, fails, request } = await prepare(box, context, ports);
+  for (const [name, text] of [
+    [names.request, JSON.stringify(request)],
+    [names.log, ""],
+    [names.steps, ""],
+  ] as const)
+    box.give(name, text);
+  const log = ports.place.live && new LogSender(ports.place.live, task);
+  const steps = new StepReader(context.report);
+  await log?.follow(join(box.folder, names.log));
+  await steps.follow(join(box.folder, names.steps));
+  using stop = stopping(box, context);
+  try {
+    const end = await box.run({ argv: [process.execPath, host], env: ports.place.env }, stop.signal);
+    const outcome = await readOutcome(join(box.folder, names.outcome));
+    context.signal.throwIfAborted();
+    if (!outcome) throw new Fault("unavailable", "run the job", { exitCode: end.exitCode, said: end.said.trim() });
+    const digest = await log?.seal();
+    context.afterwards?.(() => void log?.remove().catch(() => {}));
+    const ended = { ...outcome, isFailureAllowed: cell.isFailureAllowed, steps: [...(await steps.end())] };
+    if (outcome.result === "failure" && fails) return failed(`the job ${cell.name} failed`, digest);
+    return await done(ended, { digest, token: task.token, blobs });
+  } catch (error) {
+    await log?.keep();
+    throw error;
+  } finally {
+    await steps.end().catch(() => {}); // a file that cannot be read is no reason to say that the job failed
+  }
+}
+
+async function prepare(box: JobBox, { task, blobs }: RunContext, ports: CellPorts) {
+  const cellTask = await readCellTask(task.spec, blobs);
+  const record = await readRun(blobs, cellTask.run);
+  const { spec, cell, fails } = cellOf(cellTask, withRunId(record, task));
+  const { source } = record;
+  if (source) box.own(await bringCommit(await mirrorOf(source, task.tenant, ports), source.sha, box.folder));
+  const request: JobRequest = {
+    spec,
+    runner: runnerOf(ports.node),
+    env: ports.place.env,
+    secrets: {},
+    ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
+    ...(ports.actions !== undefined && { actions: ports.actions }),
+    logBytesMax,
+  };
+  return { cell, fails, request };
+}
+
+async function mirrorOf(
+  { repository, sha }: NonNullable<RunRecord["source"]>,
+  tenant: string,
+  { book, mirrors }: CellPorts,
+): Promise<string> {
+  const record = await book.get(tenant, repository);
+  if (!record) throw new Fault("not-found", "find the repository", { repository });
+  return await mirrors.having(record, sha);
+}
+
+/** Known only now: a run that is started again has the same record. */
+function withRunId(record: RunRecord, { jobId }: Pick<RunContext["task"], "jobId">): RunRecord {
+  const github = record.github as Readonly<Record<string, PlainValue>>;
+  return { ...record, github: { ...github, run_id: String(numericRunId(jobId)) } };
+}
+
+const runnerOf = (node: string): Readonly<Record<string, string>> => ({
+  name: node,
+  os: osNames[platform()] ?? "Linux",
+  arch: archNames[arch()] ?? "X64",
+  environment: "self-hosted",
+});
+
+function failed(message: string, digest: Digest | undefined): RunOutcome {
+  const told = digest === undefined ? message : withOutput(message, digest);
+  return { kind: "failed", reason: "user-failure", message: told };
+}
+
+async function done(
+  { outputs, ...ended }: Pick<CellResult, "result" | "outputs" | "isFailureAllowed" | "steps">,
+  { digest, token, blobs }: { readonly digest: Digest | undefined; readonly token: number; readonly blobs: BlobStore },
+): Promise<RunOutcome> {
+  const kept = await keep(blobs, outputs);
+  const payload: CellResult = {
+    ...ended,
+    token,
+    outputs: "value" in kept ? kept.value : {},
+    ...("blob" in kept && { outputsBlob: kept.blob }),
+    ...(digest !== undefined && { log: digest }),
+  };
+  const digests = [...(digest === undefined ? [] : [digest]), ...("blob" in kept ? [kept.blob] : [])];
+  return { kind: "done", payload: JSON.stringify(payload), digests };
+}
+
+const Outcome = z.object({
+  result: z.enum(["success", "failure", "cancelled"]),
+  outputs: z.record(z.string(), z.string()),
+});
+
+/** The job could have put anything there: only a plain file of a reasonable size is read. */
+async function readOutcome(path: string): Promise<z.output<typeof Outcome> | undefined> {
+  try {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const facts = await file.stat();
+    if (!facts.isFile() || facts.size > outcomeBytesMax) return undefined;
+    return Outcome.safeParse(JSON.parse(await file.readFile("utf8"))).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A cancelled job gets time to end by itself; one whose claim is gone does not. */
+function stopping({ folder }: JobBox, { signal, clock }: RunContext): Disposable & { readonly signal: AbortSignal } {
+  const controller = new AbortController();
+  let cancelTimer = (): void => {};
+  const stop = (): void => {
+    const isPolite = signal.reason instanceof Stopped && signal.reason.why === "cancelled";
+    if (!isPolite) return controller.abort(signal.reason);
+    askToCancel(folder);
+    cancelTimer = clock.after(cancelMs, () => controller.abort(signal.reason));
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      signal.removeEventListener("abort", stop);
+      cancelTimer();
+    },
+  };
+}

@@ -1,0 +1,49 @@
+/**
+ * The program that runs one job: started by a node in a folder of the job's own, alone or in a sandbox. It reads the
+ * request, runs the job with the same runner as `millrace ci run`, and leaves log, steps and outcome in that folder.
+ */
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runJob } from "#doors/ci/run/job.ts";
+import { actionFolder } from "#doors/ci/local/machine.ts";
+import type { JobMachine } from "#doors/ci/run/spec.ts";
+import { watchCancel } from "./cancel-file.ts";
+import { checkOut } from "./checkout.ts";
+import { JobFiles } from "./job-files.ts";
+import { type JobOutcomeFile, type JobRequest, names } from "./request.ts";
+
+const folder = process.cwd();
+
+const request = JSON.parse(readFileSync(names.request, "utf8")) as JobRequest;
+rmSync(names.request);
+using files = new JobFiles(folder, request.logBytesMax);
+using cancelled = watchCancel(folder);
+const machine = machineOf(request);
+if (request.checkout) await checkOut(request.checkout, { folder, workspace: machine.workspace, env: machine.baseEnv });
+const { result, outputs } = await runJob(request.spec, machine, {
+  report: (report) => files.add(report),
+  signal: cancelled.signal,
+});
+files[Symbol.dispose]();
+const outcome: JobOutcomeFile = { result, outputs: Object.fromEntries(outputs) };
+writeFileSync(`${names.outcome}.new`, JSON.stringify(outcome));
+renameSync(`${names.outcome}.new`, names.outcome);
+process.exit(0);
+
+function machineOf({ env, runner, secrets, actions, spec }: JobRequest): JobMachine {
+  const github = spec.contexts["github"] as { readonly repository?: string } | undefined;
+  const name = github?.repository?.split("/").at(-1) ?? "workspace";
+  const workspace = join(folder, "work", name);
+  const [tempFolder, toolCache, home] = ["temp", "tools", "home"].map((part) => join(folder, part));
+  for (const path of [workspace, tempFolder, toolCache, home]) mkdirSync(path ?? folder, { recursive: true });
+  return {
+    workspace,
+    tempFolder: tempFolder ?? folder,
+    toolCache: toolCache ?? folder,
+    baseEnv: { ...env, HOME: home ?? folder },
+    runner: { ...runner, temp: tempFolder ?? folder, tool_cache: toolCache ?? folder, workspace: join(folder, "work") },
+    secrets: new Map(Object.entries(secrets)),
+    actionFolder: (uses) => actionFolder(uses, { actionsFolder: actions }),
+    node: process.execPath,
+  };
+}

@@ -1,0 +1,39 @@
+/** What passes between a node and the process that runs one job for it: files in the job's own folder. */
+import type { JobSpec } from "#doors/ci/run/spec.ts";
+
+/** In the job's folder. The request is removed as soon as it is read: secrets are in it. */
+export const names = {
+  request: "request.json",
+  log: "log",
+  steps: "steps",
+  outcome: "outcome.json",
+  cancel: "cancel",
+  /** A repository with the one commit that the job is about. */
+  source: "source.git",
+} as const;
+
+export type JobRequest = {
+  readonly spec: JobSpec;
+  readonly runner: Readonly<Record<string, string>>;
+  readonly env: Readonly<Record<string, string>>;
+  readonly secrets: Readonly<Record<string, string>>;
+  /** What is checked out before the first step; left out: nothing. */
+  readonly checkout?: { readonly sha: string; readonly ref: string };
+  /** Where actions of others are. */
+  readonly actions?: string;
+  readonly logBytesMax: number;
+};
+
+/** One line of the file of steps. */
+export type StepNews = {
+  readonly number: number;
+  readonly name: string;
+  readonly status: "started" | "success" | "failure" | "cancelled" | "skipped";
+  readonly atMs: number;
+  readonly tookMs: number;
+};
+
+export type JobOutcomeFile = {
+  readonly result: "success" | "failure" | "cancelled";
+  readonly outputs: Readonly<Record<string, string>>;
+};

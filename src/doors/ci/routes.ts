@@ -1,0 +1,122 @@
+/** Serves /v1/repositories and /v1/runs. Thin: what a run is, plan.ts says, and what it looks like, view.ts. */
+import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
+import type { Caller } from "#access/caller.ts";
+import { lastEventId } from "#http/live/sse.ts";
+import { route, type Route } from "#http/route.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import type { LiveSource } from "#worker/printed/live-source.ts";
+import type { PrintedByDoor } from "#worker/follow/printed.ts";
+import * as endpoints from "./endpoints.ts";
+import { formatLine } from "./job/log-line.ts";
+import { door } from "./plan.ts";
+import type { RepositoryBook, RepositoryRecord } from "./repositories/book.ts";
+import type { Mirrors } from "./repositories/mirrors.ts";
+import { dispatch } from "./runs/dispatch.ts";
+import { logFeed } from "./runs/log-feed.ts";
+import { aboutOf, detailsOf, findRun, runOf, taskOf } from "./runs/look.ts";
+import type { StartPorts } from "./runs/start.ts";
+
+export type RoutePorts = {
+  readonly client: WorkClient;
+  readonly clock: Clock;
+  readonly live: LiveSource;
+  readonly printed: PrintedByDoor;
+  readonly book: RepositoryBook;
+  readonly mirrors: Mirrors;
+  readonly start: StartPorts;
+};
+
+export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
+  ...repositoryRoutes(ports),
+  ...runRoutes(ports),
+  ...logRoutes(ports),
+];
+
+const isOperator = ({ principal }: Caller): boolean => principal.roles.has("operator");
+
+const repositoryRoutes = ({ book, mirrors, start }: RoutePorts): readonly Route[] => [
+  route(endpoints.listRepositories, async ({ tenant }) => ({
+    body: { repositories: (await book.list(tenant)).map(shown) },
+  })),
+  route(endpoints.putRepository, async ({ body, tenant, caller }) => {
+    const record = { tenant, name: body.repository, url: body.url };
+    await mirrors.fetch(record); // what cannot be fetched is said now
+    await book.put(record, caller.principal.name);
+    return { status: 201, body: shown(record) };
+  }),
+  route(endpoints.removeRepository, async ({ params: { owner, name }, tenant }) => {
+    if (!(await book.remove(tenant, `${owner}/${name}`))) throw unknownRepository(`${owner}/${name}`);
+    return undefined;
+  }),
+  route(endpoints.dispatchWorkflow, async ({ params: { owner, name }, body, tenant, caller, headers }) => {
+    const record = await book.get(tenant, `${owner}/${name}`);
+    if (!record) throw unknownRepository(`${owner}/${name}`);
+    const key = headers.get("idempotency-key");
+    const { jobId, created } = await dispatch(start, mirrors, {
+      record,
+      ...body,
+      actor: caller.principal.name,
+      isTrusted: isOperator(caller),
+      ...(key !== null && { key: `dispatch ${caller.principal.name} ${key}` }),
+    });
+    return { status: 202, body: { run: jobId, created } };
+  }),
+];
+
+const shown = ({ name, url }: RepositoryRecord) => ({ repository: name, url });
+
+const unknownRepository = (repository: string): Fault =>
+  new Fault("not-found", "find the repository", { repository, try: "register it with: millrace ci add" });
+
+const runRoutes = ({ client }: RoutePorts): readonly Route[] => [
+  route(endpoints.listRuns, async ({ query, tenant }) => {
+    const { limit, cursor, repository, workflow, branch } = query;
+    const page = await client.jobs({ tenant, door, limit, ...(cursor !== undefined && { cursor }) });
+    const runs = await Promise.all(
+      page.jobs.map(async ({ jobId }) => {
+        const { view } = await client.job(jobId, { tasksMax: 0 });
+        return runOf(jobId, view, aboutOf(view));
+      }),
+    );
+    const items = runs.filter(
+      (run) =>
+        (repository === undefined || run.repository === repository) &&
+        (workflow === undefined || run.path === workflow || run.path.endsWith(`/${workflow}`)) &&
+        (branch === undefined || run.ref === branch || run.ref.replace(/^refs\/(heads|tags)\//, "") === branch),
+    );
+    return { body: { items, ...(page.cursor !== undefined && { next: page.cursor }) } };
+  }),
+  route(endpoints.showRun, async ({ params: { run }, tenant }) => {
+    const { view, about } = await findRun(client, run, tenant);
+    return { body: detailsOf(run, view, about) };
+  }),
+  route(endpoints.cancelRun, async ({ params: { run }, tenant, caller }) => {
+    await findRun(client, run, tenant);
+    await client.cancel(run, `cancelled by ${caller.principal.name}`);
+    return undefined;
+  }),
+];
+
+const logRoutes = ({ client, clock, live, printed }: RoutePorts): readonly Route[] => {
+  const ports = { client, clock, live, printed };
+  return [
+    route(
+      endpoints.followLog,
+      async ({ params: { run, job }, query: { follow, step }, tenant, headers, url, signal }) => {
+        const { view } = await findRun(client, run, tenant);
+        const at = { run, tenant, task: taskOf(run, view, job), follow, step, signal };
+        return { body: logFeed(ports, { ...at, lastEventId: lastEventId(headers, url) }) };
+      },
+    ),
+    route(endpoints.readLog, async ({ params: { run, job }, query: { step }, tenant, signal }) => {
+      const { view } = await findRun(client, run, tenant);
+      const at = { run, tenant, task: taskOf(run, view, job), follow: false, step, signal };
+      return { body: textOf(logFeed(ports, at)) };
+    }),
+  ];
+};
+
+async function* textOf(events: ReturnType<typeof logFeed>): AsyncGenerator<Uint8Array> {
+  for await (const { data } of events) yield Buffer.from(data.lines.map((line) => formatLine(line)).join(""));
+}

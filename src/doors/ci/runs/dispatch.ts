@@ -1,0 +1,73 @@
+/** A workflow that is started by hand (CI-59). */
+import { basename } from "node:path";
+import { Fault } from "#base/fault.ts";
+import type { Submitted } from "#shard/client/client.ts";
+import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
+import { type Dictionary, textOf } from "#doors/ci/workflow/expression/value.ts";
+import { problemText } from "#doors/ci/workflow/problem.ts";
+import { dispatchInputs } from "#doors/ci/local/event.ts";
+import type { RepositoryRecord } from "#doors/ci/repositories/book.ts";
+import type { Mirrors } from "#doors/ci/repositories/mirrors.ts";
+import { startRun, type StartPorts } from "./start.ts";
+
+export type Dispatch = {
+  readonly record: RepositoryRecord;
+  /** The file's name, or its path. */
+  readonly workflow: string;
+  readonly ref?: string | undefined;
+  readonly inputs: Readonly<Record<string, string>>;
+  readonly actor: string;
+  readonly isTrusted: boolean;
+  readonly key?: string;
+};
+
+export async function dispatch(ports: StartPorts, mirrors: Mirrors, asked: Dispatch): Promise<Submitted> {
+  const { record, workflow, ref, inputs, actor, isTrusted, key } = asked;
+  const commit = await mirrors.resolve(record, ref);
+  const files = await mirrors.workflows(record, commit.sha);
+  const file = fileNamed(files, workflow);
+  const typed = inputsOf(file, inputs);
+  return await startRun(ports, {
+    tenant: record.tenant,
+    repository: record.name,
+    commit,
+    files,
+    path: file.path,
+    event: { name: "workflow_dispatch", payload: { inputs: textInputs(typed), ref: commit.ref, workflow: file.path } },
+    inputs: typed,
+    actor,
+    isTrusted,
+    ...(key !== undefined && { key, payload: JSON.stringify([record.name, workflow, ref ?? "", inputs]) }),
+  });
+}
+
+function fileNamed(files: readonly SourceFile[], word: string): SourceFile {
+  const named = files.filter(
+    ({ path }) => path === word || basename(path) === word || basename(path).replace(/\.ya?ml$/, "") === word,
+  );
+  if (named[0]) return named[0];
+  const known = files.map(({ path }) => basename(path)).join(", ");
+  throw new Fault("not-found", "find the workflow", { workflow: word, known: known === "" ? "none" : known });
+}
+
+function inputsOf(file: SourceFile, given: Readonly<Record<string, string>>): Dictionary {
+  const compiled = compile(file);
+  if (!compiled.ok) {
+    const why = compiled.problems.map((problem) => problemText(problem)).join("; ");
+    throw new Fault("invalid", "compile the workflow", { why });
+  }
+  const { on } = compiled.workflow;
+  if (!Object.hasOwn(on.events, "workflow_dispatch"))
+    throw new Fault("invalid", "start the workflow", {
+      workflow: file.path,
+      why: "it does not run on workflow_dispatch",
+      try: "add `workflow_dispatch:` below `on:`",
+    });
+  const read = dispatchInputs(on.dispatchInputs, given);
+  if ("problem" in read) throw new Fault("invalid", "start the workflow", { why: read.problem });
+  return read.inputs;
+}
+
+const textInputs = (inputs: Dictionary): Readonly<Record<string, string>> =>
+  Object.fromEntries([...inputs.entries()].map(([name, value]) => [name, textOf(value)]));

@@ -1,0 +1,49 @@
+/** The planners of runs: they bring what was stored apart, and the pure plan does the rest. */
+import type { BlobStore } from "#blobs/store.ts";
+import type { Plan } from "#kernel/model/model.ts";
+import type { PlanInputs } from "#kernel/read/query.ts";
+import type { Planners } from "#worker/runner.ts";
+import { type CellTask, kinds, planConclusion, planStage } from "#doors/ci/plan.ts";
+import { readCellResult } from "#doors/ci/result.ts";
+import { type StoredRun, readRun } from "./record.ts";
+import { keep, type Kept, recall } from "./texts.ts";
+
+export const ciPlanners: Planners = {
+  [kinds.stage]: async (inputs, { blobs }) => {
+    const record = await readRun(blobs, JSON.parse(inputs.spec) as StoredRun);
+    return await withShortSpecs(planStage(await withOutputs(inputs, blobs), record), blobs);
+  },
+  [kinds.conclusion]: (inputs) => planConclusion(inputs),
+};
+
+/** Results with the outputs that were too long for them. */
+async function withOutputs(inputs: PlanInputs, blobs: BlobStore): Promise<PlanInputs> {
+  const results = await Promise.all(
+    inputs.results.map(async (one) => {
+      const read = one.result && readCellResult(one.result.payload);
+      if (!one.result || read?.outputsBlob === undefined) return one;
+      const outputs = await recall<Record<string, string>>(blobs, { blob: read.outputsBlob });
+      return { ...one, result: { ...one.result, payload: JSON.stringify({ ...read, outputs }) } };
+    }),
+  );
+  return { ...inputs, results };
+}
+
+/** A task whose spec is too long is told where it is. */
+type KeptTask = Kept<CellTask>;
+
+async function withShortSpecs(plan: Plan, blobs: BlobStore): Promise<Plan> {
+  if (plan.kind !== "tasks") return plan;
+  const tasks = await Promise.all(
+    plan.set.tasks.map(async (task) => {
+      const kept: KeptTask = await keep(blobs, JSON.parse(task.spec) as CellTask, taskBytesMax);
+      return { ...task, spec: JSON.stringify(kept) };
+    }),
+  );
+  return { ...plan, set: { ...plan.set, tasks } };
+}
+
+const taskBytesMax = 48 * 1024;
+
+export const readCellTask = async (spec: string, blobs: BlobStore): Promise<CellTask> =>
+  await recall(blobs, JSON.parse(spec) as KeptTask);

@@ -1,0 +1,52 @@
+/** What a run is made from, and how it is written down: short texts in the job's spec, long ones as blobs. */
+import type { BlobStore } from "#blobs/store.ts";
+import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
+import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
+import { keep, type Kept, recall } from "./texts.ts";
+
+/** It never changes, and has no secrets in it. */
+export type RunRecord = {
+  readonly file: SourceFile;
+  /** Files that it calls, or that those call. */
+  readonly called?: readonly SourceFile[];
+  readonly github: PlainValue;
+  readonly vars: PlainValue;
+  readonly inputs: PlainValue;
+  /** What its jobs check out. */
+  readonly source?: { readonly repository: string; readonly sha: string };
+  /** Labels that every job of the run asks for besides its own. */
+  readonly requires?: readonly string[];
+};
+
+/** What lists and pages say of a run. */
+export type RunAbout = {
+  /** The run's own name, or the workflow's. */
+  readonly title: string;
+  readonly workflow: string;
+  readonly path: string;
+  readonly repository: string;
+  readonly event: string;
+  readonly ref: string;
+  readonly sha: string;
+  readonly actor: string;
+};
+
+/** The spec of the kernel's job. */
+export type StoredRun = {
+  readonly about: RunAbout;
+  readonly files: Kept<readonly SourceFile[]>;
+  readonly rest: Kept<Omit<RunRecord, "file" | "called">>;
+};
+
+/** Most workflows are larger, and the same in many runs: as blobs they are stored once. */
+const filesBytesMax = 2 * 1024;
+
+export async function storeRun(blobs: BlobStore, record: RunRecord, about: RunAbout): Promise<StoredRun> {
+  const { file, called = [], ...rest } = record;
+  return { about, files: await keep(blobs, [file, ...called], filesBytesMax), rest: await keep(blobs, rest) };
+}
+
+export async function readRun(blobs: BlobStore, { files, rest }: StoredRun): Promise<RunRecord> {
+  const [file = { path: "", text: "" }, ...called] = await recall(blobs, files);
+  return { ...(await recall(blobs, rest)), file, ...(called.length > 0 && { called }) };
+}

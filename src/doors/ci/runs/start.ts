@@ -1,0 +1,111 @@
+/** Starts a run: a workflow of a commit, for an event, becomes a job of the kernel. */
+import { createHash } from "node:crypto";
+import { Fault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { Submitted, WorkClient } from "#shard/client/client.ts";
+import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
+import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
+import { Dictionary, plainOf, type PlainValue, valueOf } from "#doors/ci/workflow/expression/value.ts";
+import { templateText, TemplateFault } from "#doors/ci/workflow/plan/template.ts";
+import { problemText } from "#doors/ci/workflow/problem.ts";
+import { calledFrom } from "#doors/ci/local/workflows.ts";
+import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
+import type { Commit } from "#doors/ci/repositories/mirrors.ts";
+import { githubOf, type RunEvent } from "./github-context.ts";
+import { type RunAbout, type RunRecord, storeRun } from "./record.ts";
+
+export type StartPorts = { readonly client: Pick<WorkClient, "submit">; readonly blobs: BlobStore };
+
+export type Start = {
+  readonly tenant: string;
+  readonly repository: string;
+  readonly commit: Commit;
+  /** All workflows of the commit. */
+  readonly files: readonly SourceFile[];
+  readonly path: string;
+  readonly event: RunEvent;
+  readonly inputs: Dictionary;
+  readonly actor: string;
+  /** What operators start may run as the node itself, where there is no sandbox. */
+  readonly isTrusted: boolean;
+  /** The same key never makes a second run. */
+  readonly key?: string;
+  /** What a repeated request must agree in. */
+  readonly payload?: string;
+};
+
+export async function startRun({ client, blobs }: StartPorts, start: Start): Promise<Submitted> {
+  const { tenant, repository, commit, event, key, payload } = start;
+  const { file, called, workflow } = compiled(start);
+  const github = githubOf(event, { ...start, workflow });
+  const record: RunRecord = {
+    file,
+    ...(called.length > 0 && { called }),
+    github: plainOf(github),
+    vars: {},
+    inputs: plainOf(start.inputs),
+    source: { repository, sha: commit.sha },
+    ...(!start.isTrusted && { requires: [sandboxLabel] }),
+  };
+  const about: RunAbout = {
+    title: titleOf(workflow, github, record.inputs),
+    workflow: workflow.name ?? workflow.path,
+    path: workflow.path,
+    repository,
+    event: event.name,
+    ref: commit.ref,
+    sha: commit.sha,
+    actor: start.actor,
+  };
+  const stored = await storeRun(blobs, record, about);
+  return await client.submit(
+    planRun(record, stored, {
+      tenant,
+      shardKey: `${tenant}/ci ${repository}`,
+      ...(key !== undefined && { key }),
+      ...(payload !== undefined && { payloadHash: createHash("sha256").update(payload).digest("hex") }),
+    }),
+  );
+}
+
+function compiled({ files, path }: Start): {
+  readonly file: SourceFile;
+  readonly called: readonly SourceFile[];
+  readonly workflow: Workflow;
+} {
+  const file = files.find((one) => one.path === path);
+  if (!file) throw new Fault("not-found", "find the workflow", { workflow: path });
+  const called = new Map<string, SourceFile>();
+  const find = calledFrom(new Map(files.map((one) => [one.path, one])));
+  const result = compile(file, {
+    called: (uses) => {
+      const found = find(uses);
+      if (found) called.set(found.path, found);
+      return found;
+    },
+  });
+  if (result.ok) return { file, called: [...called.values()], workflow: result.workflow };
+  const why = result.problems.map((problem) => problemText(problem)).join("; ");
+  throw new Fault("invalid", "compile the workflow", { why });
+}
+
+const titleLengthMax = 200;
+
+/** The run's own name where it says one. */
+function titleOf(workflow: Workflow, github: Dictionary, inputs: PlainValue): string {
+  const usual = workflow.name ?? workflow.path;
+  if (!workflow.runName) return usual;
+  try {
+    const contexts = new Dictionary([
+      ["github", github],
+      ["inputs", valueOf(inputs)],
+      ["vars", new Dictionary()],
+    ]);
+    const name = templateText(workflow.runName, { contexts }).trim().slice(0, titleLengthMax);
+    return name === "" ? usual : name.replaceAll("\0", "");
+  } catch (error) {
+    if (!(error instanceof TemplateFault)) throw error;
+    throw new Fault("invalid", "name the run", { why: error.message });
+  }
+}
