@@ -9,7 +9,7 @@
  */
 import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";
-import type { LockSpec, Plan, PlanSpec, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type { LockSpec, Plan, PlanSpec, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
@@ -27,7 +27,6 @@ import {
   type JobFacts,
   planJob,
 } from "#doors/ci/workflow/plan/job-plan.ts";
-import { entryOf } from "#doors/ci/workflow/yaml/node.ts";
 import { jobSpecOf, type JobSpec } from "#doors/ci/run/spec.ts";
 import { type CellResult, readCellResult } from "./result.ts";
 import type { RunRecord, StoredRun } from "./runs/record.ts";
@@ -112,21 +111,11 @@ function stageOf(job: Job, jobs: readonly Job[]): StageSpec {
     needs: jobs.flatMap((other, index) => (ancestors.has(other.id) ? [index] : [])),
     after: "end",
     plan: planSpec(kinds.stage),
-    failFast: stopsSiblings(job),
+    // these two the plan decides, which knows what their expressions come to
+    failFast: false,
+    parallelMax: 0,
     mayFail: true, // the last stage says what the run came to
-    parallelMax: literalNumber(job, "max-parallel"),
   };
-}
-
-/** Known at submission only where they are no expressions; otherwise the default counts (CI-20). */
-function stopsSiblings(job: Job): boolean {
-  const node = entryOf(job.strategy, "fail-fast");
-  return job.strategy !== undefined && !(node?.kind === "scalar" && node.value === false);
-}
-
-function literalNumber(job: Job, name: string): number {
-  const node = entryOf(job.strategy, name);
-  return node?.kind === "scalar" && typeof node.value === "number" && node.value >= 1 ? Math.floor(node.value) : 0;
 }
 
 const planSpec = (kind: string): PlanSpec => ({
@@ -178,26 +167,40 @@ export function planStage(inputs: PlanInputs, record: RunRecord): Plan {
   const ends = [...facts.ends].map(
     ([id, end]) => [id, end.result, needed.has(id) ? Object.fromEntries(end.outputs) : {}] as const,
   );
-  return { kind: "tasks", set: taskSet(job, plan.cells, { run: stored, ends, requires: record.requires ?? [] }) };
+  const [first] = plan.cells;
+  const sets = taskSets(job, plan.cells, { run: stored, ends, requires: record.requires ?? [] });
+  return {
+    kind: "tasks",
+    sets,
+    decides: {
+      failFast: job.strategy !== undefined && (first?.failFast ?? true),
+      parallelMax: plan.cells.length > (first?.maxParallel ?? 0) ? (first?.maxParallel ?? 0) : 0,
+      ...(first?.concurrency && { lock: lockOf(first.concurrency, record) }),
+    },
+  };
 }
 
-function taskSet(
+/** Cells that ask for the same are one set: labels and timeouts may differ from cell to cell. */
+function taskSets(
   job: NormalJob,
   cells: readonly CellPlan[],
   { run, ends, requires }: { readonly run: StoredRun; readonly ends: Ends; readonly requires: readonly string[] },
-): TaskSet {
-  const tasks = cells.map((cell) => {
+): readonly TaskSet[] {
+  const sets = new Map<string, { readonly template: TaskTemplate; readonly tasks: TaskPlan[] }>();
+  for (const cell of cells) {
+    const template = templateOf(cell, requires);
+    const key = JSON.stringify(template);
+    const set = sets.get(key) ?? { template, tasks: [] };
+    sets.set(key, set);
     const task: CellTask = { run, job: job.id, index: cell.index, ends };
-    return { key: `${cell.index} ${cell.name}`, spec: JSON.stringify(task) };
-  });
-  return { template: template(cells, requires), tasks };
+    set.tasks.push({ key: `${cell.index} ${cell.name}`, spec: JSON.stringify(task) });
+  }
+  return [...sets.values()];
 }
 
-function template(cells: readonly CellPlan[], always: readonly string[]): TaskTemplate {
-  // one template for all cells: what they ask for differently needs a stage of its own, which is to come
-  const [first] = cells;
-  const minutes = Math.max(...cells.map((cell) => cell.timeoutMinutes + cell.cancelTimeoutMinutes));
-  const labels = (first?.labels ?? []).map((label) => `runner=${label.toLowerCase()}`);
+function templateOf(cell: CellPlan, always: readonly string[]): TaskTemplate {
+  const minutes = cell.timeoutMinutes + cell.cancelTimeoutMinutes;
+  const labels = cell.labels.map((label) => `runner=${label.toLowerCase()}`);
   return {
     kind: kinds.job,
     requires: [...new Set([taskLabel, ...always, ...labels])].toSorted(),
@@ -271,7 +274,7 @@ export function cellOf(
   const cell = plan.kind === "run" ? plan.cells.find(({ index }) => index === task.index) : undefined;
   if (!cell) throw new Fault("corrupt", "read a CI task", { job: task.job, cell: task.index });
   const contexts = cellContexts(jobContexts(job, frame, facts), cell);
-  const fails = stopsSiblings(job) && cell.total > 1 && !cell.isFailureAllowed;
+  const fails = job.strategy !== undefined && cell.failFast && cell.total > 1 && !cell.isFailureAllowed;
   return { spec: jobSpecOf(job, cell, frame, contexts), cell, fails };
 }
 

@@ -1,6 +1,6 @@
 /** The planners of runs: they bring what was stored apart, and the pure plan does the rest. */
 import type { BlobStore } from "#blobs/store.ts";
-import type { Plan } from "#kernel/model/model.ts";
+import type { Plan, TaskPlan } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Planners } from "#worker/runner.ts";
 import { type CellTask, kinds, planConclusion, planStage } from "#doors/ci/plan.ts";
@@ -33,14 +33,15 @@ async function withOutputs(inputs: PlanInputs, blobs: BlobStore): Promise<PlanIn
 type KeptTask = Kept<CellTask>;
 
 async function withShortSpecs(plan: Plan, blobs: BlobStore): Promise<Plan> {
-  if (plan.kind !== "tasks") return plan;
-  const tasks = await Promise.all(
-    plan.set.tasks.map(async (task) => {
-      const kept: KeptTask = await keep(blobs, JSON.parse(task.spec) as CellTask, taskBytesMax);
-      return { ...task, spec: JSON.stringify(kept) };
-    }),
+  if (plan.kind !== "tasks" || !plan.sets) return plan;
+  const short = async (task: TaskPlan): Promise<TaskPlan> => {
+    const kept: KeptTask = await keep(blobs, JSON.parse(task.spec) as CellTask, taskBytesMax);
+    return { ...task, spec: JSON.stringify(kept) };
+  };
+  const sets = await Promise.all(
+    plan.sets.map(async ({ template, tasks = [] }) => ({ template, tasks: await Promise.all(tasks.map(short)) })),
   );
-  return { ...plan, set: { ...plan.set, tasks } };
+  return { ...plan, sets };
 }
 
 const taskBytesMax = 48 * 1024;
