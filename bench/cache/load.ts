@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { frame } from "#grpc/outgoing.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
-import { systemClock as realClock } from "#app/node/system-clock.ts";
+import { systemClock as realClock } from "#door/system-clock.ts";
 import {
   ActionCache,
   ContentAddressableStorage,

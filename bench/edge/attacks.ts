@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { attacks as known } from "#h2/testing/attacks.ts";
 import { connectH2 } from "#h2/client.ts";

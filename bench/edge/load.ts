@@ -8,7 +8,7 @@ import { frame } from "#grpc/outgoing.ts";
 import { connectH2 } from "#h2/client.ts";
 import { PulledStream } from "#h2/connection/pulled-stream.ts";
 import type { H2Socket } from "#h2/socket.ts";
-import { systemClock as realClock } from "#app/node/system-clock.ts";
+import { systemClock as realClock } from "#door/system-clock.ts";
 import { ByteStream, ReadRequest, WriteRequest, WriteResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import {
   ContentAddressableStorage,

@@ -16,7 +16,7 @@ import { GrpcServer } from "#grpc/server.ts";
 import type { AnyHandler } from "#grpc/service.ts";
 import { listenH2 } from "#h2/server.ts";
 import { selfSigned } from "#h2/testing/peer.ts";
-import { systemClock as realClock } from "#app/node/system-clock.ts";
+import { systemClock as realClock } from "#door/system-clock.ts";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
 import { answerRaw, rawFindMissingRequest, rawFindMissingResponse } from "#wire/find-missing-raw.ts";

@@ -8,7 +8,7 @@ import { connectH2 } from "#h2/client.ts";
 import type { HeaderList } from "#h2/hpack/header-list.ts";
 import type { H2Socket } from "#h2/socket.ts";
 import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
-import { systemClock as realClock } from "#app/node/system-clock.ts";
+import { systemClock as realClock } from "#door/system-clock.ts";
 import { ByteStream, ReadRequest, WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
 import { headersOf } from "#bench/h2/load.ts";
 import { percentile } from "#bench/measure.ts";

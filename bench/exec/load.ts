@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { noCommand } from "#doors/build/testing/build.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import {
   Action,
   Command,

@@ -4,7 +4,7 @@ import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import type { Command } from "#worker/sandbox/command.ts";
 import { Sandbox } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";

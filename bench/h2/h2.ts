@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { connectH2 } from "#h2/client.ts";
 import { PulledStream } from "#h2/connection/pulled-stream.ts";
-import { systemClock as realClock } from "#app/node/system-clock.ts";
+import { systemClock as realClock } from "#door/system-clock.ts";
 import { prepareLoad, type Profile } from "./load.ts";
 
 type Usage = { readonly cpu: NodeJS.CpuUsage; readonly rss: number };

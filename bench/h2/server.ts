@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { ConstantHeaders } from "#h2/hpack/hpack-encoder.ts";
 import { listenH2 } from "#h2/server.ts";
 import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
-import { systemClock as realClock } from "#app/node/system-clock.ts";
+import { systemClock as realClock } from "#door/system-clock.ts";
 
 const headers = new ConstantHeaders([
   [":status", "200"],

@@ -1,5 +1,5 @@
 /** Sends requests to a shard over any transport, and repeats those that are refused for now. */
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import type { Digest } from "#base/digest.ts";
 import type { Command, CommandOf } from "#kernel/model/command.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";

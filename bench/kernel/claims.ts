@@ -1,5 +1,5 @@
 /** A hundred thousand claims held by a thousand executors: what it costs to keep them. */
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import type { Report } from "#bench/report.ts";
 import { Rig } from "./rig.ts";
 import { reserveTasks, submitJob } from "./work.ts";

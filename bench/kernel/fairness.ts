@@ -1,5 +1,5 @@
 /** How long does one task of a small tenant wait while a big one has a hundred thousand queued? */
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { percentile } from "#bench/measure.ts";
 import type { Report } from "#bench/report.ts";
 import { Rig } from "./rig.ts";

@@ -1,5 +1,5 @@
 /** A million tasks on SQLite: the latency of commands during a snapshot, and how soon a restart serves them again. */
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { must } from "#base/assert.ts";
 import { loops, percentile } from "#bench/measure.ts";
 import type { Report } from "#bench/report.ts";

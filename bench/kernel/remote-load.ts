@@ -2,7 +2,7 @@
  * Submitters and executors of `bench kernel -- --remote`, in a separate process: they reach the node through the work
  * protocol, as workers do. Receives its orders over the process's channel.
  */
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { createGrpcTransport } from "#shard/testing/grpc-transport.ts";
 import { Asker } from "./asker.ts";

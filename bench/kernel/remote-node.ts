@@ -1,5 +1,5 @@
 /** The node of `bench kernel -- --remote`: a kernel on PostgreSQL behind a node's own port, in a process of its own. */
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { composeEdge } from "#app/compose/edge.ts";
 import { Config } from "#app/config/config.ts";
 import { newToken } from "#edge/identity/bearer.ts";

@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import type { PostgresServer } from "#testing/postgres.ts";
 import { LoadProcess } from "#bench/load-process.ts";
 import { median, processCpuUs, serverCpu, type ServerCpu } from "#bench/measure.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { Random } from "#base/random.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { sha256Digest, verified } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";

@@ -2,7 +2,7 @@
  * One contestant of the comparison of queues, in a separate process: in one process the garbage of the others would
  * make V8 discard the code of a waiting contestant, and each would start every round cold.
  */
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { serverCpu, stretch, type ServerCpu, type Stretch } from "#bench/measure.ts";
 import { answering } from "#bench/load-process.ts";
 import { library } from "#bench/peers/libraries.ts";

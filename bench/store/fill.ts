@@ -1,6 +1,6 @@
 /** Fills a store and dies without closing it, for bench/store/store.ts: `fill.ts FOLDER COUNT BYTES`. */
 import { openDiskStore } from "#blobs/disk/open.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { lanes, smallBlob } from "./blobs.ts";
 
 const [folder = "", count = "0", sizeBytes = "0"] = process.argv.slice(2);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { percentile } from "#bench/measure.ts";
 import type { Report } from "#bench/report.ts";
 import { lanes, smallBlob } from "./blobs.ts";

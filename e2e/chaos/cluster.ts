@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import type { Random } from "#base/random.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import type { BlobStore } from "#blobs/store.ts";

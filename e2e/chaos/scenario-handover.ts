@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { until } from "#testing/until.ts";
 import { fill } from "./crowd.ts";
 import { createEdge } from "./edge.ts";

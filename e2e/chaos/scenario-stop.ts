@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Ownership } from "#journal/journal.ts";
 import { createTcpTransport, type TcpTransport } from "#shard/transport/tcp.ts";

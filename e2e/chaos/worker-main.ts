@@ -1,7 +1,7 @@
 /** An executor in a separate process: the real worker, which knows only the nodes' addresses. */
 import { Random } from "#base/random.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { createWorker } from "#worker/worker.ts";
 import { AttemptLog } from "./attempts.ts";
 import { createEdge, edgeClient } from "./edge.ts";

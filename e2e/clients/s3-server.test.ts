@@ -15,7 +15,7 @@ import { createS3Client, type S3Client } from "#blobs/tiers/s3/s3-client.ts";
 import { checkConditions, s3Index } from "#blobs/tiers/s3/s3-index.ts";
 import { s3Blobs } from "#blobs/tiers/s3/s3.ts";
 import { signedHeaders } from "#blobs/tiers/s3/sigv4.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { onPath } from "./processes.ts";
 
 const swift = await startSwift();

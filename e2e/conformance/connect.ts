@@ -2,7 +2,7 @@
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { Capabilities, ServerCapabilities } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import type { Lab } from "./lab.ts";
 
 /**

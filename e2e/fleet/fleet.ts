@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { readOwnerToken } from "#app/node/owner-token.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { clearAway } from "#testing/clear-away.ts";

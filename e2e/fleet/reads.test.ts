@@ -5,7 +5,7 @@
 import { ok } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { Random } from "#base/random.ts";
 import { isFault } from "#base/fault.ts";
 import { Processes } from "#e2e/chaos/processes.ts";

@@ -1,6 +1,6 @@
 /** What the database says of a build afterwards: the log of all shards, and every name that was ever written. */
 import pg from "pg";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { postgresJournal } from "#journal/postgres/postgres.ts";
 import { JournalLog, type Told } from "#e2e/chaos/journal-log.ts";

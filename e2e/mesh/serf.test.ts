@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { addressText } from "#mesh/address.ts";
 import { Mesh, type MeshOptions } from "#mesh/mesh.ts";
 import { profiles } from "#mesh/machine/profile.ts";

@@ -20,7 +20,7 @@ import { encode } from "#wire/message.ts";
 import { resultPrinting } from "#doors/build/testing/build.ts";
 import { Bench, Lab, wireDigest } from "./execution-lab.ts";
 import { orderFromCommand } from "#app/job-order.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 
 const skip = process.platform !== "linux" && "needs linux: actions";
 const common = { instanceName: "", digestFunction: 0 } as const;

@@ -24,7 +24,7 @@ import { decode, encode } from "#wire/message.ts";
 import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import type { BuildAction } from "#wire/generated/millrace/build/v1/builds.ts";
 
 export type Words = Readonly<Record<string, string>>;

@@ -12,7 +12,7 @@ import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { connectTo } from "#app/testing/remote.ts";
 import { orderFromCommand } from "#app/job-order.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 
 const kinds = [
   "submit",

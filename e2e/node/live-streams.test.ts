@@ -16,7 +16,7 @@ import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 import { Bench, Lab, metadataOf, responseOf, shAction } from "./execution-lab.ts";
 import { liveCalls, liveSource } from "#app/peers/live-streams.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 
 const isLinux = process.platform === "linux";
 const salted = (line: string): string => `${line} # ${randomUUID()}`;

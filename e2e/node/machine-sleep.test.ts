@@ -15,7 +15,7 @@ import { until } from "#testing/until.ts";
 import { startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 
 const postgres = await sharedPostgres();
 const suspend = openSuspend();

@@ -15,7 +15,7 @@ import { clearAway } from "#testing/clear-away.ts";
 import { endChild } from "#testing/end-child.ts";
 import { freePort } from "#testing/free-port.ts";
 import { until } from "#testing/until.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { plainTemplate } from "#kernel/testing/template.ts";
 
 const main = join(import.meta.dirname, "..", "..", "src", "cli", "main.ts");

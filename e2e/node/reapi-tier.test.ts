@@ -15,7 +15,7 @@ import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { startBuildEdge } from "#app/testing/build-edge.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 
 const MiB = 1024 * 1024;
 

@@ -14,7 +14,7 @@ import { RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 
 const MiB = 1024 * 1024;
 const tenants = { anna: "a", amy: "a", berta: "b" } as const;

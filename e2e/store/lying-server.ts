@@ -1,6 +1,6 @@
 /** A server of the Remote Execution API that claims to have everything, and sends wrong bytes. */
 import { startBuildEdge } from "#app/testing/build-edge.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { extend } from "#blobs/extend.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";

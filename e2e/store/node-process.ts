@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { readOwnerToken } from "#app/node/owner-token.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { endChild } from "#testing/end-child.ts";

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";

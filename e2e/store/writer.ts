@@ -3,7 +3,7 @@
  * acknowledged, and not before.
  */
 import { writeSync } from "node:fs";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import { isFault } from "#base/fault.ts";
 import { keyOf, tenant, thing, uploadKey, type Thing } from "./things.ts";

@@ -10,7 +10,7 @@ import { dataFolder, defaultDataPath, type DataFolder } from "#app/node/data-fol
 import { urlFromHere } from "#app/node/edge-notice.ts";
 import { checkJoin } from "#app/config/join-check.ts";
 import { withJoin } from "#app/config/mesh-config.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { version } from "#app/version.ts";
 import { Fault } from "#base/fault.ts";
 import type { ExitCode, World } from "#door/command.ts";

@@ -47,7 +47,7 @@ import { ownerToken } from "#app/node/owner-token.ts";
 import { peerEdges } from "#app/peers/peer-edges.ts";
 import { foldersElsewhere, Readiness } from "#app/node/readiness.ts";
 import { asSystemFault } from "#app/node/system-faults.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { checkSeparation } from "#app/config/task-separation.ts";
 import { processMemory, workBytesMax } from "#app/work/work-memory.ts";
 import { workSources } from "#app/work/work-sources.ts";

@@ -23,7 +23,7 @@ import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "#app/config/edge-config.ts";
 import { orderFromCommand } from "#app/job-order.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { clearAway } from "#testing/clear-away.ts";
 
 const secrets = {

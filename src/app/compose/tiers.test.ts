@@ -22,7 +22,7 @@ import { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { ComposedStore } from "./store.ts";
 import { composeTiers } from "./tiers.ts";
 import { Config, withoutSecrets } from "#app/config/config.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { addBuildServices } from "#app/testing/build-services.ts";
 import { TierConfig } from "#app/config/tier-config.ts";
 

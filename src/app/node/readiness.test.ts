@@ -15,7 +15,7 @@ import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "./data-folder.ts";
 import { Readiness } from "./readiness.ts";
-import { systemClock as clock } from "./system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 
 async function running(given: Record<string, unknown>, look: (running: Running) => Promise<void>): Promise<void> {
   const path = await mkdtemp(join(tmpdir(), "millrace-ready-"));

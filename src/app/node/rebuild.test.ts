@@ -15,7 +15,7 @@ import { Config } from "#app/config/config.ts";
 import { dataFolder, type DataFolder } from "./data-folder.ts";
 import { rebuildHistories, type RebuildOutcome } from "./rebuild.ts";
 import { orderFromCommand } from "#app/job-order.ts";
-import { systemClock } from "./system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 
 const log = (): void => {};
 const settings = {

@@ -11,7 +11,7 @@ import { openStore } from "#app/compose/store.ts";
 import { checkCluster, openJournal } from "#app/compose/compose.ts";
 import type { Config } from "#app/config/config.ts";
 import { lockFolder, nodeName, type DataFolder } from "./data-folder.ts";
-import { systemClock } from "./system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 
 export type RebuildOutcome =
   | { readonly kind: "rebuilt"; readonly shard: ShardId; readonly throughSeq: number; readonly rows: number }

@@ -3,7 +3,7 @@ import type { Store } from "#blobs/store.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 import { addBuildServices } from "./build-services.ts";
 
 export const startBuildEdge = (store: Store): Promise<Edge> =>

@@ -17,7 +17,7 @@ import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
 import { identifyBy } from "#app/compose/identify.ts";
-import { systemClock as clock } from "#app/node/system-clock.ts";
+import { systemClock as clock } from "#door/system-clock.ts";
 
 const who = {
   writer: { tenant: "a", roles: ["action-cache-writer"] },

@@ -6,7 +6,7 @@ import { createClient, type WorkClient } from "#shard/client/client.ts";
 import { createRouter } from "#shard/router/router.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
 import type { Address } from "#shard/transport/transport.ts";
-import { systemClock } from "#app/node/system-clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { wireDirectory } from "#app/peers/wire-directory.ts";
 
 type RemoteClient = AsyncDisposable & {

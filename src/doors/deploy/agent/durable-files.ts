@@ -1,4 +1,5 @@
 /** Files that are whole after a crash: written aside, flushed, renamed over, and the folder flushed too. */
+import { ignoreMissing } from "#base/ignore-missing.ts";
 import { open, readFile, rename, symlink, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -36,9 +37,4 @@ export async function flushFolder(path: string): Promise<void> {
 /** Undefined where there is none. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   return await readFile(path, "utf8").catch(ignoreMissing);
-}
-
-export function ignoreMissing(error: unknown): undefined {
-  if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-  throw error;
 }

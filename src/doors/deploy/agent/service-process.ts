@@ -10,7 +10,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { isAlive, statOf } from "#worker/process/launcher/proc.ts";
 import type { RunSpec } from "#doors/deploy/manifest/run-spec.ts";
-import { ignoreMissing, readIfThere, writeDurably } from "./durable-files.ts";
+import { ignoreMissing } from "#base/ignore-missing.ts";
+import { readIfThere, writeDurably } from "./durable-files.ts";
 
 type ProcessRecord = { readonly pid: number; readonly startedTicks: string; readonly manifest: string };
 

@@ -11,7 +11,8 @@ import { dirname, join } from "node:path";
 import { parseDigest, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { manifestSizeBytes, segmentBytes, type Manifest, type ManifestFile } from "#doors/deploy/manifest/manifest.ts";
-import { flushFolder, ignoreMissing } from "./durable-files.ts";
+import { ignoreMissing } from "#base/ignore-missing.ts";
+import { flushFolder } from "./durable-files.ts";
 
 /** Where bytes come from: a node, later also other machines. */
 export type SegmentSource = (digest: Digest) => AsyncIterable<Uint8Array>;

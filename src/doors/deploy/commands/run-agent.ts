@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import type { NodeHttp, World } from "#door/command.ts";
 import { Agent } from "#doors/deploy/agent/agent.ts";
 import { agentLink } from "#doors/deploy/agent/link.ts";
-import { agentClock } from "#doors/deploy/agent/clock.ts";
+import { systemClock } from "#door/system-clock.ts";
 
 export type AgentOptions = {
   readonly region: string;
@@ -22,5 +22,5 @@ export async function runAgent(options: AgentOptions, http: NodeHttp, { note }: 
   const machine = { machine: name, region, labels };
   const link = agentLink((path, init) => http.reach(path, init), machine);
   const trusted = trust && (await Promise.all(trust.map((file) => readFile(file, "utf8"))));
-  await new Agent({ machine, root: resolve(root), link, clock: agentClock, log: note, trusted }).run(stop.signal);
+  await new Agent({ machine, root: resolve(root), link, clock: systemClock, log: note, trusted }).run(stop.signal);
 }

@@ -9,6 +9,7 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, closeSync, constants, openSync, readdirSync, renameSync, unlinkSync } from "node:fs";
 import { rm, rmdir } from "node:fs/promises";
+import { ignoreMissing } from "#base/ignore-missing.ts";
 import { Pace } from "#worker/pace.ts";
 
 export async function removeFolder(path: string): Promise<void> {
@@ -93,9 +94,7 @@ function openFolder(path: Buffer): number | undefined {
 
 /** The one call that may wait for the disk's journal. */
 async function rmdirQuietly(path: Buffer): Promise<void> {
-  await rmdir(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-  });
+  await rmdir(path).catch(ignoreMissing);
 }
 
 async function emptyElsewhere(path: string): Promise<void> {
