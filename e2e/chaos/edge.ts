@@ -77,7 +77,7 @@ export function edgeClient(edge: Edge, shards: number, random: Random): WorkClie
     cluster: () => Promise.resolve({ clusterId: "chaos", shards, featureLevel: 1 }),
     nodes: unknown,
     ownerships: unknown,
-    history: { job: unknown, jobs: unknown },
+    history: { job: unknown, jobs: unknown, count: unknown },
   };
   return createClient({ router: edge.router, directory, random });
 }

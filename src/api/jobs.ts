@@ -1,7 +1,7 @@
 /** Jobs of all doors under /v1/jobs: what may be asked, and the shape of the answers. */
 import { z } from "zod";
 import { pageFields, pageOf } from "#http/cursor.ts";
-import { endpoint, events, json, jsonBody } from "#http/endpoint.ts";
+import { endpoint, events, json, jsonBody, many } from "#http/endpoint.ts";
 
 export const jobPhases = ["WAITING", "RUNNING", "CANCELLING", "SUCCEEDED", "FAILED", "CANCELLED"] as const;
 
@@ -20,7 +20,20 @@ export const JobSummary = z.object({
   endedAt: Time.optional(),
   tasks: z.int().optional().describe("Absent where only history remembers the job."),
   done: z.int().optional(),
+  tags: z.record(z.string(), z.string()).optional().describe("What it is found by."),
+  series: z.string().optional().describe("The series that it took its number of."),
+  number: z.int().optional().describe("Its number in that series."),
 });
+
+const tagsMax = 16;
+const TagName = z
+  .string()
+  .max(64)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/);
+const TagText = z
+  .string()
+  .max(400)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*=./, "write it as name=value");
 
 const Stage = z.object({
   name: z.string(),
@@ -85,6 +98,9 @@ const JobsPage = pageOf(JobSummary).extend({
 const filters = {
   phase: z.enum(jobPhases).optional().describe("Only jobs in this phase."),
   door: z.string().max(100).optional().describe("Only jobs of this door."),
+  tag: many(TagText, tagsMax, "Only jobs with this tag, as name=value; given several times: with all of them."),
+  from: Time.optional().describe("Only jobs submitted at this time or later."),
+  to: Time.optional().describe("Only jobs submitted before this time."),
 } as const;
 
 export const listJobs = endpoint({
@@ -94,6 +110,22 @@ export const listJobs = endpoint({
   about: "Lists jobs, newest first.",
   query: z.object({ ...pageFields, ...filters }),
   answer: json(JobsPage),
+});
+
+export const countJobs = endpoint({
+  method: "GET",
+  path: "/v1/jobs/count",
+  action: "work.read",
+  about: "Counts jobs by phase: what has not ended now, what has ended as history has it, a moment behind.",
+  query: z.object(filters),
+  answer: json(
+    z.object({
+      jobs: z.int(),
+      phases: z.partialRecord(z.enum(jobPhases), z.int()),
+      capped: z.boolean().describe("There are more jobs than are gone through for one answer: there may be more."),
+      unreachable: z.array(z.int()).describe("Shards that did not answer: their running jobs are not counted."),
+    }),
+  ),
 });
 
 export const submitJob = endpoint({
@@ -115,9 +147,24 @@ export const submitJob = endpoint({
       key: z.string().min(1).max(200).optional().describe("The same key never makes a second job."),
       merge: z.string().min(1).max(200).optional().describe("Joins a living job with the same merge key."),
       priority: z.int().min(-100).max(100).default(0),
+      tags: z
+        .record(TagName, z.string().min(1).max(256))
+        .refine((tags) => Object.keys(tags).length <= tagsMax, `at most ${tagsMax} tags`)
+        .optional()
+        .describe("What it is found by, such as repository and branch."),
+      series: z.string().min(1).max(200).optional().describe("Takes the next number of this series of the tenant."),
     }),
   ),
-  answer: json(z.object({ job: JobId, created: z.boolean(), merged: z.boolean() }), 201, 200),
+  answer: json(
+    z.object({
+      job: JobId,
+      created: z.boolean(),
+      merged: z.boolean(),
+      number: z.int().optional().describe("Its number in the series."),
+    }),
+    201,
+    200,
+  ),
 });
 
 export const watchJobs = endpoint({
@@ -231,6 +278,7 @@ export const signalJob = endpoint({
 
 export const jobsEndpoints = [
   listJobs,
+  countJobs,
   submitJob,
   watchJobs,
   showJob,

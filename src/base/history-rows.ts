@@ -19,7 +19,15 @@ export type JobRow = {
   readonly reason: string;
   readonly priority: number;
   readonly submittedAtMs: number;
+  /** 0 while the job has not ended. */
   readonly endedAtMs: number;
+  /** When this was last known to be so: for a job that has ended, its end. */
+  readonly seenAtMs: number;
+  /** What jobs are found by, as `name=value`. */
+  readonly tags: readonly string[];
+  /** The series that it took its number of; empty and 0 without one. */
+  readonly series: string;
+  readonly number: number;
 };
 
 export type StageRow = {

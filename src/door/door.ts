@@ -68,6 +68,10 @@ export type Wishes = {
   readonly key?: string | undefined;
   /** Joins a live job with the same one. */
   readonly merge?: string | undefined;
+  /** What it is found by. */
+  readonly tags?: Readonly<Record<string, string>> | undefined;
+  /** Takes the next number of this series: all of its jobs must get the same shard key. */
+  readonly series?: string | undefined;
   /** Spreads jobs over shards where nothing ties them to others: a repeated request has the same. Left out: chosen. */
   readonly unique?: string | undefined;
 };

@@ -45,7 +45,8 @@ export async function callEndpoint<D extends EndpointDeclaration>(
   const { params, body, query, tenant, idempotencyKey, lastEventId, signal } = request as Request<EndpointDeclaration>;
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...query, ...(tenant !== undefined && { tenant }) }))
-    if (value !== undefined) search.set(name, String(value));
+    if (Array.isArray(value)) for (const each of value) search.append(name, String(each));
+    else if (value !== undefined) search.set(name, String(value));
   const path = `${fillPath(endpoint.pattern, params ?? {})}${search.size > 0 ? `?${search.toString()}` : ""}`;
   const isJson = endpoint.body?.kind === "json";
   const response = await fetch(path, {

@@ -3,7 +3,7 @@
  * in and comes out. The router, validation, the OpenAPI document, docs/reference/http.md, metrics and the client are
  * all made from it. `route` (route.ts) adds the handler.
  */
-import type { z } from "zod";
+import { z } from "zod";
 import type { Action } from "#access/policy.ts";
 import { parsePath, type PathPattern } from "./path.ts";
 
@@ -11,6 +11,17 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Fields of a path or a query: all values arrive as text, so a schema that wants numbers has to coerce. */
 export type Fields = z.ZodObject;
+
+const lists = new WeakSet<z.ZodType>();
+
+/** A query parameter that may be given several times, up to `max`; left out: an empty list. */
+export function many<S extends z.ZodType>(item: S, max: number, about: string) {
+  const schema = z.array(item).max(max).optional().describe(about);
+  lists.add(schema);
+  return schema;
+}
+
+export const isMany = (schema: unknown): boolean => lists.has(schema as z.ZodType);
 
 /** What a successful call returns. Every failure is problem+json, whatever the endpoint. */
 export type Answer =

@@ -6,7 +6,7 @@ import type { Clock } from "#base/clock.ts";
 import { chooseTenant, type CallerResult } from "#access/caller.ts";
 import { bodyBytes, bodyIdleMsDefault, bodyParts, parseFields, parseJsonBody, requireJson } from "./body.ts";
 import { browserProblem } from "./defence.ts";
-import type { EndpointDeclaration } from "./endpoint.ts";
+import { isMany, type EndpointDeclaration } from "./endpoint.ts";
 import { once, type KeptAnswers } from "./idempotency.ts";
 import { asProblem, Problem, problemResponse, refusalProblem } from "./problem.ts";
 import { respond } from "./respond.ts";
@@ -82,7 +82,7 @@ export async function judge(
   const why = browserProblem({ method: request.method, url, headers: request.headers, ...proven, isUpgrade });
   if (why !== undefined) throw new Problem(403, why);
   if (!who.ok) throw refusalProblem(who.refusal);
-  const { tenant: named, ...rest } = queryOf(url);
+  const { tenant: named, ...rest } = queryOf(url, route);
   const chosen = chooseTenant(who.caller, route.action, named);
   if (!chosen.ok) throw refusalProblem(chosen.refusal);
   return {
@@ -133,17 +133,22 @@ async function handled(
   );
 }
 
-/** `tenant` belongs to every call, so no endpoint declares it. A parameter that is given twice is refused below. */
-function queryOf({ searchParams }: URL): Record<string, string> & { readonly tenant?: string } {
-  const fields: Record<string, string> = {};
-  for (const [name, value] of searchParams) {
-    if (Object.hasOwn(fields, name)) throw new Problem(400, `query.${name.slice(0, 100)}: given twice`);
-    Object.defineProperty(fields, name, { value, enumerable: true });
+/**
+ * `tenant` belongs to every call, so no endpoint declares it. A parameter that is given twice is refused, unless it is a
+ * list (`many`).
+ */
+function queryOf({ searchParams }: URL, { query }: Route): Record<string, unknown> & { readonly tenant?: string } {
+  const fields: Record<string, unknown> = {};
+  for (const name of new Set(searchParams.keys())) {
+    const [value, ...others] = searchParams.getAll(name);
+    const isList = Object.hasOwn(query?.shape ?? {}, name) && isMany(query?.shape[name]);
+    if (others.length > 0 && !isList) throw new Problem(400, `query.${name.slice(0, 100)}: given twice`);
+    Object.defineProperty(fields, name, { value: isList ? [value, ...others] : value, enumerable: true });
   }
   return fields;
 }
 
-function parseQuery(route: Route, given: Readonly<Record<string, string>>): Record<string, unknown> {
+function parseQuery(route: Route, given: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { lastEventId: _resume, ...fields } = given; // for EventSource, which cannot set a header
   const known = Object.keys(route.query?.shape ?? {});
   const unknown = Object.keys(fields).find((name) => !known.includes(name));

@@ -221,15 +221,30 @@ export type History = {
   reset(shard: ShardId, epoch: Epoch): Promise<void>;
   job(shard: ShardId, job: number): Promise<JobHistory | undefined>;
   /** Newest first, by time of submission; at most 1,000 per page. `cursor` is the one that the last page returned. */
-  jobs(query: {
-    readonly tenant?: string | undefined;
-    readonly door?: string | undefined;
-    readonly phase?: string | undefined;
-    readonly limit: number;
-    readonly cursor?: string | undefined;
-  }): Promise<{ readonly jobs: readonly JobRow[]; readonly cursor: string | undefined }>;
+  jobs(
+    query: JobFilter & { readonly limit: number; readonly cursor?: string | undefined },
+  ): Promise<{ readonly jobs: readonly JobRow[]; readonly cursor: string | undefined }>;
+  /** How many jobs have ended, by phase; `capped` if there are more than it goes through. */
+  count(filter: JobFilter): Promise<EndedCount>;
   /** Deletes jobs that ended before the time, at most `limit`, earliest submitted first; returns how many. */
   trim(shard: ShardId, endedBeforeMs: number, limit: number): Promise<number>;
+};
+
+/** Which jobs are meant: all that is left out does not matter. */
+export type JobFilter = {
+  readonly tenant?: string | undefined;
+  readonly door?: string | undefined;
+  readonly phase?: string | undefined;
+  /** With all of these. */
+  readonly tags?: readonly { readonly name: string; readonly value: string }[] | undefined;
+  /** Submitted from this time on, and before that one. */
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+};
+
+export type EndedCount = {
+  readonly phases: readonly { readonly phase: string; readonly jobs: number }[];
+  readonly capped: boolean;
 };
 
 export type JobHistory = {

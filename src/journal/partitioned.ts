@@ -230,6 +230,18 @@ function historyOver(databases: readonly PartDatabase[], at: (shard: ShardId) =>
       const last = jobs.at(-1);
       return { jobs, cursor: isMore && last ? encodeCursor(last) : undefined };
     },
+    async count(filter) {
+      const counts = await Promise.all(databases.map((each) => each.ask(({ history }) => history.count(filter))));
+      const byPhase = Map.groupBy(
+        counts.flatMap(({ phases }) => phases),
+        ({ phase }) => phase,
+      );
+      const phases = [...byPhase].map(([phase, found]) => ({
+        phase,
+        jobs: found.reduce((sum, { jobs }) => sum + jobs, 0),
+      }));
+      return { phases, capped: counts.some(({ capped }) => capped) };
+    },
     trim: (shard, endedBeforeMs, limit) => at(shard).ask(({ history }) => history.trim(shard, endedBeforeMs, limit)),
   };
 }

@@ -172,7 +172,7 @@ describe(
       const inputs = await grpc.unary(Work.methods.planInputs, { shard: 0, ...real.tasks.plan, limit: 10 });
       const operation = await grpc.unary(Operations.methods.getOperation, { name: real.operation });
       const build = await grpc.unary(Builds.methods.getBuild, { buildId: real.build, withActions: true });
-      const { jobs } = await grpc.unary(Work.methods.listJobs, { shard: 0, limit: 100 });
+      const { jobs } = await grpc.unary(Work.methods.listJobs, { shard: 0, limit: 100, tags: [] });
       const listed = jobs.filter(({ endedAtMs }) => endedAtMs === undefined); // the others leave the shard in time
       const entries = await (await world.http("mill", "GET", "/v1/build-cache/entries?limit=1000")).text();
       const rules = await (await world.http("mill", "GET", "/v1/build-cache/rules")).text();

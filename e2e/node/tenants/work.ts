@@ -23,11 +23,13 @@ export const workRows: GrpcRows = {
   reads: [
     row(Work.methods.getJob, ({ job }) => ({ shard: 0, job })),
     row(Work.methods.getJob, ({ job, tenant }) => ({ shard: 0, job, tenant })),
-    row(Work.methods.listJobs, ({ job }) => ({ shard: 0, limit: 10, before: job + 1 }), {
+    row(Work.methods.listJobs, ({ job }) => ({ shard: 0, limit: 10, before: job + 1, tags: [] }), {
       alike: "all of its jobs have smaller numbers than either",
     }),
-    row(Work.methods.listJobs, ({ tenant }) => ({ shard: 0, limit: 10, tenant })),
-    row(Work.methods.listJobs, () => ({ shard: 0, limit: 1 }), { alike: "it names nothing", empty: true }),
+    row(Work.methods.listJobs, ({ tenant }) => ({ shard: 0, limit: 10, tenant, tags: [] })),
+    row(Work.methods.listJobs, () => ({ shard: 0, limit: 1, tags: [] }), { alike: "it names nothing", empty: true }),
+    row(Work.methods.countJobs, ({ tenant }) => ({ shard: 0, tenant, tags: [] })),
+    row(Work.methods.countJobs, () => ({ shard: 0, tags: [] }), { alike: "it names nothing", empty: true }),
     row(Work.methods.getTask, ({ tasks }) => ({ shard: 0, task: tasks.read.task })),
     row(Work.methods.why, ({ job }) => ({ shard: 0, job })),
     row(Work.methods.why, ({ job, tasks }) => ({ shard: 0, job, task: tasks.start.task })),

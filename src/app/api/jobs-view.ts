@@ -25,8 +25,17 @@ export const summaryOf = (listed: ListedJob): Summary => {
     ...(endedAtMs !== undefined && { endedAt: time(endedAtMs) }),
     ...(tasks !== undefined && { tasks }),
     ...(done !== undefined && { done }),
+    ...extrasOf(listed),
   };
 };
+
+const extrasOf = ({
+  tags,
+  series,
+}: Pick<ListedJob, "tags" | "series">): Pick<Summary, "tags" | "series" | "number"> => ({
+  ...(tags && { tags: Object.fromEntries(tags.map(({ name, value }) => [name, value])) }),
+  ...(series && { series: series.name, number: series.number }),
+});
 
 export function detailsOf(jobId: string, view: JobView, nowMs: number): Details {
   const { tenant, door, name, phase, priority, reason, submittedAtMs, endedAtMs, stages } = view;
@@ -41,6 +50,7 @@ export function detailsOf(jobId: string, view: JobView, nowMs: number): Details 
     reason,
     submittedAt: time(submittedAtMs),
     ...(endedAtMs !== undefined && { endedAt: time(endedAtMs) }),
+    ...extrasOf(view),
     stages: stages.map((stage) => stageOf(stage, stages)),
     tasks: view.tasks.filter(({ planning }) => !planning).map((task) => taskOf(shard, task, stages)),
     shown: [...showJob(jobId, view, nowMs)],

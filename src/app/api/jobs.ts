@@ -8,9 +8,12 @@ import { lastEventId, type ServerEvent } from "#http/live/sse.ts";
 import type { JobPhase } from "#kernel/model/model.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { Job, WorkClient } from "#shard/client/client.ts";
+import { tagOf } from "#shard/client/history.ts";
+import type { JobsFilter } from "#shard/client/list.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import {
   cancelJob,
+  countJobs,
   followJob,
   listJobs,
   logsOfJob,
@@ -42,6 +45,7 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
   return [
     submitRoute(ports),
     route(listJobs, async (call) => ({ body: await page(work, { tenant: scopeOf(call), ...call.query }) })),
+    route(countJobs, async (call) => ({ body: await count(work, { tenant: scopeOf(call), ...call.query }) })),
     route(watchJobs, (call) => ({
       body: newest.follow(JSON.stringify({ tenant: scopeOf(call), ...call.query }), call.signal),
     })),
@@ -112,27 +116,42 @@ const changingRoutes = ({ work, kinds }: JobsPorts, find: FindJob): readonly Rou
   }),
 ];
 
-type Wanted = {
+type Filters = {
   readonly tenant: string | undefined;
-  readonly limit: number;
-  readonly cursor?: string | undefined;
   readonly phase?: JobPhase | undefined;
   readonly door?: string | undefined;
+  readonly tag?: readonly string[] | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
 };
+type Wanted = Filters & { readonly limit: number; readonly cursor?: string | undefined };
+
+const filterOf = ({ tenant, phase, door, tag = [], from, to }: Filters): JobsFilter => ({
+  ...(tenant !== undefined && { tenant }),
+  ...(phase && { phase }),
+  ...(door !== undefined && { door }),
+  ...(tag.length > 0 && { tags: tag.map(tagOf) }),
+  ...(from !== undefined && { fromMs: Date.parse(from) }),
+  ...(to !== undefined && { toMs: Date.parse(to) }),
+});
+
+async function count(work: WorkClient, filters: Filters) {
+  const { phases, capped, unreachable } = await work.count(filterOf(filters));
+  const jobs = Object.values(phases).reduce((sum, each) => sum + each, 0);
+  return { jobs, phases, capped, unreachable: [...unreachable] };
+}
 
 const live: LiveListOptions = { everyMs: 1_000, listsMax: 200, viewersMax: 2_000 };
 
-async function page(work: WorkClient, { tenant, limit, cursor, phase, door }: Wanted) {
+async function page(work: WorkClient, { limit, cursor, ...filters }: Wanted) {
   const {
     jobs,
     cursor: next,
     unreachable,
   } = await work.jobs({
-    ...(tenant !== undefined && { tenant }),
+    ...filterOf(filters),
     limit,
     ...(cursor !== undefined && { cursor }),
-    ...(phase && { phase }),
-    ...(door !== undefined && { door }),
   });
   return { items: jobs.map(summaryOf), unreachable: [...unreachable], ...(next !== undefined && { next }) };
 }

@@ -21,13 +21,14 @@ type SubmitCall = Pick<Parameters<Parameters<typeof route<typeof submitJob>>[1]>
 
 export const submitRoute = ({ work, bounds, kinds, doors }: SubmitPorts): Route =>
   route(submitJob, async ({ body, tenant, caller, headers, signal }) => {
-    const { door, key, merge, priority, name } = body;
+    const { door, key, merge, priority, name, tags, series } = body;
     const unique = uniqueOf(caller, headers);
-    const wishes: Wishes = { tenant, priority, name, key, merge, unique };
+    const wishes: Wishes = { tenant, priority, name, key, merge, unique, tags, series };
     const order = withKey(planJob(requestIn(body), wishes, door, doors), caller, headers);
     judge(order, caller, bounds, kinds);
-    const { jobId, created, merged } = await work.submit(order, { signal });
-    return { status: created ? 201 : 200, body: { job: jobId, created, merged } };
+    const { jobId, created, merged, number } = await work.submit(order, { signal });
+    const body201 = { job: jobId, created, merged, ...(number !== undefined && { number }) };
+    return { status: created ? 201 : 200, body: body201 };
   });
 
 function requestIn({ command, document }: SubmitCall["body"]): JobRequest {

@@ -55,6 +55,13 @@ const work: readonly Row[] = [
   ["subscribers of a job that is shared", count(k.subscribersMax), "job", refused],
   ["steps that are reported", `${count(k.stepsPerTaskMax)}, ${count(k.stepsMax)} at once`, "task", refused],
   ["locks, merge keys", "they count as memory of their job", "job", full("memory")],
+  [
+    "tags",
+    `${count(k.tagsMax)}, of ${count(k.tagNameLengthMax)} and ${count(k.tagValueLengthMax)} characters`,
+    "job",
+    refused,
+  ],
+  ["series", count(k.seriesMax), "tenant and shard", refused],
   ["names, keys", `${count(k.nameLengthMax)} characters`, "name", refused],
   [
     "request keys in memory",

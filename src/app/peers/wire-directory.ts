@@ -2,7 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
-import type { Cluster, History, JobHistory, NodeSeen, Ownership } from "#journal/journal.ts";
+import type { Cluster, EndedCount, History, JobFilter, JobHistory, NodeSeen, Ownership } from "#journal/journal.ts";
 import type { Directory } from "#shard/client/directory.ts";
 import type { NodeStatus } from "#shard/node-status.ts";
 import { Backoff } from "#shard/router/backoff.ts";
@@ -24,6 +24,7 @@ export function directoryCalls(directory: Directory, status: () => NodeStatus): 
       return (await directory.history.job(Number(shard), Number(job))) ?? null;
     },
     "history.jobs": (body) => directory.history.jobs(body as JobsQuery),
+    "history.count": (body) => directory.history.count(body as JobFilter),
   };
 }
 
@@ -58,6 +59,7 @@ export function wireDirectory(
     history: {
       job: async (shard, job) => ((await call("history.job", { shard, job })) as JobHistory | null) ?? undefined,
       jobs: async (query) => (await call("history.jobs", query)) as Awaited<ReturnType<History["jobs"]>>,
+      count: async (filter) => (await call("history.count", filter)) as EndedCount,
     },
   };
 }

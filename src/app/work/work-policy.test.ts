@@ -315,6 +315,7 @@ describe("a caller of one tenant", () => {
     const queries: readonly Query[] = [
       { kind: "job", job: 1 },
       { kind: "jobs", limit: 1 },
+      { kind: "count" },
       { kind: "task", task: 1 },
       { kind: "why", job: 1 },
       { kind: "plan-inputs", task: 1, token: 1, limit: 1 },

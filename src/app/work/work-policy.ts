@@ -41,6 +41,7 @@ export const commandActions: Readonly<Record<AskedKind, Action>> = {
 export const queryActions: Readonly<Record<Query["kind"], Action>> = {
   job: "work.read",
   jobs: "work.read",
+  count: "work.read",
   task: "work.read",
   why: "work.read",
   "plan-inputs": "work.execute",

@@ -26,6 +26,8 @@ export const jobSubmit = command({
       about: "join a living job with the same merge key instead of making another",
     },
     priority: { type: "string", value: "NUMBER", about: "-100 to 100; higher runs first, within the tenant (0)" },
+    tag: { type: "strings", value: "NAME=VALUE", about: "what to find it by later: millrace job list --tag" },
+    series: { type: "string", value: "NAME", about: "take the next number of this series" },
     tenant: { type: "string", value: "NAME", about: "on whose behalf (default)" },
     follow: { type: "boolean", about: "show what it prints until it has ended" },
   },
@@ -46,16 +48,23 @@ export const jobSubmit = command({
     }
     const { apiOf, withPatience } = await import("#cli/api.ts");
     const { submitJob } = await import("#api/jobs.ts");
-    const { name, key, merge, tenant } = values;
+    const { name, key, merge, tenant, series } = values;
+    const wrongTag = (values.tag ?? []).find((text) => !/^[^=]+=./.test(text));
+    if (wrongTag !== undefined) {
+      world.note(`job submit: --tag is written NAME=VALUE, not ${JSON.stringify(wrongTag)}`);
+      return 2;
+    }
+    const tags = values.tag && { tags: Object.fromEntries(values.tag.map(pairOf)) };
     const what = file === undefined ? { command: [...(rest ?? [])] } : { document: await textOf(file) };
-    const body = { ...what, priority, name, key, merge };
+    const body = { ...what, priority, name, key, merge, series, ...tags };
     const idempotencyKey = randomUUID();
     const api = apiOf(values, world.env, "submit job");
-    const { job, created, merged } = await withPatience(patienceMs, () =>
+    const { job, created, merged, number } = await withPatience(patienceMs, () =>
       api(submitJob, { body, idempotencyKey, ...(tenant !== undefined && { tenant }) }),
     );
-    const how = created ? "submitted" : merged ? "joined a living job" : "was submitted before under this key";
-    if (values.json) world.out(JSON.stringify({ kind: "submitted", jobId: job, created, merged }));
+    const first = number === undefined ? "submitted" : `submitted as number ${number}`;
+    const how = created ? first : merged ? "joined a living job" : "was submitted before under this key";
+    if (values.json) world.out(JSON.stringify({ kind: "submitted", jobId: job, created, merged, number }));
     else if (values.follow) world.note(`${job} ${how}`);
     else if (world.isOutTerminal) world.out(`${job} ${how}; what it prints: millrace job logs -f ${job}`);
     else {
@@ -67,6 +76,11 @@ export const jobSubmit = command({
     return await followToEnd(values, { jobId: job, json: values.json === true, output: true }, world);
   },
 });
+
+function pairOf(text: string): [string, string] {
+  const at = text.indexOf("=");
+  return [text.slice(0, at), text.slice(at + 1)];
+}
 
 async function textOf(file: string): Promise<string> {
   return await readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {

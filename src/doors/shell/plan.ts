@@ -17,6 +17,8 @@ export type Wishes = {
   readonly priority?: number | undefined;
   readonly key?: string | undefined;
   readonly merge?: string | undefined;
+  readonly tags?: Readonly<Record<string, string>> | undefined;
+  readonly series?: string | undefined;
   /** Chosen by the caller when nothing ties the job to others; spreads jobs over shards. */
   readonly unique: string;
 };
@@ -35,7 +37,7 @@ export const kinds = {
 } as const;
 
 export function planSubmit(job: ShellJob, wishes: Wishes): Order {
-  const { key, merge, tenant, priority = 0 } = wishes;
+  const { key, merge, tenant, tags, series, priority = 0 } = wishes;
   const spec = JSON.stringify(job);
   return {
     shardKey: shardKeyOf(job, wishes),
@@ -50,11 +52,13 @@ export function planSubmit(job: ShellJob, wishes: Wishes): Order {
     ...(key === undefined ? {} : { requestKey: key }),
     ...(merge === undefined ? {} : { mergeKey: merge }),
     ...(job.lock && { lock: job.lock }),
+    ...(tags && { tags: Object.entries(tags).map(([name, value]) => ({ name, value })) }),
+    ...(series !== undefined && { series }),
   };
 }
 
-/** Whatever jobs share (a lock, a merge key, a request key) is kept in one shard, and is found there only. */
-function shardKeyOf(job: ShellJob, { tenant, key, merge, unique }: Wishes): string {
+/** Whatever jobs share (a lock, a merge key, a request key, a series) is kept in one shard, and is found there only. */
+function shardKeyOf(job: ShellJob, { tenant, key, merge, series, unique }: Wishes): string {
   const locks = [...new Set([job.lock?.name, ...job.stages.map(({ lock }) => lock?.name)])].filter(
     (name) => name !== undefined,
   );
@@ -62,12 +66,13 @@ function shardKeyOf(job: ShellJob, { tenant, key, merge, unique }: Wishes): stri
     ...(key === undefined ? [] : [`key ${key}`]),
     ...(merge === undefined ? [] : [`merge ${merge}`]),
     ...locks.map((name) => `lock ${name}`),
+    ...(series === undefined ? [] : [`series ${series}`]),
   ];
   if (job.group !== undefined) return `${tenant}/group ${job.group}`;
   if (ties.length > 1)
     throw new Fault("invalid", "submit job", {
       ties: ties.join(", "),
-      why: "a job with several of key, merge and lock needs a group, so that all of them are looked up in one place",
+      why: "a job with several of key, merge, lock and series needs a group, so that all of them are looked up in one place",
     });
   return `${tenant}/${ties[0] ?? unique}`;
 }

@@ -12,7 +12,10 @@ export type TableSpec = { readonly columns: readonly Column[]; readonly key: rea
  * that the tables need; the list of jobs has one more.
  */
 export const historyTables: Readonly<Record<TableName, TableSpec>> = {
-  jobs: table(["shard", "job"], "shard job | priority submittedAtMs endedAtMs | tenant door name phase reason"),
+  jobs: table(
+    ["shard", "job"],
+    "shard job | priority submittedAtMs endedAtMs seenAtMs number | tenant door name phase reason series | tags",
+  ),
   stages: table(
     ["shard", "job", "stage"],
     "shard job stage | generation tasks startedAtMs endedAtMs | name phase reason",
@@ -28,7 +31,7 @@ export const historyTables: Readonly<Record<TableName, TableSpec>> = {
   steps: table(["shard", "task", "token", "step"], "shard task token step | atMs | name status"),
 };
 
-export type StoredName = TableName | "pages";
+export type StoredName = TableName | "pages" | "tags";
 
 /** The tables as they are stored (history/fold.ts). */
 export const storedTables: Readonly<Record<StoredName, TableSpec>> = {
@@ -38,6 +41,11 @@ export const storedTables: Readonly<Record<StoredName, TableSpec>> = {
     columns: [...historyTables.jobs.columns, { name: "whole", field: "whole", kind: "text" }],
   },
   pages: table(["shard", "job", "seq", "part"], "shard job seq part | | cells"),
+  /** In the order in which a tenant's jobs with a tag are listed. */
+  tags: table(
+    ["tenant", "name", "value", "submitted_at_ms", "shard", "job"],
+    "shard job | submittedAtMs | tenant name value",
+  ),
 };
 
 export const storedNames = Object.keys(storedTables) as readonly StoredName[];
@@ -56,7 +64,7 @@ export function rowOf<T>({ columns }: TableSpec, cells: Readonly<Record<string, 
   return Object.fromEntries(pairs) as T;
 }
 
-const listOf = (cell: unknown): readonly string[] => (cell === "" ? [] : (JSON.parse(String(cell)) as string[]));
+export const listOf = (cell: unknown): readonly string[] => (cell === "" ? [] : (JSON.parse(String(cell)) as string[]));
 
 function table(key: readonly string[], fields: string): TableSpec {
   const kinds: readonly ColumnKind[] = ["id", "number", "text", "list"];

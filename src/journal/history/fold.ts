@@ -24,9 +24,15 @@ export type StoredPage = {
   readonly part: number;
   readonly cells: string;
 };
+/** A tag of a job, where it is looked up. */
+export type StoredTag = Pick<JobRow, "shard" | "job" | "tenant" | "submittedAtMs"> & {
+  readonly name: string;
+  readonly value: string;
+};
 export type StoredRows = Omit<HistoryRows, "jobs"> & {
   readonly jobs: readonly StoredJob[];
   readonly pages: readonly StoredPage[];
+  readonly tags: readonly StoredTag[];
 };
 
 /** More rows than this become a page; fewer are stored in the job's own row. */
@@ -83,8 +89,21 @@ export function fold(rows: HistoryRows, seq: Seq): StoredRows {
       apart.attempts.push(...own.attempts);
     }
   const jobs = rows.jobs.map((job): StoredJob => withWhole(job, byJob.get(job.job)?.whole ?? ""));
-  return { jobs, ...apart, steps: rows.steps, pages };
+  return { jobs, ...apart, steps: rows.steps, pages, tags: rows.jobs.flatMap(tagsOf) };
 }
+
+const untagged: readonly StoredTag[] = [];
+
+/** Where a job's tags are looked up. */
+export function tagsOf({ tags, tenant, submittedAtMs, shard, job }: Tagged): readonly StoredTag[] {
+  if (tags.length === 0) return untagged;
+  return tags.map((text) => {
+    const at = text.indexOf("=");
+    return { shard, job, tenant, submittedAtMs, name: text.slice(0, at), value: text.slice(at + 1) };
+  });
+}
+
+type Tagged = Pick<JobRow, "tags" | "tenant" | "submittedAtMs" | "shard" | "job">;
 
 function addPages(pages: StoredPage[], job: number, own: JobRows, seq: Seq): void {
   const { shard } = own;
@@ -119,6 +138,10 @@ const withWhole = (job: JobRow, whole: string): StoredJob => ({
   priority: job.priority,
   submittedAtMs: job.submittedAtMs,
   endedAtMs: job.endedAtMs,
+  seenAtMs: job.seenAtMs,
+  tags: job.tags,
+  series: job.series,
+  number: job.number,
   whole,
 });
 

@@ -2,6 +2,7 @@ import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { jobsPage, jobsStart, newestFirst } from "#journal/history/cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
+import { countedMax, isMeant } from "#journal/history/filter.ts";
 import type { Epoch, History, Seq } from "#journal/journal.ts";
 
 type Shelf = {
@@ -78,17 +79,25 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
       const place = jobsStart(query);
       const rows = [...shelves.values()]
         .flatMap(({ jobs }) => [...jobs.values()])
-        .filter(({ tenant }) => query.tenant === undefined || tenant === query.tenant)
-        .filter(({ door }) => query.door === undefined || door === query.door)
-        .filter(({ phase }) => query.phase === undefined || phase === query.phase)
+        .filter((row) => isMeant(query, row))
         .filter((row) => place === undefined || newestFirst(place, row) < 0)
         .sort(newestFirst);
       return jobsPage(rows.slice(0, query.limit + 1), query.limit);
     },
 
+    async count(filter) {
+      const ended = [...shelves.values()]
+        .flatMap(({ jobs }) => [...jobs.values()])
+        .filter((row) => row.endedAtMs > 0 && isMeant(filter, row))
+        .slice(0, countedMax + 1);
+      const byPhase = Map.groupBy(ended, ({ phase }) => phase);
+      const phases = [...byPhase].map(([phase, rows]) => ({ phase, jobs: rows.length }));
+      return { phases, capped: ended.length > countedMax };
+    },
+
     async trim(shard, endedBeforeMs, limit) {
       const kept = shelf(shard);
-      const old = [...kept.jobs.values()].filter(({ endedAtMs }) => endedAtMs < endedBeforeMs);
+      const old = [...kept.jobs.values()].filter(({ endedAtMs }) => endedAtMs > 0 && endedAtMs < endedBeforeMs);
       const gone = new Set(
         old
           .sort((a, b) => newestFirst(b, a))

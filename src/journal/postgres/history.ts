@@ -3,17 +3,19 @@
  */
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { byKey, cellOf, historyTables, rowOf, storedNames, storedTables } from "#journal/history/columns.ts";
+import { byKey, cellOf, historyTables, listOf, rowOf, storedNames, storedTables } from "#journal/history/columns.ts";
 import type { Column, StoredName, TableName } from "#journal/history/columns.ts";
 import { jobsPage, jobsStart } from "#journal/history/cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import { tasksIn } from "#journal/history/cells.ts";
-import { fold, unfold, type StoredRows } from "#journal/history/fold.ts";
+import { countOf, countSql, jobsFrom, type SqlWords } from "#journal/history/filter.ts";
+import { fold, tagsOf, unfold, type StoredRows } from "#journal/history/fold.ts";
 import type { Epoch, History, Seq } from "#journal/journal.ts";
 import type { Lane, Run } from "./lane.ts";
 import { float8Array, int8Array, textArray } from "./values.ts";
 
 type HistoryPosition = { readonly epoch: Epoch; readonly throughSeq: Seq };
+type TrimmedJob = { job: number; whole: string; tenant: string; tags: string; submitted_at_ms: number };
 type FenceCheck = { current: boolean; behind: boolean };
 
 const arrays = { id: "int8[]", number: "float8[]", text: "text[]", list: "text[]" } as const;
@@ -80,17 +82,9 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     async jobs(query) {
       const place = jobsStart(query);
       const values: unknown[] = [query.limit + 1];
-      const where: string[] = [];
-      for (const field of ["tenant", "door", "phase"] as const)
-        if (query[field] !== undefined) where.push(`${field} = $${values.push(query[field])}::text`);
-      if (place) {
-        const at = values.push(place.submittedAtMs, place.shard, place.job);
-        where.push(`(submitted_at_ms, shard, job) < ($${at - 2}::float8, $${at - 1}::int8, $${at}::int8)`);
-      }
-      const condition = where.length > 0 ? `where ${where.join(" and ")}` : "";
+      const from = jobsFrom(query, place, parameters(values));
       const rows = await lane.read("list jobs", {
-        text: `select * from ${schema}.jobs ${condition}
-          order by submitted_at_ms desc, shard desc, job desc limit $1::int4`,
+        text: `select j.* ${from.sql} order by ${from.newestFirst} limit $1::int4`,
         values,
       });
       return jobsPage(
@@ -99,11 +93,19 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
       );
     },
 
+    async count(filter) {
+      const values: unknown[] = [];
+      const from = jobsFrom(filter, undefined, parameters(values));
+      return countOf(
+        await lane.read<{ phase: string; jobs: number }>("count jobs", { text: countSql(from.sql), values }),
+      );
+    },
+
     async trim(shard, endedBeforeMs, limit) {
       return await lane.transaction("trim history", async (run) => {
-        const old = await run<{ job: number; whole: string }>({
-          text: `select job, whole from ${schema}.jobs
-            where shard = $1::int8 and submitted_at_ms < $2::float8 and ended_at_ms < $2::float8
+        const old = await run<TrimmedJob>({
+          text: `select job, whole, tenant, tags, submitted_at_ms from ${schema}.jobs
+            where shard = $1::int8 and submitted_at_ms < $2::float8 and ended_at_ms > 0 and ended_at_ms < $2::float8
             order by submitted_at_ms limit $3::int4`,
           values: [shard, endedBeforeMs, limit],
         });
@@ -121,6 +123,7 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
             int8Array([...pages.map(({ cells }) => cells), ...old.map(({ whole }) => whole)].flatMap(tasksIn)),
           ],
         });
+        await trimTags(run, shard, old);
         for (const name of ["attempts", "tasks", "stages", "pages", "jobs"] as const)
           await run({
             text: `delete from ${schema}.${name} where shard = $1::int8 and job = any ($2::int8[])`,
@@ -130,6 +133,25 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
       });
     },
   };
+
+  async function trimTags(run: Run, shard: ShardId, old: readonly TrimmedJob[]): Promise<void> {
+    const tags = old.flatMap(({ job, tenant, tags: list, submitted_at_ms: submittedAtMs }) =>
+      tagsOf({ tags: listOf(list), tenant, submittedAtMs, shard, job }),
+    );
+    if (tags.length === 0) return;
+    const { columns } = storedTables.tags;
+    const own = columns.map(({ name }) => `"${name}"`).join(", ");
+    await run({
+      text: `delete from ${schema}.tags where (${own}) in
+        (select * from unnest(${columns.map(({ kind }, i) => `$${i + 1}::${arrays[kind]}`).join(", ")}))`,
+      values: columns.map((column) => columnOf(column, tags)),
+    });
+  }
+
+  /** Adds to the statement's values, and says how the statement names them. */
+  function parameters(values: unknown[]): SqlWords {
+    return { prefix: `${schema}.`, add: (cell, type) => `$${values.push(cell)}::${type}` };
+  }
 
   function record(
     shard: ShardId,
@@ -213,5 +235,6 @@ function upsertSql(schema: string, name: StoredName): string {
     .filter((column) => !spec.key.includes(column.name))
     .map((column) => `"${column.name}" = excluded."${column.name}"`)
     .join(", ");
-  return `${insertSql(schema, name)} on conflict (${byKey(spec)}) do update set ${updates}`;
+  const update = updates === "" ? "nothing" : `update set ${updates}`;
+  return `${insertSql(schema, name)} on conflict (${byKey(spec)}) do ${update}`;
 }

@@ -5,7 +5,7 @@ import { entriesTable } from "./entries.ts";
 import type { Lane } from "./lane.ts";
 import { recordTables } from "./records.ts";
 
-export const schemaVersion = 6;
+export const schemaVersion = 7;
 
 const historyTypes = { id: "int8", number: "float8", text: "text", list: "text" } as const;
 
@@ -62,6 +62,15 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
   ],
   entriesTable(schema),
   recordTables(schema),
+  [
+    `alter table ${schema}.jobs
+      add column if not exists seen_at_ms float8 not null default 0,
+      add column if not exists number float8 not null default 0,
+      add column if not exists series text not null default '',
+      add column if not exists tags text not null default ''`,
+    `update ${schema}.jobs set seen_at_ms = ended_at_ms where seen_at_ms = 0`,
+    tableSql(schema, "tags"),
+  ],
 ];
 
 /** Quoted where it is used; limited to plain names so that people can type it, too. */

@@ -2,16 +2,17 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { byKey, historyTables, rowOf, storedNames, storedTables } from "#journal/history/columns.ts";
+import { byKey, historyTables, listOf, rowOf, storedNames, storedTables } from "#journal/history/columns.ts";
 import type { StoredName, TableName, TableSpec } from "#journal/history/columns.ts";
 import { jobsPage, jobsStart } from "#journal/history/cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import { tasksIn } from "#journal/history/cells.ts";
-import { unfold } from "#journal/history/fold.ts";
-import type { Epoch, History, JobHistory, Seq } from "#journal/journal.ts";
+import { countOf, countSql, jobsFrom } from "#journal/history/filter.ts";
+import { tagsOf, unfold } from "#journal/history/fold.ts";
+import type { EndedCount, Epoch, History, JobFilter, JobHistory, Seq } from "#journal/journal.ts";
 import type { PackedRows } from "./packing.ts";
 
-export const historyVersion = 4;
+export const historyVersion = 5;
 
 const types = { id: "integer", number: "real", text: "text", list: "text" } as const;
 
@@ -28,7 +29,17 @@ export const historyUpgrades = [
   "alter table jobs add column whole text not null default ''",
   tableSql("pages"),
   `drop index jobs_newest; ${jobsNewest}`,
+  [
+    "alter table jobs add column seen_at_ms real not null default 0",
+    "alter table jobs add column number real not null default 0",
+    "alter table jobs add column series text not null default ''",
+    "alter table jobs add column tags text not null default ''",
+    "update jobs set seen_at_ms = ended_at_ms",
+    tableSql("tags"),
+  ].join(";"),
 ];
+
+type TrimmedJob = { job: number; whole: string; tenant: string; tags: string; submitted_at_ms: number };
 
 export type HistoryOps = ReturnType<typeof sqliteHistory>;
 type JobsQuery = Parameters<History["jobs"]>[0];
@@ -94,21 +105,10 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
 
     jobs(query: JobsQuery): { jobs: readonly JobRow[]; cursor: string | undefined } {
       const place = jobsStart(query);
-      const where: string[] = [];
       const args: SQLInputValue[] = [];
-      for (const field of ["tenant", "door", "phase"] as const) {
-        const wanted = query[field];
-        if (wanted === undefined) continue;
-        where.push(`${field} = ?`);
-        args.push(wanted);
-      }
-      if (place) {
-        where.push("(submitted_at_ms, shard, job) < (?, ?, ?)");
-        args.push(place.submittedAtMs, place.shard, place.job);
-      }
-      const condition = where.length > 0 ? `where ${where.join(" and ")}` : "";
+      const from = jobsFrom(query, place, { prefix: "", add: (cell) => (args.push(cell), "?") });
       const rows = db
-        .prepare(`select * from jobs ${condition} order by submitted_at_ms desc, shard desc, job desc limit ?`)
+        .prepare(`select j.* ${from.sql} order by ${from.newestFirst} limit ?`)
         .all(...args, query.limit + 1);
       return jobsPage(
         rows.map((cells) => rowOf<JobRow>(historyTables.jobs, cells)),
@@ -116,13 +116,21 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
       );
     },
 
+    count(filter: JobFilter): EndedCount {
+      const args: SQLInputValue[] = [];
+      const from = jobsFrom(filter, undefined, { prefix: "", add: (cell) => (args.push(cell), "?") });
+      const rows = db.prepare(countSql(from.sql)).all(...args) as { phase: string; jobs: number }[];
+      return countOf(rows);
+    },
+
     trim(shard: ShardId, endedBeforeMs: number, limit: number): number {
       const old = db
         .prepare(
-          `select job, whole from jobs where submitted_at_ms < ?1 and ended_at_ms < ?1 and shard = ?2
+          `select job, whole, tenant, tags, submitted_at_ms from jobs
+            where submitted_at_ms < ?1 and ended_at_ms > 0 and ended_at_ms < ?1 and shard = ?2
             order by submitted_at_ms limit ?3`,
         )
-        .all(endedBeforeMs, shard, limit) as { job: number; whole: string }[];
+        .all(endedBeforeMs, shard, limit) as TrimmedJob[];
       const steps = db.prepare(
         "delete from steps where shard = ?1 and task in (select task from tasks where shard = ?1 and job = ?2)",
       );
@@ -130,7 +138,13 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
         db.prepare(`delete from ${name} where shard = ? and job = ?`),
       );
       const stepsOf = db.prepare("delete from steps where shard = ? and task = ?");
-      for (const { job, whole } of old) {
+      const tagOf = db.prepare(
+        `delete from tags
+          where tenant = ? and name = ? and value = ? and submitted_at_ms = ? and shard = ? and job = ?`,
+      );
+      for (const { job, whole, tenant, tags, submitted_at_ms: submittedAtMs } of old) {
+        for (const { name, value } of tagsOf({ tags: listOf(tags), tenant, submittedAtMs, shard, job }))
+          tagOf.run(tenant, name, value, submittedAtMs, shard, job);
         for (const task of [...pagesOf(shard, job), whole].flatMap(tasksIn)) stepsOf.run(shard, task);
         for (const statement of [steps, ...others]) statement.run(shard, job);
       }
@@ -152,6 +166,7 @@ function upsertOf(name: StoredName, spec: TableSpec): string {
   const updates = spec.columns
     .filter((column) => !spec.key.includes(column.name))
     .map((column) => `"${column.name}" = excluded."${column.name}"`);
+  const update = updates.length === 0 ? "nothing" : `update set ${updates.join(", ")}`;
   return `insert into ${name} (${names.join(", ")}) values (${names.map(() => "?").join(", ")})
-    on conflict (${byKey(spec)}) do update set ${updates.join(", ")}`;
+    on conflict (${byKey(spec)}) do ${update}`;
 }

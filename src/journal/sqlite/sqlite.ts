@@ -50,6 +50,7 @@ export function sqliteJournal(options: SqliteOptions): Journal {
     reset: (shard, epoch) => callPast("reset", shard, epoch),
     job: (shard, job) => callPast("job", shard, job),
     jobs: (query) => callPast("jobs", query),
+    count: (filter) => callPast("count", filter),
     trim: (shard, endedBeforeMs, limit) => callPast("trim", shard, endedBeforeMs, limit),
   };
   return assembled({

@@ -51,8 +51,8 @@ type Operation = (...args: readonly unknown[]) => unknown;
 const readOps = new Set(
   "cluster confirm tail page snapshotPointer snapshotChunk segments findKeys ownerships nodes settings".split(" "),
 );
-const historyReadOps = new Set("cursor job jobs".split(" "));
 const sharedReadOps = new Set("entries.read records.read records.list records.changes records.newest".split(" "));
+const historyReadOps = new Set("cursor job jobs count".split(" "));
 /** These write to the cluster's rows anyway: the clock's high-water mark is stored with them. */
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 

@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { faults, fill, own, scene, type MakeStore } from "./support.ts";
 import type { HistoryRows, JobRow } from "#base/history-rows.ts";
+import type { JobFilter } from "#journal/journal.ts";
 
 export const jobRow = (shard: number, job: number, part: Partial<JobRow> = {}): JobRow => ({
   shard,
@@ -13,6 +14,10 @@ export const jobRow = (shard: number, job: number, part: Partial<JobRow> = {}): 
   priority: 5,
   submittedAtMs: 1_000 + job,
   endedAtMs: 2_000 + job,
+  seenAtMs: 2_000 + job,
+  tags: [],
+  series: "",
+  number: 0,
   ...part,
 });
 
@@ -211,6 +216,58 @@ export function exerciseHistory(makeStore: MakeStore): void {
       for (const limit of [0, -1, 1.5, 5000]) await faults(history.jobs({ limit }), "invalid");
     },
   );
+
+  scene(makeStore, "jobs are listed and counted by tags, phase and time, of one tenant", async ({ journal }) => {
+    const { history } = journal;
+    const epochs = [await own(journal, 0), await own(journal, 1)];
+    for (const [shard, epoch] of epochs.entries()) {
+      const jobs = Array.from({ length: 12 }, (_, i) =>
+        jobRow(shard, i + 1, {
+          tenant: i < 10 ? "acme" : "zeta",
+          phase: i % 4 === 3 ? "FAILED" : "SUCCEEDED",
+          submittedAtMs: 5_000 + i,
+          endedAtMs: i === 9 ? 0 : 9_000 + i,
+          tags: i === 0 ? [] : [`branch=${i % 2 ? "main" : "a=b, \"c'"}`, `repo=r${i % 3}`],
+          ...(i > 0 && { series: "ci", number: i }),
+        }),
+      );
+      await history.record(shard, { epoch, throughSeq: 1 }, { ...merged(), jobs });
+      await history.record(shard, { epoch, throughSeq: 1 }, { ...merged(), jobs });
+    }
+    const main = { name: "branch", value: "main" };
+    const listed = async (filter: JobFilter, limit = 100): Promise<string[]> =>
+      (await history.jobs({ ...filter, limit })).jobs.map(({ shard, job }) => `${shard}.${job}`);
+    deepEqual(await listed({ tenant: "acme", tags: [main] }, 5), ["1.10", "0.10", "1.8", "0.8", "1.6"]);
+    const first = await history.jobs({ tenant: "acme", tags: [main], limit: 5 });
+    const rest = await history.jobs({ tenant: "acme", tags: [main], limit: 5, cursor: first.cursor });
+    deepEqual([rest.jobs.map(({ job }) => job), rest.cursor], [[6, 4, 4, 2, 2], undefined]);
+    deepEqual(rest.jobs[0]?.tags, ["branch=main", "repo=r2"]);
+    deepEqual([rest.jobs[0]?.series, rest.jobs[0]?.number], ["ci", 5]);
+    deepEqual(await listed({ tenant: "acme", tags: [main, { name: "repo", value: "r1" }] }), [
+      "1.8",
+      "0.8",
+      "1.2",
+      "0.2",
+    ]);
+    deepEqual(await listed({ tenant: "acme", tags: [main, { name: "repo", value: "main" }] }), []);
+    deepEqual(await listed({ tags: [main], fromMs: 5_009 }), ["1.12", "0.12", "1.10", "0.10"]);
+    deepEqual(await listed({ tenant: "zeta", tags: [main] }), ["1.12", "0.12"]);
+    const odd = [{ name: "branch", value: "a=b, \"c'" }];
+    deepEqual(await listed({ tenant: "acme", tags: odd, fromMs: 5_004, toMs: 5_008 }), ["1.7", "0.7", "1.5", "0.5"]);
+    deepEqual(await listed({ tenant: "acme", tags: [main], phase: "FAILED", door: "ci", toMs: 5_004 }), ["1.4", "0.4"]);
+    const counted = async (filter: JobFilter): Promise<unknown> => {
+      const { phases, capped } = await history.count(filter);
+      return [Object.fromEntries(phases.map(({ phase, jobs }) => [phase, jobs])), capped];
+    };
+    deepEqual(await counted({ tenant: "acme" }), [{ SUCCEEDED: 14, FAILED: 4 }, false], "without what has not ended");
+    deepEqual(await counted({ tenant: "acme", tags: [main] }), [{ SUCCEEDED: 4, FAILED: 4 }, false]);
+    deepEqual(await counted({ tenant: "acme", tags: [main], phase: "FAILED", fromMs: 5_004 }), [{ FAILED: 2 }, false]);
+    deepEqual(await counted({ tenant: "nobody" }), [{}, false]);
+    equal(await history.trim(0, 9_008, 100), 8);
+    deepEqual(await listed({ tenant: "acme", tags: [main] }), ["1.10", "0.10", "1.8", "1.6", "1.4", "1.2"]);
+    equal(await history.trim(0, 1e9, 100), 3, "what has not ended stays");
+    deepEqual(await listed({ tags: [main] }), ["1.12", "1.10", "0.10", "1.8", "1.6", "1.4", "1.2"]);
+  });
 
   scene(
     makeStore,

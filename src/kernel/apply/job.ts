@@ -12,6 +12,7 @@ import {
   bytesOfPlans,
   bytesOfShape,
   bytesOfSubscriber,
+  bytesOfTags,
   bytesOfTemplate,
 } from "#kernel/memory/weigh.ts";
 import { listedIn, sizeOf } from "#kernel/model/task-set.ts";
@@ -24,13 +25,14 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   job.reuse = event.reuse;
   job.trace = event.trace;
   job.cancelGraceMs = event.cancelGraceMs;
+  if (event.tags || event.series) addExtras(state, job, event);
   if (event.lock) job.phase = "WAITING";
   if (event.subscriber !== undefined) {
     const { leaveGraceMs = 0 } = event;
     job.audience = { subscribers: new Set([event.subscriber]), leaveGraceMs, abandonedAtMs: 0 };
   }
   let taskNo = event.firstTask;
-  let bytes = bytesOfJobAlone(event) + bytesOfAudience(job.audience);
+  let bytes = bytesOfJobAlone(event) + bytesOfTags(event.tags) + bytesOfAudience(job.audience);
   // `map` makes lists of exactly the right length; `push` would reserve space for sixteen more elements. With a million
   // jobs of one task that is a quarter of the memory.
   job.stages = event.stages.map((spec, index) => {
@@ -52,6 +54,12 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   if (job.mergeKey !== undefined) state.merges.set(mergeKeyOf(event.tenant, event.door, job.mergeKey), job);
   if (event.key !== undefined) bindKey(state, event.key, event);
   state.agenda.file(job, job.deadlineAtMs, state.nowMs);
+}
+
+function addExtras(state: State, job: Job, { tags = [], series }: EventOf<"job-submitted">): void {
+  job.extras = { tags, series };
+  state.tagged.add(job);
+  if (series) state.weigh(state.series.take(job.tenant.name, job.door, series));
 }
 
 /**
@@ -159,6 +167,7 @@ export function applyForgotten(state: State, event: EventOf<"forgotten">): void 
       for (const task of stage.tasks) forgetTask(state, task);
     }
     state.jobs.delete(no);
+    state.tagged.remove(job);
     state.agenda.drop(job);
     state.grow(job, -job.bytes);
     job.tenant.jobs -= 1;

@@ -12,6 +12,8 @@ import type { Rejection } from "#kernel/model/rejection.ts";
 import { noMemoryForJob, noMemoryForMore } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongReferences } from "#kernel/model/text-reference.ts";
+import { tooNew } from "./feature.ts";
+import { wrongTags } from "./tags.ts";
 import { wrongSubmit } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
 import { bytesOfSubscriber } from "#kernel/memory/weigh.ts";
@@ -19,7 +21,11 @@ import { bytesOfSubscriber } from "#kernel/memory/weigh.ts";
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export function decideSubmit(state: State, submit: Submit, nowMs: number): Decision {
-  const wrong = wrongSubmit(submit, state.limits) ?? wrongReferences(submit) ?? tooNewIn(state, submit);
+  const wrong =
+    wrongSubmit(submit, state.limits) ??
+    wrongReferences(submit) ??
+    tooNewIn(state, submit) ??
+    wrongExtras(state, submit);
   if (wrong) return reject(wrong);
   const key = submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
   const known = key === undefined ? undefined : boundJob(state, key, submit, nowMs);
@@ -27,13 +33,14 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
     // K1: the same request again gets the same job; a different request under the same key is the caller's mistake.
     if (known.payloadHash !== submit.payloadHash)
       return reject({ kind: "key-reused", key: submit.requestKey ?? "", job: known.job });
-    return accept({ job: known.job, created: false, merged: false });
+    const number = state.jobs.get(known.job)?.extras?.series?.number;
+    return accept({ job: known.job, created: false, merged: false, ...(number === undefined ? {} : { number }) });
   }
   const keyUntilMs = nowMs + state.limits.keyRetentionMs;
   const merged = mergeTarget(state, submit);
   if (merged) return join(state, merged, submit, { key, keyUntilMs, nowMs });
   if (submit.joinOnly) return reject({ kind: "nothing-to-join", mergeKey: submit.mergeKey ?? "" });
-  const full = noMemoryForJob(state, submit);
+  const full = noMemoryForJob(state, submit) ?? noSeriesLeft(state, submit);
   if (full) return reject(full);
   const unproven =
     submit.reuse &&
@@ -69,11 +76,15 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   if (submit.lock !== undefined) submitted.lock = submit.lock;
   if (submit.reuse !== undefined && submit.reuse.length > 0) submitted.reuse = submit.reuse;
   if (submit.trace !== undefined) submitted.trace = submit.trace;
+  if (submit.tags !== undefined && submit.tags.length > 0) submitted.tags = submit.tags;
+  const number = submit.series === undefined ? undefined : nextOf(state, submit);
+  if (submit.series !== undefined && number !== undefined) submitted.series = { name: submit.series, number };
   const events: Event[] = [submitted];
   if (submit.lock) {
     events.push({ kind: "lock-queued", job, stage: -1, at: nowMs });
     events.push(...displacements(state, submit.tenant, submit.lock, nowMs));
   }
+  if (number !== undefined) return accept({ job, created: true, merged: false, number }, events);
   return accept({ job, created: true, merged: false }, events);
 }
 
@@ -104,6 +115,20 @@ function boundJob(
   return submit.keyFound;
 }
 
+const nextOf = ({ series }: State, { tenant, door, series: name = "" }: Submit): number =>
+  series.last(tenant, door, name) + 1;
+
+function wrongExtras(state: State, { tags, series }: Submit): Rejection | undefined {
+  if (tags === undefined && series === undefined) return undefined;
+  return wrongTags("tags", tags ?? [], state.limits) ?? tooNew(state, tags === undefined ? "series" : "tags");
+}
+
+function noSeriesLeft({ series, limits }: State, { tenant, door, series: name }: Submit): Rejection | undefined {
+  const { seriesMax: limit } = limits;
+  if (name === undefined || series.countOf(tenant) < limit || series.last(tenant, door, name) > 0) return undefined;
+  return { kind: "limit", what: "series of the tenant", limit, got: limit + 1 };
+}
+
 function mergeTarget(state: State, submit: Submit): Job | undefined {
   if (submit.mergeKey === undefined) return undefined;
   return state.merges.get(mergeKeyOf(submit.tenant, submit.door, submit.mergeKey));
@@ -124,7 +149,8 @@ function join(
     ? noMemoryForMore(state, job, bytesOfSubscriber(submit.subscriber ?? ""), "new")
     : undefined;
   if (full) return reject(full);
-  return accept({ job: job.no, created: false, merged: true }, [
+  const number = job.extras?.series?.number;
+  return accept({ job: job.no, created: false, merged: true, ...(number === undefined ? {} : { number }) }, [
     {
       kind: "job-joined",
       job: job.no,

@@ -96,6 +96,7 @@ export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
     wrongOptional("mergeKey", submit.mergeKey, limits) ??
     wrongOptional("subscriber", submit.subscriber, limits) ??
     wrongOptional("trace", submit.trace, limits) ??
+    wrongOptional("series", submit.series, limits) ??
     wrongNames(submit) ??
     wrongWhole("priority", submit.priority, -100, 100) ??
     wrongWhole("leaveGraceMs", submit.leaveGraceMs ?? 0, 0, limits.durationMsMax) ??
@@ -118,11 +119,12 @@ function wrongWork(submit: Submit, limits: Limits): Wrong {
 }
 
 /** A submission that only joins must say which job it means, and must not describe any work. */
-function wrongJoin({ mergeKey, stages, deadlineMs, lock, reuse }: Submit): Wrong {
+function wrongJoin({ mergeKey, stages, deadlineMs, lock, reuse, tags, series }: Submit): Wrong {
   if (mergeKey === undefined) return invalid("mergeKey", "is needed to say which job to join");
   const isBare = Array.isArray(stages) && stages.length === 0 && deadlineMs === 0;
-  if (isBare && lock === undefined && reuse === undefined) return undefined;
-  return invalid("joinOnly", "must have no stages, deadlineMs, lock or reuse: it starts no job");
+  if (isBare && lock === undefined && reuse === undefined && tags === undefined && series === undefined)
+    return undefined;
+  return invalid("joinOnly", "must have no stages, deadlineMs, lock, reuse, tags or series: it starts no job");
 }
 
 /** A job that holds a lock while its own stage waits for that lock would wait for itself. */
@@ -136,9 +138,9 @@ function wrongOptional(path: string, value: string | undefined, limits: Limits):
 }
 
 /** Names are joined with NUL to make keys: a NUL inside a name would let a tenant reach another tenant's keys. */
-function wrongNames({ tenant, door, requestKey, mergeKey }: Submit): Wrong {
-  return hasNul(tenant) || hasNul(door) || hasNul(requestKey) || hasNul(mergeKey)
-    ? invalid("tenant, door, requestKey, mergeKey", "must not contain a NUL character")
+function wrongNames({ tenant, door, requestKey, mergeKey, series }: Submit): Wrong {
+  return hasNul(tenant) || hasNul(door) || hasNul(requestKey) || hasNul(mergeKey) || hasNul(series)
+    ? invalid("tenant, door, requestKey, mergeKey, series", "must not contain a NUL character")
     : undefined;
 }
 

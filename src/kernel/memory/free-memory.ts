@@ -10,6 +10,7 @@ import {
   bytesOfResult,
   bytesOfShape,
   bytesOfSubscriber,
+  bytesOfTags,
   bytesOfTemplate,
 } from "./weigh.ts";
 import { countTasks, listedIn, setsOf, sizeOf } from "#kernel/model/task-set.ts";
@@ -93,7 +94,7 @@ const outOfMemory = ({ memory, limits: { retryAfterMs } }: State, tenant: string
 });
 
 function bytesOfSubmit(submit: Submit): number {
-  let bytes = bytesOfJobAlone(submit);
+  let bytes = bytesOfJobAlone(submit) + bytesOfTags(submit.tags);
   if (submit.subscriber !== undefined) bytes += bytesOfSubscriber(submit.subscriber);
   for (const { name, needs, plan, lock, tasks } of submit.stages) {
     bytes += bytesOfShape({ name, needs, plan, lock });

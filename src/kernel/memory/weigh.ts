@@ -16,7 +16,7 @@ import type {
   StageShape,
   Task,
 } from "#kernel/model/entities.ts";
-import type { LockSpec, Result, Reuse, Signal, Step, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
+import type { LockSpec, Result, Reuse, Signal, Step, Tag, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
 import type { KeyBinding } from "#kernel/model/state.ts";
 import { bytesOfKept } from "#kernel/model/text-reference.ts";
 
@@ -34,6 +34,8 @@ const lockBytes = 450;
 /** A template that is not among those that stages share. */
 const templateBytes = 200;
 const listBytes = 32;
+const tagBytes = 400;
+const seriesBytes = 100;
 
 const textHeadBytes = 32;
 /** Shorter texts count as two bytes per character without being inspected: inspecting them costs more than it gains. */
@@ -83,6 +85,17 @@ type JobFacts = {
   readonly reuse?: readonly Reuse[] | undefined;
   readonly trace?: string | undefined;
 };
+
+/** Tags are stored in the job, and in the index with their tenant. */
+export function bytesOfTags(tags: readonly Tag[] | undefined): number {
+  let bytes = 0;
+  for (const { name, value } of tags ?? []) bytes += tagBytes + 2 * (bytesOfText(name) + bytesOfText(value));
+  return bytes;
+}
+
+/** The name of the tenant counts with each: most tenants have few series. */
+export const bytesOfSeries = (tenant: string, key: string): number =>
+  seriesBytes + bytesOfText(tenant) + bytesOfText(key);
 
 export const bytesOfJobAlone = ({ name, spec, mergeKey, lock, reuse, trace }: JobFacts): number =>
   jobBytes +
@@ -176,7 +189,12 @@ function bytesOfStage(stage: Stage): number {
 
 /** The estimate for a whole job, computed from scratch. */
 export function bytesOfJob(job: Job): number {
-  let bytes = bytesOfJobAlone(job) + bytesOfText(job.reason) + bytesOfAudience(job.audience) + claimBytes * job.claims;
+  let bytes =
+    bytesOfJobAlone(job) +
+    bytesOfTags(job.extras?.tags) +
+    bytesOfText(job.reason) +
+    bytesOfAudience(job.audience) +
+    claimBytes * job.claims;
   for (const stage of job.stages) bytes += bytesOfStage(stage);
   return bytes;
 }

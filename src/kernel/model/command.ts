@@ -3,7 +3,7 @@
  * caller); durations from outside are always times-to-live, never instants. Every command may be repeated: with the
  * same token and payload it gets its first answer again.
  */
-import type { Evidence, FailReason, LockSpec, Plan, Result, Reuse, Signal, StageSpec, Step } from "./model.ts";
+import type { Evidence, FailReason, LockSpec, Plan, Result, Reuse, Signal, StageSpec, Step, Tag } from "./model.ts";
 
 export type Submit = {
   readonly kind: "submit";
@@ -36,6 +36,14 @@ export type Submit = {
   readonly reuseEvidence?: Evidence;
   /** The trace that the job is recorded in, as W3C Trace Context writes it. */
   readonly trace?: string;
+  /** What the job is found by: sorted by name, each name once. */
+  readonly tags?: readonly Tag[];
+  /**
+   * Takes the next number of the tenant's and door's series of this name. A series lives in the shard that the
+   * submission goes to: submissions of one series must have the same shard key. A repeated or merged submission takes
+   * no number.
+   */
+  readonly series?: string;
   /** Set by the host: what the journal knows of the request key when memory no longer has it. */
   readonly keyFound?: { readonly job: number; readonly payloadHash: string };
   /** Set by the host: long texts of this command are in the store, and the references to them were made by the host. */

@@ -10,9 +10,11 @@ import type {
   PlanSpec,
   Result,
   Reuse,
+  SeriesNumber,
   Signal,
   StagePhase,
   Step,
+  Tag,
   TaskPhase,
   TaskPlan,
   TaskTemplate,
@@ -100,6 +102,9 @@ export type Publication = {
   readonly committedAtMs: number;
 };
 
+/** What few jobs have. */
+export type JobExtras = { readonly tags: readonly Tag[]; readonly series: SeriesNumber | undefined };
+
 export class Job {
   readonly no: number;
   readonly tenant: Tenant;
@@ -118,6 +123,8 @@ export class Job {
   audience: Audience | undefined;
   reuse: readonly Reuse[] | undefined;
   trace: string | undefined;
+  /** Undefined for most jobs. */
+  extras: JobExtras | undefined;
   /** Results of its tasks that are not published yet, by task; undefined for none. */
   outbox: Map<number, Publication> | undefined;
   /** The phase in which the job ends when everything of it has stopped. */

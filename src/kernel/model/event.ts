@@ -3,8 +3,8 @@
  * are optional, a new kind needs a new feature level (`featureOf`), and `apply` reads every event ever written (golden
  * logs: kernel/golden/). Instants (`at…`) are kernel time.
  */
-import type { FailReason, JobPhase, LockSpec, PlanDecides, Reuse, Result } from "./model.ts";
-import type { StagePhase, StageSpec, Step, TaskSet } from "./model.ts";
+import type { FailReason, JobPhase, LockSpec, PlanDecides, Reuse, Result, SeriesNumber } from "./model.ts";
+import type { StagePhase, StageSpec, Step, Tag, TaskSet } from "./model.ts";
 
 /** What happens to the task when one of its attempts has ended. */
 export type Next =
@@ -62,6 +62,8 @@ export type Event =
       readonly lock?: LockSpec;
       readonly reuse?: readonly Reuse[];
       readonly trace?: string;
+      readonly tags?: readonly Tag[];
+      readonly series?: SeriesNumber;
       readonly at: number;
     }
   | {

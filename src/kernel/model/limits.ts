@@ -29,6 +29,11 @@ export type Limits = {
   readonly labelsMax: number;
   /** All labels of one list together. */
   readonly labelsLengthMax: number;
+  readonly tagsMax: number;
+  readonly tagNameLengthMax: number;
+  readonly tagValueLengthMax: number;
+  /** Series of one tenant in one shard: they are kept for ever. */
+  readonly seriesMax: number;
   /** Messages of failures and reasons of cancellations. */
   readonly messageLengthMax: number;
   readonly classesMax: number;
@@ -98,6 +103,10 @@ export const defaultLimits: Limits = {
   digestsMax: 50_000,
   labelsMax: 64,
   labelsLengthMax: 4 * KiB,
+  tagsMax: 16,
+  tagNameLengthMax: 64,
+  tagValueLengthMax: 256,
+  seriesMax: 10_000,
   messageLengthMax: 4 * KiB,
   classesMax: 10_000,
   stepsMax: 256,

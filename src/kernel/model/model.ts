@@ -172,6 +172,11 @@ export type PlanDecides = {
   readonly mayFail?: boolean;
   readonly parallelMax?: number;
 };
+/** A fact about a job, for people and doors to find it by: they are indexed, and opaque to the kernel. */
+export type Tag = { readonly name: string; readonly value: string };
+
+/** The number that a job took of a series. Each number of a series is given to one job, in order, from 1 on. */
+export type SeriesNumber = { readonly name: string; readonly number: number };
 
 export type Plan =
   | { readonly kind: "tasks"; readonly set: TaskSet; readonly sets?: undefined; readonly decides?: undefined }

@@ -3,7 +3,13 @@ import type { CommandKind } from "./command.ts";
 import type { Grant, HeldClaim, JobPhase, Plan } from "./model.ts";
 
 export type Replies = {
-  submit: { readonly job: number; readonly created: boolean; readonly merged: boolean };
+  submit: {
+    readonly job: number;
+    readonly created: boolean;
+    readonly merged: boolean;
+    /** The job's number in its series; undefined without one, and for a known job that has left memory. */
+    readonly number?: number | undefined;
+  };
   leave: { readonly left: boolean };
   cancel: { readonly phase: JobPhase };
   signal: { readonly recorded: boolean };

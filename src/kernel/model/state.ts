@@ -9,6 +9,8 @@ import type { Locks } from "#kernel/ready/locks.ts";
 import { createLocks } from "#kernel/ready/locks.ts";
 import { Memory } from "#kernel/memory/memory.ts";
 import type { TaskTemplate } from "./model.ts";
+import { SeriesTable } from "./series.ts";
+import { TagIndex } from "./tag-index.ts";
 import { Numbered } from "./numbered.ts";
 import { ReadyIndex } from "#kernel/ready/ready.ts";
 import type { ReadyClass } from "#kernel/ready/ready-queue.ts";
@@ -41,6 +43,8 @@ export class State {
   /** Until when the journal may hold keys that memory dropped before they expired. */
   keysElsewhereUntilMs = 0;
   readonly merges = new Map<string, Job>();
+  readonly tagged = new TagIndex();
+  readonly series = new SeriesTable();
   readonly locks: Locks = createLocks();
   /** Unpublished results of all jobs, by task: each task has at most one, of its newest generation. */
   readonly outbox = new Map<number, Publication>();

@@ -2,10 +2,12 @@
 import type { OfTenant } from "#kernel/model/command.ts";
 import { staleToken } from "#kernel/decide/claim.ts";
 import type { Claim, Executor, Job, Stage, Task } from "#kernel/model/entities.ts";
-import type { Answer, ExecutorView, JobLine, JobView, PlanInputs, Query, StageView, Stats, TaskView } from "./query.ts";
+import { clamp, countJobs, extrasOf, listJobs, listMax } from "./list.ts";
+import type { Answer, ExecutorView, JobView, PlanInputs, Query, StageView, Stats, TaskView } from "./query.ts";
+import type { Tag } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { State } from "#kernel/model/state.ts";
-import { isVisible, visibleJob, visibleTask } from "./visible.ts";
+import { visibleJob, visibleTask } from "./visible.ts";
 import { whyOf } from "./why.ts";
 
 export type Answered =
@@ -13,16 +15,15 @@ export type Answered =
   | { readonly ok: false; readonly rejection: Rejection };
 
 const tasksShown = 100;
-const listMax = 1_000;
-/** How many numbers a list tries one by one. */
-const numbersMax = 4_000;
 
 export function answer(state: State, query: Query, nowMs: number): Answered {
   switch (query.kind) {
     case "job":
       return withJob(state, query, (job) => jobView(job, nowMs, clamp(query.tasksMax ?? tasksShown, 10_000)));
     case "jobs":
-      return fine({ jobs: listJobs(state, query) });
+      return wrongFilter(state, query) ?? fine({ jobs: listJobs(state, query) });
+    case "count":
+      return wrongFilter(state, query) ?? fine(countJobs(state, query));
     case "task": {
       const task = visibleTask(state, query);
       if (!task) return no({ kind: "task-unknown", task: query.task });
@@ -43,7 +44,12 @@ export function answer(state: State, query: Query, nowMs: number): Answered {
 
 const fine = (given: Answer): Answered => ({ ok: true, answer: given });
 const no = (rejection: Rejection): Answered => ({ ok: false, rejection });
-const clamp = (value: number, max: number): number => Math.max(0, Math.min(max, Math.floor(value) || 0));
+
+function wrongFilter({ limits }: State, { tags }: { readonly tags?: readonly Tag[] }): Answered | undefined {
+  const { tagsMax: limit } = limits;
+  if (!tags || tags.length <= limit) return undefined;
+  return no({ kind: "limit", what: "tags", limit, got: tags.length });
+}
 
 function withJob(
   state: State,
@@ -77,6 +83,7 @@ export function jobView(job: Job, nowMs: number, tasksMax: number): JobView {
     subscribers: job.audience?.subscribers.size ?? 0,
     stages: job.stages.map(stageView),
     tasks,
+    ...extrasOf(job),
   };
 }
 
@@ -117,37 +124,6 @@ function taskView(task: Task, nowMs: number): TaskView {
     steps: task.steps ?? [],
     retryInMs: task.phase === "RETRY_PENDING" ? task.dueAtMs - nowMs : undefined,
   };
-}
-
-/**
- * Newest first. Tries number by number as long as jobs are close together, since most pages show the newest jobs; then
- * scans all jobs once, since an old job may be a million numbers below the others.
- */
-function listJobs(state: State, query: Extract<Query, { kind: "jobs" }>): JobLine[] {
-  const limit = clamp(query.limit, listMax);
-  const isAsked = (job: Job): boolean => isVisible(job, query) && (query.door === undefined || query.door === job.door);
-  const lines: JobLine[] = [];
-  let no = Math.min(query.before ?? state.nextJob, state.nextJob) - 1;
-  for (let looked = 0; no > 0 && lines.length < limit && looked < numbersMax; no -= 1) {
-    looked += 1;
-    const job = state.jobs.get(no);
-    if (job && isAsked(job)) lines.push(jobLine(job));
-  }
-  if (no <= 0 || lines.length === limit) return lines;
-  const older = [...state.jobs.values()].filter((job) => job.no <= no && isAsked(job)).sort((a, b) => b.no - a.no);
-  return [...lines, ...older.slice(0, limit - lines.length).map(jobLine)];
-}
-
-function jobLine(job: Job): JobLine {
-  let tasks = 0;
-  let done = 0;
-  for (const stage of job.stages) {
-    tasks += stage.tasks.length;
-    done += stage.done;
-  }
-  const { no, tenant, door, name, phase, priority, submittedAtMs } = job;
-  const endedAtMs = job.endedAtMs || undefined;
-  return { job: no, tenant: tenant.name, door, name, phase, priority, submittedAtMs, endedAtMs, tasks, done };
 }
 
 function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>, nowMs: number): Answered {

@@ -78,6 +78,8 @@ function supersededRows(state: State, atMs: number, rows: Rows): void {
 const reasonText = (event: { readonly reason: string; readonly message: string }): string =>
   event.message === "" ? event.reason : `${event.reason}: ${event.message}`;
 
+const untagged: readonly string[] = [];
+
 const jobRow = (state: State, job: Job): JobRow => ({
   shard: state.shard,
   job: job.no,
@@ -89,6 +91,10 @@ const jobRow = (state: State, job: Job): JobRow => ({
   priority: job.priority,
   submittedAtMs: job.submittedAtMs,
   endedAtMs: job.endedAtMs,
+  seenAtMs: job.endedAtMs,
+  tags: job.extras ? job.extras.tags.map(({ name, value }) => `${name}=${value}`) : untagged,
+  series: job.extras?.series?.name ?? "",
+  number: job.extras?.series?.number ?? 0,
 });
 
 const stageRow = (state: State, stage: Stage, endedAtMs: number): StageRow => ({

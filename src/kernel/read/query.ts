@@ -1,7 +1,8 @@
 /**
  * The queries that a shard answers, and the answers. They change nothing; `answer` in kernel/read/answer.ts is pure.
  */
-import type { FailReason, JobPhase, Result, Signal, StagePhase, Step, TaskPhase } from "#kernel/model/model.ts";
+import type { FailReason, JobPhase, Result, SeriesNumber, Signal } from "#kernel/model/model.ts";
+import type { StagePhase, Step, Tag, TaskPhase } from "#kernel/model/model.ts";
 
 export type Query =
   | { readonly kind: "job"; readonly job: number; readonly tenant?: string; readonly tasksMax?: number }
@@ -10,8 +11,23 @@ export type Query =
       readonly tenant?: string;
       readonly door?: string;
       readonly limit: number;
+      readonly phase?: JobPhase;
+      /** Only jobs with all of these tags. */
+      readonly tags?: readonly Tag[];
+      /** Only jobs submitted from this time on, and before that one. */
+      readonly fromMs?: number;
+      readonly toMs?: number;
       /** Only jobs with a smaller number: the last one of the previous page. */
       readonly before?: number;
+    }
+  /** How many jobs in memory have not ended, by phase. */
+  | {
+      readonly kind: "count";
+      readonly tenant?: string;
+      readonly door?: string;
+      readonly tags?: readonly Tag[];
+      readonly fromMs?: number;
+      readonly toMs?: number;
     }
   | { readonly kind: "task"; readonly task: number; readonly tenant?: string }
   /** Why a job's work is not running, answered from the state alone: for the whole job, or for one stage or task. */
@@ -83,6 +99,8 @@ export type JobView = {
   readonly endedAtMs: number | undefined;
   readonly subscribers: number;
   readonly stages: readonly StageView[];
+  readonly tags?: readonly Tag[] | undefined;
+  readonly series?: SeriesNumber | undefined;
   /** The first tasks of the stage; the query `task` answers for any single one. */
   readonly tasks: readonly TaskView[];
 };
@@ -98,6 +116,14 @@ export type JobLine = {
   readonly endedAtMs: number | undefined;
   readonly tasks: number;
   readonly done: number;
+  readonly tags?: readonly Tag[] | undefined;
+  readonly series?: SeriesNumber | undefined;
+};
+
+export type JobCount = {
+  readonly phases: readonly { readonly phase: JobPhase; readonly jobs: number }[];
+  /** There were more jobs to go through than one answer may take: there may be more of each. */
+  readonly capped: boolean;
 };
 
 export type WhyReason =
@@ -180,6 +206,7 @@ export type Stats = {
 export type Answers = {
   job: JobView;
   jobs: { readonly jobs: readonly JobLine[] };
+  count: JobCount;
   task: TaskView;
   why: { readonly why: readonly Why[] };
   "plan-inputs": PlanInputs;

@@ -62,6 +62,7 @@ const queries: Readonly<Record<Query["kind"], ((named: Named) => Omit<Query, "te
   why: (named) => ({ kind: "why", job: named.job }),
   "plan-inputs": ({ task, token }) => ({ kind: "plan-inputs", task, token, limit: 10 }),
   jobs: undefined,
+  count: undefined,
   executors: undefined,
   stats: undefined,
 };

@@ -151,11 +151,12 @@ class Capturing implements Capture {
       this.#row(["X", id, drained ?? null, failures, nonce, granted, silent.map(silentRow)]);
     }
     for (const lock of this.#state.locks.byKey.values()) this.#row(lockRow(lock));
+    for (const [tenant, numbers] of this.#state.series.all) this.#row(["Q", tenant, [...numbers]]);
   }
 
   #job(job: Job): void {
     const { no, tenant, door, name, phase, reason, priority, spec, submittedAtMs, deadlineAtMs, endedAtMs } = job;
-    const { mergeKey, lock, audience, reuse, trace, cancelled, outbox, bytes, stagesOpen, cancelGraceMs } = job;
+    const { mergeKey, lock, audience, reuse, trace, extras, cancelled, outbox, bytes, stagesOpen, cancelGraceMs } = job;
     const fixed = [no, tenant.name, door, name, spec, submittedAtMs, deadlineAtMs, job.stages.length];
     const rare =
       mergeKey === undefined &&
@@ -163,6 +164,7 @@ class Capturing implements Capture {
       !audience &&
       !reuse &&
       trace === undefined &&
+      !extras &&
       !cancelled &&
       !outbox &&
       cancelGraceMs === undefined
@@ -173,6 +175,7 @@ class Capturing implements Capture {
             audience: audience && { ...audience, subscribers: [...audience.subscribers] },
             reuse,
             trace,
+            ...extras,
             cancelled,
             cancelGraceMs,
             ...(job.graceUntilMs > 0 && { graceUntilMs: job.graceUntilMs }),

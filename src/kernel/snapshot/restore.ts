@@ -98,6 +98,7 @@ export class Restorer {
     else if (kind === "S") this.#stage(row);
     else if (kind === "T") this.#task(row);
     else if (kind === "K") this.#key(row);
+    else if (kind === "Q") this.#state.weigh(this.#state.series.restore(row[1], row[2]));
     else throw new Fault("corrupt", "read a snapshot", { row: kind });
   }
 
@@ -145,9 +146,11 @@ export class Restorer {
     Object.assign(job, { phase, reason, endedAtMs, stagesOpen });
     job.stages = Array.from<Stage>({ length: stages });
     if (rare) {
-      const { mergeKey, lock, audience, reuse, trace, cancelled, cancelGraceMs, orphans = [] } = rare;
+      const { mergeKey, lock, audience, reuse, trace, tags, series, cancelled, cancelGraceMs, orphans = [] } = rare;
       Object.assign(job, { mergeKey, lock, reuse, trace, cancelled, cancelGraceMs });
       job.graceUntilMs = rare.graceUntilMs ?? 0;
+      if (tags) job.extras = { tags, series };
+      state.tagged.add(job);
       for (const [task, generation, result, committedAtMs, given] of orphans)
         file(state, { job, task, spec: given ?? "", generation, result, committedAtMs });
       if (audience) job.audience = { ...audience, subscribers: new Set(audience.subscribers) };

@@ -7,7 +7,7 @@ import type { Claim, Executor, Job, Stage, Task, Tenant } from "#kernel/model/en
 import { isIn, isOver } from "#kernel/ready/locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
 import type { Due, State } from "#kernel/model/state.ts";
-import { bytesOfExecutor, bytesOfJob, bytesOfKey, bytesOfTenant } from "#kernel/memory/weigh.ts";
+import { bytesOfExecutor, bytesOfJob, bytesOfKey, bytesOfSeries, bytesOfTenant } from "#kernel/memory/weigh.ts";
 
 /** Complaints; empty when all is well. */
 export function checkState(state: State): string[] {
@@ -53,7 +53,9 @@ function checkTotals(state: State, { claims, same, holds }: Counted): void {
   const keyBytes = sum(state.keys, ([key, bound]) => bytesOfKey(key, bound));
   same("bytes of keys", state.keyBytes, keyBytes);
   const others = sum(state.executors.values(), bytesOfExecutor) + sum(state.tenants.keys(), bytesOfTenant);
-  same("bytes", state.bytes, sum(jobs, bytesOfJob) + keyBytes + others);
+  const series = sum(state.series.all, ([tenant, numbers]) => sum(numbers.keys(), (key) => bytesOfSeries(tenant, key)));
+  same("bytes", state.bytes, sum(jobs, bytesOfJob) + keyBytes + others + series);
+  checkTags(state, jobs, { claims, same, holds });
   holds("all of it counts in the memory that it shares", state.memory.bytes >= state.bytes);
   same(
     "ready",
@@ -90,6 +92,32 @@ function checkTotals(state: State, { claims, same, holds }: Counted): void {
     const found = state.merges.get(mergeKeyOf(job.tenant.name, job.door, job.mergeKey));
     holds(`live job ${job.no} is found by its merge key`, found === job);
   }
+}
+
+/** Every job is found by each of its tags, and nothing else is; its number is none that the series will give. */
+function checkTags(state: State, jobs: readonly Job[], { same, holds }: Counted): void {
+  const keys = new Set<string>();
+  const numbers = new Set<string>();
+  for (const { no, tenant, door, extras } of jobs) {
+    for (const tag of extras?.tags ?? []) {
+      keys.add(`${tenant.name} ${tag.name}=${tag.value}`);
+      const found = [...state.tagged.having(tenant.name, [tag])];
+      holds(
+        `job ${no} is found by ${tag.name}`,
+        found.some((job) => job.no === no),
+      );
+      holds(
+        `${tag.name}=${tag.value} leads to known jobs`,
+        found.every((job) => state.jobs.get(job.no) === job),
+      );
+    }
+    if (!extras?.series) continue;
+    const { name, number } = extras.series;
+    const taken = `${tenant.name} ${door} ${name} ${number}`;
+    holds(`${taken} was given once`, !numbers.has(taken) && number <= state.series.last(tenant.name, door, name));
+    numbers.add(taken);
+  }
+  same("tags in the index", state.tagged.size, keys.size);
 }
 
 const tasksOf = (job: Job): Task[] =>

@@ -1,7 +1,7 @@
 /** Test support: the transcript commands that can be parsed without knowing earlier lines. */
 import { must } from "#base/assert.ts";
 import type { Command, Submit } from "#kernel/model/command.ts";
-import type { Plan, PlanDecides, TaskSet } from "#kernel/model/model.ts";
+import type { Plan, PlanDecides, Tag, TaskSet } from "#kernel/model/model.ts";
 import { durationOf, listOf, lockOf, optionsOf, stagesOf, taskSetOf, wholeOf } from "./parse.ts";
 
 export const digestOf = (letter: string): string => `${letter.charCodeAt(0).toString(16).padStart(64, "0")}/1`;
@@ -37,9 +37,18 @@ export function submitOf(words: readonly string[]): Submit {
     ...(options.has("cancelgrace") ? { cancelGraceMs: durationOf(options.get("cancelgrace") ?? "") } : {}),
     ...(lock === undefined ? {} : { lock: lockOf(lock) }),
     ...(reuse.length === 0 ? {} : { reuse }),
+    ...(options.has("tags") ? { tags: tagsOf(options.get("tags")) } : {}),
+    ...(options.has("series") ? { series: options.get("series") ?? "" } : {}),
     ...(options.has("pinned") ? { reuseEvidence: { digests: pinned, pinnedForMs: 1_000 } } : {}),
   };
 }
+
+/** `repo:mill,branch:main`. */
+export const tagsOf = (text: string | undefined): Tag[] =>
+  listOf(text).map((word) => {
+    const [name = "", value = ""] = word.split(":");
+    return { name, value };
+  });
 
 /** `m by=bob`: a merge key and options; joins a live job and starts none. */
 export function joinOf(words: readonly string[]): Submit {

@@ -20,6 +20,7 @@ import { defaultLimits, type Limits } from "#kernel/model/limits.ts";
 import type { FailReason } from "#kernel/model/model.ts";
 import type { Query, WhyReason } from "#kernel/read/query.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
+import type { Replies } from "#kernel/model/reply.ts";
 import { createState, type State } from "#kernel/model/state.ts";
 import { type Outcome, step } from "#kernel/step.ts";
 import { checkState } from "./check.ts";
@@ -158,8 +159,8 @@ export class Transcript {
     }
     if ("nextDueInMs" in reply) return "";
     if ("created" in reply) {
-      const { job, created, merged } = reply as { job: number; created: boolean; merged: boolean };
-      return `job ${job} ${created ? "new" : merged ? "joined" : "known"}`;
+      const { job, created, merged, number } = reply as Replies["submit"];
+      return `job ${job} ${created ? "new" : merged ? "joined" : "known"}${number === undefined ? "" : ` no=${number}`}`;
     }
     return factsText(reply) || "ok";
   }

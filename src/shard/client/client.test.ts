@@ -142,6 +142,10 @@ describe("listing jobs", () => {
     priority: 0,
     submittedAtMs,
     endedAtMs: 20 - submittedAtMs,
+    seenAtMs: 20 - submittedAtMs,
+    tags: [],
+    series: "",
+    number: 0,
   });
 
   async function listing() {

@@ -7,7 +7,7 @@ import type { AttemptRow } from "#base/history-rows.ts";
 import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
 import { hash32, type Random } from "#base/random.ts";
 import type { OfTenant, Submit } from "#kernel/model/command.ts";
-import type { JobPhase, Signal } from "#kernel/model/model.ts";
+import type { JobPhase, Signal, Tag } from "#kernel/model/model.ts";
 import type { JobView, TaskView, Why, WhyOf } from "#kernel/read/query.ts";
 import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
 import { askers, jobRef, taskRef } from "./ask.ts";
@@ -15,7 +15,8 @@ import type { Directory } from "./directory.ts";
 import { executorClient, type ExecutorClient } from "./executor.ts";
 import { gathering } from "./gather.ts";
 import { viewOfHistory } from "./history.ts";
-import { listJobs, type JobPage, type JobsQuery } from "./list.ts";
+import { countJobs, type JobTotals } from "./count.ts";
+import { listJobs, type JobPage, type JobsFilter, type JobsQuery } from "./list.ts";
 import type { Stamp } from "#shard/transport/protocol.ts";
 import { isRejected, RejectedError } from "#shard/work/rejected.ts";
 import { type AskOptions, type Router, type Watched } from "#shard/router/router.ts";
@@ -23,14 +24,20 @@ import { type AskOptions, type Router, type Watched } from "#shard/router/router
 export type ClientPorts = { readonly router: Router; readonly directory: Directory; readonly random: Random };
 
 /**
- * A submission as a door makes it. Submissions with the same shard key go to the same shard; merging, locks and request
- * keys work within a shard.
+ * A submission as a door makes it. Submissions with the same shard key go to the same shard; merging, locks, request
+ * keys and series work within a shard. Tags may be in any order.
  */
 export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & { readonly shardKey: string };
 /** A request to wait together with others for a live job. A request key works as it does in an Order. */
 export type Joining = Pick<Order, "shardKey" | "tenant" | "door" | "payloadHash" | "priority"> &
   Pick<Order, "requestKey" | "subscriber"> & { readonly mergeKey: string };
-export type Submitted = { readonly jobId: string; readonly created: boolean; readonly merged: boolean };
+export type Submitted = {
+  readonly jobId: string;
+  readonly created: boolean;
+  readonly merged: boolean;
+  /** The job's number in its series. For a job that was known before and has left memory, its history has it. */
+  readonly number?: number;
+};
 
 /**
  * A tenant's weight relative to others, and how many of its tasks may run (over all shards) and wait (in each); 0: no
@@ -63,6 +70,11 @@ export type WorkClient = ExecutorClient & {
   job(jobId: string, options?: AskOptions & { readonly tasksMax?: number }): Promise<Job>;
   /** Newest first, by time of submission; each job once, even if it ends in the meantime. Paged by cursor. */
   jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
+  /**
+   * How many jobs there are, by phase: what has not ended as the shards have it, what has ended as history has it, which
+   * is a moment behind.
+   */
+  count(filter: JobsFilter, options?: AskOptions): Promise<JobTotals>;
   task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
   /**
    * Explains everything that has not ended, or the named stage or task: for a wide job not every task is listed. With a
@@ -116,8 +128,10 @@ export function createClient(ports: ClientPorts): WorkClient {
 
   async function submit({ shardKey, ...order }: Order, options?: AskOptions): Promise<Submitted> {
     const shard = shardOf(shardKey, await shardsOf());
-    const reply = await command(shard, { ...order, kind: "submit" }, options);
-    return { jobId: formatJob(shard, reply.job), created: reply.created, merged: reply.merged };
+    const tags = order.tags && { tags: order.tags.toSorted(byName) };
+    const { job: no, ...reply } = await command(shard, { ...order, ...tags, kind: "submit" }, options);
+    const { created, merged, number } = reply;
+    return { jobId: formatJob(shard, no), created, merged, ...(number !== undefined && { number }) };
   }
 
   return {
@@ -132,6 +146,9 @@ export function createClient(ports: ClientPorts): WorkClient {
 
     jobs: (asked, options) =>
       listJobs(asked, { directory, live: (shard, page) => query(shard, { kind: "jobs", ...page }, options) }),
+
+    count: (filter, options) =>
+      countJobs(filter, { directory, live: (shard, asked) => query(shard, { kind: "count", ...asked }, options) }),
 
     async task(taskId, options) {
       const ref = taskRef(taskId);
@@ -189,6 +206,8 @@ export function createClient(ports: ClientPorts): WorkClient {
     watch: (jobId, signal, after) => watchJob(ports, jobRef(jobId), signal, after),
   };
 }
+
+const byName = (a: Tag, b: Tag): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 
 function undefinedIfNothing(error: unknown): undefined {
   if (!isRejected(error, "nothing-to-join")) throw error;

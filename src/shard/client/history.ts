@@ -1,5 +1,5 @@
 /** Presents a job that has left memory in the types of a live one. */
-import type { JobPhase, StagePhase, Step, TaskPhase } from "#kernel/model/model.ts";
+import type { JobPhase, StagePhase, Step, Tag, TaskPhase } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import type { StageRow, TaskRow } from "#base/history-rows.ts";
 import type { JobHistory } from "#journal/journal.ts";
@@ -16,11 +16,19 @@ export function viewOfHistory(history: JobHistory): JobView {
     priority: job.priority,
     spec: "",
     submittedAtMs: job.submittedAtMs,
-    endedAtMs: job.endedAtMs,
+    endedAtMs: job.endedAtMs || undefined,
     subscribers: 0,
     stages: history.stages.map((stage) => stageView(stage, history.tasks)),
     tasks: history.tasks.map((task) => taskView(task, history)),
+    ...(job.tags.length > 0 && { tags: job.tags.map(tagOf) }),
+    ...(job.number > 0 && { series: { name: job.series, number: job.number } }),
   };
+}
+
+/** From `name=value`, as history keeps it. */
+export function tagOf(text: string): Tag {
+  const at = text.indexOf("=");
+  return { name: text.slice(0, at), value: text.slice(at + 1) };
 }
 
 function stageView(stage: StageRow, tasks: readonly TaskRow[]): StageView {

@@ -53,8 +53,11 @@ function cluster() {
     /** Ends every nth job: it is then in history, and in memory too while it `stays`. */
     end: async (nth: number, stays: boolean): Promise<void> => {
       for (const [shard, jobs] of memory.entries())
-        for (const { tasks: _, done: __, ...line } of [...jobs.values()].filter((_line, i) => i % nth === 0)) {
-          const row: JobRow = { shard, ...line, reason: "", endedAtMs: 2_000 };
+        for (const { tasks: _, done: __, tags: ___, series: ____, ...line } of [...jobs.values()].filter(
+          (_line, i) => i % nth === 0,
+        )) {
+          const untagged = { tags: [], series: "", number: 0 };
+          const row: JobRow = { shard, ...line, ...untagged, reason: "", endedAtMs: 2_000, seenAtMs: 2_000 };
           const rows = { jobs: [row], stages: [], tasks: [], attempts: [], steps: [] };
           await history.record(shard, { epoch: 1, throughSeq: 1 }, rows);
           if (!stays) jobs.delete(line.job);

@@ -5,17 +5,27 @@
  */
 import { Fault, isFault } from "#base/fault.ts";
 import { formatJob, type ShardId } from "#base/ids.ts";
-import type { JobPhase } from "#kernel/model/model.ts";
+import type { JobPhase, SeriesNumber, Tag } from "#kernel/model/model.ts";
+import { hasTags } from "#kernel/model/tag-index.ts";
 import type { JobLine, Query } from "#kernel/read/query.ts";
 import type { JobRow } from "#base/history-rows.ts";
 import { decodeCursor, encodeCursor, newestFirst, type JobPosition } from "#journal/history/cursor.ts";
 import type { Directory } from "./directory.ts";
+import { tagOf } from "./history.ts";
 
-export type JobsQuery = {
-  readonly limit: number;
+/** Which jobs: with all that is given. */
+export type JobsFilter = {
   readonly tenant?: string;
   readonly door?: string;
   readonly phase?: JobPhase;
+  readonly tags?: readonly Tag[];
+  /** Submitted from this time on, and before that one. */
+  readonly fromMs?: number;
+  readonly toMs?: number;
+};
+
+export type JobsQuery = JobsFilter & {
+  readonly limit: number;
   /** The cursor that the previous page returned. */
   readonly cursor?: string;
 };
@@ -33,6 +43,8 @@ export type ListedJob = {
   /** Undefined if only history has the job. */
   readonly tasks: number | undefined;
   readonly done: number | undefined;
+  readonly tags?: readonly Tag[] | undefined;
+  readonly series?: SeriesNumber | undefined;
 };
 
 export type JobPage = {
@@ -92,12 +104,12 @@ async function liveJobs(asked: JobsQuery, limit: number, place: PageStart, { dir
   return { found, unreachable: unreachable.toSorted((a, b) => a - b) };
 }
 
-const only = ({ tenant, door }: JobsQuery): Pick<LivePage, "tenant" | "door"> => ({
-  ...(tenant === undefined ? {} : { tenant }),
-  ...(door === undefined ? {} : { door }),
-});
+const only = ({ limit: _limit, cursor: _cursor, ...filter }: JobsQuery): JobsFilter => filter;
 
-/** Enough of one shard's jobs to fill a page. The shard does not filter by phase, so this may take several requests. */
+/**
+ * Enough of one shard's jobs to fill a page. An older node filters by tenant and door only: what it lists besides is
+ * left out here, so this may take several requests.
+ */
 async function liveOf(
   shard: ShardId,
   asked: JobsQuery,
@@ -105,7 +117,7 @@ async function liveOf(
   place: { readonly after: JobPosition | undefined; readonly before: number | undefined },
   live: ListPorts["live"],
 ): Promise<readonly JobLine[]> {
-  const { phase } = asked;
+  const isAsked = isAskedBy(asked);
   const { after } = place;
   const found: JobLine[] = [];
   for (let { before } = place; found.length < limit;) {
@@ -113,7 +125,7 @@ async function liveOf(
     for (const line of jobs) {
       // Jobs submitted after the first page was read sort before it.
       if (after && newestFirst(after, { shard, ...line }) >= 0) continue;
-      if (phase === undefined || line.phase === phase) found.push(line);
+      if (isAsked(line)) found.push(line);
     }
     before = jobs.at(-1)?.job;
     if (jobs.length < limit || before === undefined) break;
@@ -121,13 +133,16 @@ async function liveOf(
   return found;
 }
 
-async function pastJobs(
-  { tenant, door, phase }: JobsQuery,
-  limit: number,
-  { after }: PageStart,
-  { directory }: ListPorts,
-) {
-  return (await directory.history.jobs({ tenant, door, phase, limit, cursor: after })).jobs;
+const isAskedBy =
+  ({ phase, tags, fromMs = Number.NEGATIVE_INFINITY, toMs = Number.POSITIVE_INFINITY }: JobsFilter) =>
+  (line: JobLine): boolean =>
+    (phase === undefined || line.phase === phase) &&
+    (tags === undefined || hasTags(line.tags, tags)) &&
+    line.submittedAtMs >= fromMs &&
+    line.submittedAtMs < toMs;
+
+async function pastJobs(asked: JobsQuery, limit: number, { after }: PageStart, { directory }: ListPorts) {
+  return (await directory.history.jobs({ ...only(asked), limit, cursor: after })).jobs;
 }
 
 function living(shard: ShardId, { job, ...line }: JobLine): Found {
@@ -135,10 +150,14 @@ function living(shard: ShardId, { job, ...line }: JobLine): Found {
   return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: true, ...line } };
 }
 
-function remembered({ shard, job, reason: _, ...row }: JobRow): Found {
+function remembered({ shard, job, reason: _, seenAtMs: __, tags, series, number, ...row }: JobRow): Found {
   const { submittedAtMs } = row;
-  const unknown = { tasks: undefined, done: undefined };
-  return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: false, ...row, ...unknown } };
+  const extras = {
+    ...(tags.length > 0 && { tags: tags.map(tagOf) }),
+    ...(number > 0 && { series: { name: series, number } }),
+  };
+  const listed = { ...row, endedAtMs: row.endedAtMs || undefined, tasks: undefined, done: undefined, ...extras };
+  return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: false, ...listed } };
 }
 
 const writePlace = (place: PageStart): string => Buffer.from(JSON.stringify(place)).toString("base64url");

@@ -130,7 +130,11 @@ export async function testCluster(clock: Clock, count = 1) {
     cluster: async () => cluster,
     nodes: async () => [],
     ownerships,
-    history: { job: async () => undefined, jobs: async () => ({ jobs: [], cursor: undefined }) },
+    history: {
+      job: async () => undefined,
+      jobs: async () => ({ jobs: [], cursor: undefined }),
+      count: async () => ({ phases: [], capped: false }),
+    },
   };
   const router = createRouter({ ownerships, transport: network.transportAt("client"), clock, random: new Random(7) });
   const client: WorkClient = createClient({ router, directory, random: new Random(8) });

@@ -100,6 +100,7 @@ export const plan: Arbitrary<model.Plan> = fc.oneof(
   record({ kind: fc.constantFrom("skip" as const, "fail" as const), reason: text }),
   record({ kind: fc.constant("wait" as const), forMs: ms, signals: texts }),
 );
+export const tags = fc.array(record({ name: text, value: text }), { minLength: 1, maxLength: 3 });
 export const signal = record({ id: text, name: text, payload: text });
 export const steps: Arbitrary<model.Step[]> = list(
   record({

@@ -30,6 +30,7 @@ import {
   stagePhase,
   stamp,
   steps,
+  tags,
   taskPhase,
   text,
   texts,
@@ -57,6 +58,8 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
       subscriber: text,
       trace: text,
       cancelGraceMs: ms,
+      tags,
+      series: text,
       leaveGraceMs: ms,
       lock,
       reuse: fc.array(record({ stage: text, key: text, spec: text, result }), { minLength: 1, maxLength: 3 }),
@@ -98,7 +101,7 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
 };
 
 const replies: { readonly [K in ClientKind]: Arbitrary<Replies[K]> } = {
-  submit: record({ job: id, created: yes, merged: yes }),
+  submit: shape({ job: id, created: yes, merged: yes }, { number: id }),
   leave: record({ left: yes }),
   cancel: record({ phase: jobPhase }),
   signal: record({ recorded: yes }),
@@ -139,6 +142,7 @@ const taskView: Arbitrary<TaskView> = record({
   steps,
   retryInMs: maybe(ms),
 });
+const extras = { tags, series: record({ name: text, number: id }) };
 const line = {
   job: id,
   tenant: text,
@@ -149,28 +153,31 @@ const line = {
   submittedAtMs: id,
   endedAtMs: maybe(id),
 };
-export const jobView: Arbitrary<JobView> = record({
-  ...line,
-  reason: text,
-  spec: text,
-  subscribers: small,
-  stages: list(
-    record({
-      stage: small,
-      name: text,
-      needs: list(small),
-      phase: stagePhase,
-      reason: text,
-      generation: small,
-      tasks: small,
-      done: small,
-      failed: small,
-      running: small,
-      waitsForSignals: texts,
-    }),
-  ),
-  tasks: list(taskView),
-});
+export const jobView: Arbitrary<JobView> = shape(
+  {
+    ...line,
+    reason: text,
+    spec: text,
+    subscribers: small,
+    stages: list(
+      record({
+        stage: small,
+        name: text,
+        needs: list(small),
+        phase: stagePhase,
+        reason: text,
+        generation: small,
+        tasks: small,
+        done: small,
+        failed: small,
+        running: small,
+        waitsForSignals: texts,
+      }),
+    ),
+    tasks: list(taskView),
+  },
+  extras,
+);
 const because: Arbitrary<Why["because"]> = fc.oneof(
   record({ kind: fc.constant("running" as const), executor: text }),
   record({ kind: fc.constant("ended" as const), phase: text }),
@@ -191,7 +198,8 @@ const place = record({ stage: small, index: small });
 type QueryKind = Query["kind"];
 const queryBodies: { readonly [K in QueryKind]: Arbitrary<Omit<Extract<Query, { kind: K }>, "kind">> } = {
   job: shape({ job: id }, { tenant: text, tasksMax: small }),
-  jobs: shape({ limit: small }, { tenant: text, door: text, before: id }),
+  jobs: shape({ limit: small }, { tenant: text, door: text, before: id, phase: jobPhase, tags, fromMs: ms, toMs: ms }),
+  count: shape({}, { tenant: text, door: text, tags, fromMs: ms, toMs: ms }),
   task: shape({ task: id }, { tenant: text }),
   why: shape({ job: id }, { tenant: text }),
   "plan-inputs": shape({ task: id, token: id, limit: small }, { from: place }),
@@ -200,7 +208,8 @@ const queryBodies: { readonly [K in QueryKind]: Arbitrary<Omit<Extract<Query, { 
 };
 const answers: { readonly [K in QueryKind]: Arbitrary<Answers[K]> } = {
   job: jobView,
-  jobs: record({ jobs: list(record({ ...line, tasks: small, done: small })) }),
+  jobs: record({ jobs: list(shape({ ...line, tasks: small, done: small }, extras)) }),
+  count: record({ phases: list(record({ phase: jobPhase, jobs: id })), capped: yes }),
   task: taskView,
   why: record({ why: list(record({ task: id, stage: small, key: text, phase: text, because })) }),
   "plan-inputs": shape(

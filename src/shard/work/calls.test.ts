@@ -159,6 +159,7 @@ describe("an invalid message is refused with the path of the field", () => {
     deadlineMs: 1,
     reuse: [],
     joinOnly: false,
+    tags: [],
   });
   const commit = { shard: 0, executor: "e", task: 1, token: 1 };
 

@@ -56,6 +56,7 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
       stages: submit.stages.map(writeStage),
       reuse: submit.reuse ?? [],
       joinOnly: submit.joinOnly ?? false,
+      tags: submit.tags ?? [],
     }),
     read: readSubmit,
   },
@@ -193,6 +194,7 @@ const noEvidence = { digests: [], pinnedForMs: 0 } as const;
 function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kind"> {
   const { tenant, door, name, payloadHash, priority, spec, deadlineMs } = request;
   const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly, trace, cancelGraceMs } = request;
+  const { tags, series } = request;
   return {
     tenant,
     door,
@@ -210,6 +212,8 @@ function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kin
     ...given({ lock }),
     ...given({ trace }),
     ...given({ cancelGraceMs }),
+    ...(tags.length === 0 ? {} : { tags }),
+    ...given({ series }),
     ...(reuse.length === 0 ? {} : { reuse: each("reuse", reuse, readReuse) }),
   };
 }

@@ -5,7 +5,7 @@ import type * as wire from "#wire/generated/millrace/work/v1/queries.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { given } from "./commands.ts";
 import * as views from "./views.ts";
-import { each, readPart } from "./enums.ts";
+import { each, jobPhases, noSuch, readPart } from "./enums.ts";
 
 export type QueryKind = Query["kind"];
 type QueryOf<K extends QueryKind> = Extract<Query, { kind: K }>;
@@ -13,6 +13,7 @@ type QueryOf<K extends QueryKind> = Extract<Query, { kind: K }>;
 type Messages = {
   job: [wire.GetJobRequest, wire.GetJobResponse];
   jobs: [wire.ListJobsRequest, wire.ListJobsResponse];
+  count: [wire.CountJobsRequest, wire.CountJobsResponse];
   task: [wire.GetTaskRequest, wire.GetTaskResponse];
   why: [wire.WhyRequest, wire.WhyResponse];
   "plan-inputs": [wire.PlanInputsRequest, wire.PlanInputsResponse];
@@ -43,15 +44,39 @@ export const queryTable: { readonly [K in QueryKind]: Entry<K> } = {
   },
   jobs: {
     method: Work.methods.listJobs,
-    write: (query) => query,
-    read: ({ tenant, door, limit, before }) => ({
-      ...given({ tenant }),
-      ...given({ door }),
+    write: ({ phase, tags = [], ...query }) => ({
+      ...query,
+      tags,
+      ...(phase && { phase: jobPhases.numberOf(phase) }),
+    }),
+    read: ({ tenant, door, limit, before, phase, tags, fromMs, toMs }) => ({
+      ...given({ tenant, door }),
       limit,
-      ...given({ before }),
+      ...given({ before, fromMs, toMs }),
+      ...(phase !== undefined && { phase: jobPhases.wordOf(phase) ?? noSuch("phase") }),
+      ...(tags.length > 0 && { tags }),
     }),
     writeAnswer: ({ jobs }) => ({ jobs: jobs.map(views.writeLine) }),
     readAnswer: ({ jobs }) => ({ jobs: each("jobs", jobs, views.readLine) }),
+  },
+  count: {
+    method: Work.methods.countJobs,
+    write: ({ tags = [], ...query }) => ({ ...query, tags }),
+    read: ({ tenant, door, tags, fromMs, toMs }) => ({
+      ...given({ tenant, door, fromMs, toMs }),
+      ...(tags.length > 0 && { tags }),
+    }),
+    writeAnswer: ({ phases, capped }) => ({
+      phases: phases.map(({ phase, jobs }) => ({ phase: jobPhases.numberOf(phase), jobs })),
+      capped,
+    }),
+    readAnswer: ({ phases, capped }) => ({
+      phases: each("phases", phases, ({ phase, jobs }) => ({
+        phase: jobPhases.wordOf(phase) ?? noSuch("phase"),
+        jobs,
+      })),
+      capped,
+    }),
   },
   task: {
     method: Work.methods.getTask,

@@ -11,8 +11,11 @@ type Entry<K extends ClientKind> = {
   readonly read: (response: ResponseOf<K>) => Replies[K];
 };
 
+const readSubmitted = ({ job, created, merged, number }: ResponseOf<"submit">): Replies["submit"] =>
+  number === undefined ? { job, created, merged } : { job, created, merged, number };
+
 export const replyTable: { readonly [K in ClientKind]: Entry<K> } = {
-  submit: { write: (reply) => reply, read: ({ job, created, merged }) => ({ job, created, merged }) },
+  submit: { write: (reply) => reply, read: readSubmitted },
   leave: { write: (reply) => reply, read: ({ left }) => ({ left }) },
   cancel: {
     write: ({ phase }) => ({ phase: jobPhases.numberOf(phase) }),

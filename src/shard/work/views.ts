@@ -38,20 +38,36 @@ export const writeJob = (job: kernel.JobView): wire.JobView => ({
   phase: jobPhases.numberOf(job.phase),
   stages: job.stages.map(writeStage),
   tasks: job.tasks.map(writeTask),
+  tags: job.tags ?? [],
 });
 
-export const readJob = ({ endedAtMs, ...job }: wire.JobView): kernel.JobView => ({
+/** Left out where a job has none, as the kernel does. */
+const extrasOf = ({
+  tags,
+  series,
+}: Pick<wire.JobView, "tags" | "series">): Pick<kernel.JobView, "tags" | "series"> => ({
+  ...(tags.length > 0 && { tags }),
+  ...(series && { series }),
+});
+
+export const readJob = ({ endedAtMs, tags, series, ...job }: wire.JobView): kernel.JobView => ({
   ...job,
+  ...extrasOf({ tags, series }),
   phase: jobPhases.wordOf(job.phase) ?? noSuch("phase"),
   endedAtMs,
   stages: each("stages", job.stages, readStage),
   tasks: each("tasks", job.tasks, readTask),
 });
 
-export const writeLine = (line: kernel.JobLine): wire.JobLine => ({ ...line, phase: jobPhases.numberOf(line.phase) });
-
-export const readLine = ({ endedAtMs, ...line }: wire.JobLine): kernel.JobLine => ({
+export const writeLine = (line: kernel.JobLine): wire.JobLine => ({
   ...line,
+  phase: jobPhases.numberOf(line.phase),
+  tags: line.tags ?? [],
+});
+
+export const readLine = ({ endedAtMs, tags, series, ...line }: wire.JobLine): kernel.JobLine => ({
+  ...line,
+  ...extrasOf({ tags, series }),
   phase: jobPhases.wordOf(line.phase) ?? noSuch("phase"),
   endedAtMs,
 });

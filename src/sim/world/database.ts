@@ -102,7 +102,7 @@ export class Database {
       },
       history: {
         ...this.#wrap(life, inner.history, true)("record", "reset", "trim"),
-        ...this.#wrap(life, inner.history, false)("cursor", "job", "jobs"),
+        ...this.#wrap(life, inner.history, false)("cursor", "job", "jobs", "count"),
       },
       entries: {
         ...this.#wrap(life, inner.entries, true)("add", "replace", "remove"),

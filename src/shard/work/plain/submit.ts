@@ -3,7 +3,8 @@
  * plus its wire type is its tag; the numbers are those of `proto/millrace/work/v1`.
  */
 import type { Submit } from "#kernel/model/command.ts";
-import type { LockSpec, PlanSpec, Reuse, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type { LockSpec, PlanSpec, Reuse, StageSpec, Tag, TaskPlan, TaskSet } from "#kernel/model/model.ts";
+import type { TaskTemplate } from "#kernel/model/model.ts";
 import * as wire from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
 import type { Reader } from "#wire/reader.ts";
@@ -51,8 +52,16 @@ export function readSubmit(from: Reader, end: number, beside: RequestFields): Su
   return more === undefined ? submit : { ...submit, ...more };
 }
 
-type MoreFields = "mergeKey" | "joinOnly" | "subscriber" | "leaveGraceMs" | "lock" | "trace" | "cancelGraceMs";
-type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[] };
+type MoreFields =
+  | "mergeKey"
+  | "joinOnly"
+  | "subscriber"
+  | "leaveGraceMs"
+  | "lock"
+  | "trace"
+  | "cancelGraceMs"
+  | "series";
+type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[]; tags?: Tag[] };
 
 /** Rare fields, and unknown ones. */
 function readMore(from: Reader, tag: number, more: More): void {
@@ -66,7 +75,12 @@ function readMore(from: Reader, tag: number, more: More): void {
     const stop = from.enter();
     (more.reuse ??= []).push(readReuse(wire.Reuse.read(from, stop)));
     from.leave(stop);
-  } else if (tag === 128) {
+  } else if (tag === 562) {
+    const stop = from.enter();
+    (more.tags ??= []).push(wire.Tag.read(from, stop));
+    from.leave(stop);
+  } else if (tag === 570) more.series = from.string();
+  else if (tag === 128) {
     if (from.bool()) more.joinOnly = true;
     else delete more.joinOnly;
   } else from.skip(tag);

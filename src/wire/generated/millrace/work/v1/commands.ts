@@ -12,6 +12,7 @@ import { Signal } from "#wire/generated/millrace/work/v1/model.ts";
 import { StageSpec } from "#wire/generated/millrace/work/v1/model.ts";
 import { Stamp } from "#wire/generated/millrace/work/v1/model.ts";
 import { Step } from "#wire/generated/millrace/work/v1/model.ts";
+import { Tag } from "#wire/generated/millrace/work/v1/model.ts";
 
 /** Asks for a job. */
 export type SubmitRequest = {
@@ -54,6 +55,10 @@ export type SubmitRequest = {
   readonly trace?: string | undefined;
   /** How long stages that run after any end have when the job is cancelled; absent: ten minutes. */
   readonly cancelGraceMs?: number | undefined;
+  /** What the job is found by: sorted by name, each name once, at most 16. Needs feature level 3. */
+  readonly tags: readonly Tag[];
+  /** Takes the next number of the tenant's and door's series of this name in the shard. Needs feature level 3. */
+  readonly series?: string | undefined;
 };
 
 export const SubmitRequest: Message<SubmitRequest> = {
@@ -119,6 +124,14 @@ export const SubmitRequest: Message<SubmitRequest> = {
     if (message.cancelGraceMs !== undefined) {
       to.int64(320, message.cancelGraceMs);
     }
+    for (const one of message.tags) {
+      const start = to.open(562);
+      Tag.write(one, to);
+      to.close(start);
+    }
+    if (message.series !== undefined) {
+      to.string(570, message.series);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -139,6 +152,8 @@ export const SubmitRequest: Message<SubmitRequest> = {
     let joinOnly = before === undefined ? false : before.joinOnly;
     let trace = before?.trace;
     let cancelGraceMs = before?.cancelGraceMs;
+    const tags: Tag[] = before === undefined ? [] : (before.tags as Tag[]);
+    let series = before?.series;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -220,11 +235,21 @@ export const SubmitRequest: Message<SubmitRequest> = {
           cancelGraceMs = from.int64();
           break;
         }
+        case 562: {
+          const stop = from.enter();
+          tags.push(Tag.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        case 570: {
+          series = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace, cancelGraceMs };
+    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace, cancelGraceMs, tags, series };
   },
 };
 
@@ -238,6 +263,8 @@ export type SubmitResponse = {
   readonly created: boolean;
   /** It is an older job with the same merge key. */
   readonly merged: boolean;
+  /** Its number in its series; unset without one, and for a known job that has left memory. */
+  readonly number?: number | undefined;
 };
 
 export const SubmitResponse: Message<SubmitResponse> = {
@@ -257,12 +284,16 @@ export const SubmitResponse: Message<SubmitResponse> = {
     if (message.merged) {
       to.bool(32, message.merged);
     }
+    if (message.number !== undefined) {
+      to.int64(560, message.number);
+    }
   },
   read(from, end, before) {
     let stamp = before?.stamp;
     let job = before === undefined ? 0 : before.job;
     let created = before === undefined ? false : before.created;
     let merged = before === undefined ? false : before.merged;
+    let number = before?.number;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -284,11 +315,15 @@ export const SubmitResponse: Message<SubmitResponse> = {
           merged = from.bool();
           break;
         }
+        case 560: {
+          number = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { stamp, job, created, merged };
+    return { stamp, job, created, merged, number };
   },
 };
 

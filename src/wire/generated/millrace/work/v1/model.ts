@@ -1198,6 +1198,86 @@ export const Plan_Wait: Message<Plan_Wait> = {
   },
 };
 
+/** A fact that jobs are found by. */
+export type Tag = {
+  /** Letters, digits and . _ / - only. At most 64 characters. */
+  readonly name: string;
+  /** At most 256 characters. */
+  readonly value: string;
+};
+
+export const Tag: Message<Tag> = {
+  typeName: "millrace.work.v1.Tag",
+  write(message, to) {
+    if (message.name !== "") {
+      to.string(10, message.name);
+    }
+    if (message.value !== "") {
+      to.string(18, message.value);
+    }
+  },
+  read(from, end, before) {
+    let name = before === undefined ? "" : before.name;
+    let value = before === undefined ? "" : before.value;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          name = from.string();
+          break;
+        }
+        case 18: {
+          value = from.string();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { name, value };
+  },
+};
+
+/** The number that a job took of a series. */
+export type SeriesNumber = {
+  /** The series, within tenant, door and shard. */
+  readonly name: string;
+  /** Counts from 1; no other job has it. */
+  readonly number: number;
+};
+
+export const SeriesNumber: Message<SeriesNumber> = {
+  typeName: "millrace.work.v1.SeriesNumber",
+  write(message, to) {
+    if (message.name !== "") {
+      to.string(10, message.name);
+    }
+    if (message.number !== 0) {
+      to.int64(16, message.number);
+    }
+  },
+  read(from, end, before) {
+    let name = before === undefined ? "" : before.name;
+    let number = before === undefined ? 0 : before.number;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          name = from.string();
+          break;
+        }
+        case 16: {
+          number = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { name, number };
+  },
+};
+
 /** News for a stage that is being planned, such as an approval. */
 export type Signal = {
   /** Names it: the same signal said twice is recorded once. */

@@ -1,6 +1,7 @@
 // Generated from proto/millrace/work/v1/queries.proto: change that and run `npm run generate`.
 import type { Message } from "#wire/message.ts";
 import { Stamp } from "#wire/generated/millrace/work/v1/model.ts";
+import { Tag } from "#wire/generated/millrace/work/v1/model.ts";
 import { Event } from "#wire/generated/millrace/work/v1/view.ts";
 import { ExecutorView } from "#wire/generated/millrace/work/v1/view.ts";
 import { JobLine } from "#wire/generated/millrace/work/v1/view.ts";
@@ -131,6 +132,14 @@ export type ListJobsRequest = {
   readonly limit: number;
   /** Only jobs with a smaller number: the last of the page before. */
   readonly before?: number | undefined;
+  /** Only in this phase. A shard that does not know this field, or one of the next, lists more. */
+  readonly phase?: number | undefined;
+  /** Only with all of these tags. */
+  readonly tags: readonly Tag[];
+  /** Only submitted from this time on. */
+  readonly fromMs?: number | undefined;
+  /** Only submitted before this time. */
+  readonly toMs?: number | undefined;
 };
 
 export const ListJobsRequest: Message<ListJobsRequest> = {
@@ -151,6 +160,20 @@ export const ListJobsRequest: Message<ListJobsRequest> = {
     if (message.before !== undefined) {
       to.int64(40, message.before);
     }
+    if (message.phase !== undefined) {
+      to.int32(560, message.phase);
+    }
+    for (const one of message.tags) {
+      const start = to.open(570);
+      Tag.write(one, to);
+      to.close(start);
+    }
+    if (message.fromMs !== undefined) {
+      to.int64(576, message.fromMs);
+    }
+    if (message.toMs !== undefined) {
+      to.int64(584, message.toMs);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -158,6 +181,10 @@ export const ListJobsRequest: Message<ListJobsRequest> = {
     let door = before?.door;
     let limit = before === undefined ? 0 : before.limit;
     let before_ = before?.before;
+    let phase = before?.phase;
+    const tags: Tag[] = before === undefined ? [] : (before.tags as Tag[]);
+    let fromMs = before?.fromMs;
+    let toMs = before?.toMs;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -181,11 +208,29 @@ export const ListJobsRequest: Message<ListJobsRequest> = {
           before_ = from.int64();
           break;
         }
+        case 560: {
+          phase = from.int32();
+          break;
+        }
+        case 570: {
+          const stop = from.enter();
+          tags.push(Tag.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        case 576: {
+          fromMs = from.int64();
+          break;
+        }
+        case 584: {
+          toMs = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, door, limit, before: before_ };
+    return { shard, tenant, door, limit, before: before_, phase, tags, fromMs, toMs };
   },
 };
 
@@ -234,6 +279,188 @@ export const ListJobsResponse: Message<ListJobsResponse> = {
       }
     }
     return { stamp, jobs };
+  },
+};
+
+/** Asks how many jobs the shard has in memory that have not ended. */
+export type CountJobsRequest = {
+  /** The shard that is asked. */
+  readonly shard: number;
+  /** Only of this tenant. */
+  readonly tenant?: string | undefined;
+  /** Only of this door. */
+  readonly door?: string | undefined;
+  /** Only with all of these tags. */
+  readonly tags: readonly Tag[];
+  /** Only submitted from this time on. */
+  readonly fromMs?: number | undefined;
+  /** Only submitted before this time. */
+  readonly toMs?: number | undefined;
+};
+
+export const CountJobsRequest: Message<CountJobsRequest> = {
+  typeName: "millrace.work.v1.CountJobsRequest",
+  write(message, to) {
+    if (message.shard !== 0) {
+      to.int32(8, message.shard);
+    }
+    if (message.tenant !== undefined) {
+      to.string(18, message.tenant);
+    }
+    if (message.door !== undefined) {
+      to.string(26, message.door);
+    }
+    for (const one of message.tags) {
+      const start = to.open(34);
+      Tag.write(one, to);
+      to.close(start);
+    }
+    if (message.fromMs !== undefined) {
+      to.int64(40, message.fromMs);
+    }
+    if (message.toMs !== undefined) {
+      to.int64(48, message.toMs);
+    }
+  },
+  read(from, end, before) {
+    let shard = before === undefined ? 0 : before.shard;
+    let tenant = before?.tenant;
+    let door = before?.door;
+    const tags: Tag[] = before === undefined ? [] : (before.tags as Tag[]);
+    let fromMs = before?.fromMs;
+    let toMs = before?.toMs;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          shard = from.int32();
+          break;
+        }
+        case 18: {
+          tenant = from.string();
+          break;
+        }
+        case 26: {
+          door = from.string();
+          break;
+        }
+        case 34: {
+          const stop = from.enter();
+          tags.push(Tag.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        case 40: {
+          fromMs = from.int64();
+          break;
+        }
+        case 48: {
+          toMs = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { shard, tenant, door, tags, fromMs, toMs };
+  },
+};
+
+/** The answer to CountJobs. */
+export type CountJobsResponse = {
+  /** How fresh the answer is. */
+  readonly stamp?: Stamp | undefined;
+  /** Phases without jobs are left out. */
+  readonly phases: readonly CountJobsResponse_InPhase[];
+  /** There are more jobs than the shard goes through for one answer: there may be more. */
+  readonly capped: boolean;
+};
+
+export const CountJobsResponse: Message<CountJobsResponse> = {
+  typeName: "millrace.work.v1.CountJobsResponse",
+  write(message, to) {
+    if (message.stamp !== undefined) {
+      const start = to.open(10);
+      Stamp.write(message.stamp, to);
+      to.close(start);
+    }
+    for (const one of message.phases) {
+      const start = to.open(18);
+      CountJobsResponse_InPhase.write(one, to);
+      to.close(start);
+    }
+    if (message.capped) {
+      to.bool(24, message.capped);
+    }
+  },
+  read(from, end, before) {
+    let stamp = before?.stamp;
+    const phases: CountJobsResponse_InPhase[] = before === undefined ? [] : (before.phases as CountJobsResponse_InPhase[]);
+    let capped = before === undefined ? false : before.capped;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          const stop = from.enter();
+          stamp = Stamp.read(from, stop, stamp);
+          from.leave(stop);
+          break;
+        }
+        case 18: {
+          const stop = from.enter();
+          phases.push(CountJobsResponse_InPhase.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        case 24: {
+          capped = from.bool();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { stamp, phases, capped };
+  },
+};
+
+/** How many jobs are in a phase. */
+export type CountJobsResponse_InPhase = {
+  /** The phase. */
+  readonly phase: number;
+  /** How many. */
+  readonly jobs: number;
+};
+
+export const CountJobsResponse_InPhase: Message<CountJobsResponse_InPhase> = {
+  typeName: "millrace.work.v1.CountJobsResponse.InPhase",
+  write(message, to) {
+    if (message.phase !== 0) {
+      to.int32(8, message.phase);
+    }
+    if (message.jobs !== 0) {
+      to.int64(16, message.jobs);
+    }
+  },
+  read(from, end, before) {
+    let phase = before === undefined ? 0 : before.phase;
+    let jobs = before === undefined ? 0 : before.jobs;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          phase = from.int32();
+          break;
+        }
+        case 16: {
+          jobs = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { phase, jobs };
   },
 };
 

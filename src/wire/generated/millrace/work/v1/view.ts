@@ -1,8 +1,10 @@
 // Generated from proto/millrace/work/v1/view.proto: change that and run `npm run generate`.
 import type { Message } from "#wire/message.ts";
 import { Result } from "#wire/generated/millrace/work/v1/model.ts";
+import { SeriesNumber } from "#wire/generated/millrace/work/v1/model.ts";
 import { Signal } from "#wire/generated/millrace/work/v1/model.ts";
 import { Step } from "#wire/generated/millrace/work/v1/model.ts";
+import { Tag } from "#wire/generated/millrace/work/v1/model.ts";
 
 /** A claim as others see it. */
 export type ClaimView = {
@@ -451,6 +453,10 @@ export type JobView = {
   readonly stages: readonly StageView[];
   /** The first of its tasks. */
   readonly tasks: readonly TaskView[];
+  /** What it is found by. */
+  readonly tags: readonly Tag[];
+  /** Its number, if it took one. */
+  readonly series?: SeriesNumber | undefined;
 };
 
 export const JobView: Message<JobView> = {
@@ -499,6 +505,16 @@ export const JobView: Message<JobView> = {
       TaskView.write(one, to);
       to.close(start);
     }
+    for (const one of message.tags) {
+      const start = to.open(562);
+      Tag.write(one, to);
+      to.close(start);
+    }
+    if (message.series !== undefined) {
+      const start = to.open(570);
+      SeriesNumber.write(message.series, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let job = before === undefined ? 0 : before.job;
@@ -514,6 +530,8 @@ export const JobView: Message<JobView> = {
     let subscribers = before === undefined ? 0 : before.subscribers;
     const stages: StageView[] = before === undefined ? [] : (before.stages as StageView[]);
     const tasks: TaskView[] = before === undefined ? [] : (before.tasks as TaskView[]);
+    const tags: Tag[] = before === undefined ? [] : (before.tags as Tag[]);
+    let series = before?.series;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -573,11 +591,23 @@ export const JobView: Message<JobView> = {
           from.leave(stop);
           break;
         }
+        case 562: {
+          const stop = from.enter();
+          tags.push(Tag.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        case 570: {
+          const stop = from.enter();
+          series = SeriesNumber.read(from, stop, series);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { job, tenant, door, name, phase, reason, priority, spec, submittedAtMs, endedAtMs, subscribers, stages, tasks };
+    return { job, tenant, door, name, phase, reason, priority, spec, submittedAtMs, endedAtMs, subscribers, stages, tasks, tags, series };
   },
 };
 
@@ -603,6 +633,10 @@ export type JobLine = {
   readonly tasks: number;
   /** How many of them have a result. */
   readonly done: number;
+  /** What it is found by. */
+  readonly tags: readonly Tag[];
+  /** Its number, if it took one. */
+  readonly series?: SeriesNumber | undefined;
 };
 
 export const JobLine: Message<JobLine> = {
@@ -638,6 +672,16 @@ export const JobLine: Message<JobLine> = {
     if (message.done !== 0) {
       to.int32(80, message.done);
     }
+    for (const one of message.tags) {
+      const start = to.open(562);
+      Tag.write(one, to);
+      to.close(start);
+    }
+    if (message.series !== undefined) {
+      const start = to.open(570);
+      SeriesNumber.write(message.series, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let job = before === undefined ? 0 : before.job;
@@ -650,6 +694,8 @@ export const JobLine: Message<JobLine> = {
     let endedAtMs = before?.endedAtMs;
     let tasks = before === undefined ? 0 : before.tasks;
     let done = before === undefined ? 0 : before.done;
+    const tags: Tag[] = before === undefined ? [] : (before.tags as Tag[]);
+    let series = before?.series;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -693,11 +739,23 @@ export const JobLine: Message<JobLine> = {
           done = from.int32();
           break;
         }
+        case 562: {
+          const stop = from.enter();
+          tags.push(Tag.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        case 570: {
+          const stop = from.enter();
+          series = SeriesNumber.read(from, stop, series);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { job, tenant, door, name, phase, priority, submittedAtMs, endedAtMs, tasks, done };
+    return { job, tenant, door, name, phase, priority, submittedAtMs, endedAtMs, tasks, done, tags, series };
   },
 };
 

@@ -36,6 +36,8 @@ import { StartRequest } from "#wire/generated/millrace/work/v1/commands.ts";
 import { StartResponse } from "#wire/generated/millrace/work/v1/commands.ts";
 import { SubmitRequest } from "#wire/generated/millrace/work/v1/commands.ts";
 import { SubmitResponse } from "#wire/generated/millrace/work/v1/commands.ts";
+import { CountJobsRequest } from "#wire/generated/millrace/work/v1/queries.ts";
+import { CountJobsResponse } from "#wire/generated/millrace/work/v1/queries.ts";
 import { GetJobRequest } from "#wire/generated/millrace/work/v1/queries.ts";
 import { GetJobResponse } from "#wire/generated/millrace/work/v1/queries.ts";
 import { GetPartitionMapRequest } from "#wire/generated/millrace/work/v1/queries.ts";
@@ -187,6 +189,14 @@ export const Work = {
       path: "/millrace.work.v1.Work/ListJobs",
       request: ListJobsRequest,
       response: ListJobsResponse,
+      streams: "none",
+    },
+    /** Asks how many jobs the shard has in memory that have not ended, by phase. */
+    countJobs: {
+      name: "CountJobs",
+      path: "/millrace.work.v1.Work/CountJobs",
+      request: CountJobsRequest,
+      response: CountJobsResponse,
       streams: "none",
     },
     /** Asks for a task. */
