@@ -85,6 +85,10 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     },
   ],
   "api GET /v1/jobs": [ask("GET", () => "/v1/jobs?limit=5", { alike: "it names nothing" })],
+  "api GET /v1/jobs/count": [
+    ask("GET", () => "/v1/jobs/count", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/jobs/count?tenant=${tenant}`),
+  ],
   "api GET /v1/jobs/watch": [
     {
       alike: "it names nothing",

@@ -4,7 +4,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { cancelJob, listJobs, showJob, signalJob, watchJob, watchJobs, whyJob } from "#api/jobs.ts";
+import { cancelJob, countJobs, listJobs, showJob, signalJob, watchJob, watchJobs, whyJob } from "#api/jobs.ts";
 import { showCluster } from "#api/cluster.ts";
 import { showSession } from "#api/session.ts";
 import { startNode } from "#app/compose/compose.ts";
@@ -83,6 +83,34 @@ describe("the HTTP API", { timeout: 30_000 }, () => {
     }
     equal(new Set(ids).size, ids.length);
     ok(ids.includes(job));
+  });
+
+  test("lists and counts jobs by tag, phase and time, and numbers those of a series", async () => {
+    const wish = (branch: string) => ({ tenant: "default", series: "ci", tags: { repository: "mill", branch } });
+    const orders = ["main", "dev", "main"].map((branch) => orderFromCommand(["true"], wish(branch)));
+    const jobs: string[] = [];
+    for (const [i, order] of orders.entries()) {
+      const { jobId, number } = await node.client.submit(order);
+      equal(number, i + 1);
+      jobs.push(jobId);
+      for await (const { data } of await callEndpoint(member, watchJob, { params: { job: jobId } }))
+        if (data.endedAt !== undefined) deepEqual([data.number, data.tags?.["repository"]], [i + 1, "mill"]);
+    }
+    const [first, dev, last] = jobs;
+    const listed = async (fetching: Fetch, query: Parameters<typeof callEndpoint<typeof listJobs>>[2]["query"]) =>
+      (await callEndpoint(fetching, listJobs, { query: query ?? {} })).items.map(({ job }) => job);
+    deepEqual(await listed(member, { tag: ["branch=main", "repository=mill"] }), [last, first]);
+    deepEqual(await listed(member, { tag: ["branch=main"], limit: 1 }), [last]);
+    deepEqual(await listed(member, { tag: ["branch=dev"], phase: "SUCCEEDED", door: "shell" }), [dev]);
+    deepEqual(await listed(member, { tag: ["branch=dev"], to: "2020-01-01T00:00:00Z" }), []);
+    deepEqual(await listed(stranger, { tag: ["branch=main"] }), []);
+    equal((await member("/v1/jobs?tag=main", {})).status, 400);
+    // The end of a job is in history a moment after it.
+    for (let counted = 0; counted < 2;) {
+      const query = { tag: ["branch=main"] };
+      counted = (await callEndpoint(member, countJobs, { query })).phases.SUCCEEDED ?? 0;
+      deepEqual((await callEndpoint(stranger, countJobs, { query })).jobs, 0);
+    }
   });
 
   test("signals and cancels", async () => {

@@ -72,7 +72,7 @@ function shardKeyOf(job: ShellJob, { tenant, key, merge, series, unique }: Wishe
   if (ties.length > 1)
     throw new Fault("invalid", "submit job", {
       ties: ties.join(", "),
-      why: "a job with several of key, merge, lock and series needs a group, so that all of them are looked up in one place",
+      why: "a job with several of key, merge, lock and series needs a group, so that all are looked up in one place",
     });
   return `${tenant}/${ties[0] ?? unique}`;
 }

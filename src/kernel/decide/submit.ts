@@ -12,7 +12,6 @@ import type { Rejection } from "#kernel/model/rejection.ts";
 import { noMemoryForJob, noMemoryForMore } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongReferences } from "#kernel/model/text-reference.ts";
-import { tooNew } from "./feature.ts";
 import { wrongTags } from "./tags.ts";
 import { wrongSubmit } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
