@@ -79,6 +79,7 @@ export const submission = (tenant: string, stages: readonly StageSpec[], more: P
   stages: stages.map(writeStage),
   reuse: [],
   joinOnly: false,
+  tags: [],
   ...more,
 });
 
