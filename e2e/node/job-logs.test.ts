@@ -93,7 +93,7 @@ const waitFor = (file: string): string => `while ! test -e ${file}; do sleep 0.0
 describe("what tasks print, on one node", { timeout: 120_000 }, () => {
   let node: Running;
   const folder = join(root, "single");
-  const config = Config.parse({ cluster: { shards: 2 }, edge, worker: { slots: 4 } });
+  const config = Config.parse({ cluster: { shards: 2 }, edge, worker: { slots: 4, printedMax: "4MiB" } });
   const start = async (): Promise<Running> => (node = await startNode(config, dataFolder(folder), { log: () => {} }));
   before(start);
   after(() => node.stop());
@@ -167,12 +167,17 @@ describe("what tasks print, on one node", { timeout: 120_000 }, () => {
     );
   });
 
-  test("is bounded: the beginning and the end of what is too long stay", async () => {
-    const job = await run(as(ops), "sh", "-c", "yes 0123456 | head -c 5000000; echo last");
-    await until("it has ended", ended(as(ops), job), patience);
-    const text = await logsOf(as(ops), job);
-    ok(text.length < 1_100_000, `${text.length}`);
-    match(text, /^0123456\n[^]*\.\.\. \d+ bytes left out \.\.\.\n[^]*last\n$/);
+  test("is whole up to the limit; beyond it the beginning and the end stay", async () => {
+    const print = async (bytes: number): Promise<string> => {
+      const job = await run(as(ops), "sh", "-c", `yes 0123456 | head -c ${bytes}; echo last`);
+      await until("it has ended", ended(as(ops), job), patience);
+      return await logsOf(as(ops), job);
+    };
+    const whole = await print(3_000_000);
+    ok(whole === `${"0123456\n".repeat(375_000)}last\n`, `${whole.length}`);
+    const cut = await print(9_000_000);
+    ok(cut.length < 4_300_000 && cut.length > 4_100_000, `${cut.length}`);
+    match(cut.slice(-70_000), /^[0-6\n]*\.\.\. \d+ bytes left out \.\.\.\n[^]*last\n$/);
   });
 
   test("of another tenant's job, or of a task of another job, is as of none", async () => {

@@ -15,6 +15,8 @@ export type StreamKey = {
 };
 
 export type Streams = {
+  /** How long a writer should collect bytes before it appends them; left out: it may decide. */
+  readonly everyMs?: number;
   /**
    * Durable when it resolves. `offset` is the number of bytes acknowledged before: bytes that are already there are
    * skipped, a gap is "invalid", an old token is "stale".

@@ -9,8 +9,8 @@ import type { LogFields } from "#edge/log/log.ts";
 import type { Records } from "#records/watch.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { AttemptWatch } from "#worker/attempt-watch.ts";
-import type { StreamKeeper } from "#worker/printed/live-output.ts";
 import type { LiveSource } from "#worker/printed/live-source.ts";
+import type { OutputPorts } from "#worker/printed/task-output.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import type { Sandbox } from "#worker/sandbox/sandbox.ts";
 import type { KeptFolders } from "#worker/stage/kept-folders.ts";
@@ -97,7 +97,9 @@ export type WorkPlace = {
   /** A fresh folder for one attempt, gone with it. */
   readonly scratch: (name: string) => Promise<AsyncDisposable & { readonly path: string }>;
   /** Where the output of tasks can be read while they run, and stays if they left no result. Needs a disk. */
-  readonly live?: { readonly streams: Streams; readonly keeper: StreamKeeper } | undefined;
+  readonly live?: OutputPorts | undefined;
+  /** Of each stream that a task prints to; the middle of longer output is left out. */
+  readonly printedBytesMax: number;
   /** Left out where none can be had: the log says why. */
   readonly boxed?: Boxed | undefined;
 };

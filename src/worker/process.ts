@@ -15,6 +15,7 @@ export type ProcessRequest = {
   readonly command: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** The middle of what is printed beyond this is left out. */
   readonly outputBytesMax: number;
   readonly signal: AbortSignal;
   /** How long after SIGTERM it is killed. */
@@ -37,8 +38,16 @@ export type ProcessResult = {
   readonly output: KeptOutput;
 };
 
-/** Its output, within limits. */
-export type KeptOutput = Pick<BoundedOutput, "bytes" | "tail" | "totalBytes">;
+/** Its output, within limits. `whole` is left out where it is too long for memory: then only `printing` has had it. */
+export type KeptOutput = {
+  readonly totalBytes: number;
+  readonly whole: Uint8Array | undefined;
+  /** The last characters, for people. */
+  tail(lengthMax: number): string;
+};
+
+/** The longest output that is kept in memory. */
+export const wholeBytesMax = 1024 * 1024;
 
 export type ProcessRunner = (request: ProcessRequest) => Promise<ProcessResult>;
 
@@ -68,13 +77,15 @@ export const createProcessRunner =
     const [program = "", ...args] = isPosix ? ["/bin/sh", "-c", watchman, "sh", ...command] : command;
     const stdio = isPosix ? (["ignore", "pipe", "pipe", "pipe"] as const) : (["ignore", "pipe", "pipe"] as const);
     const child = spawn(program, args, { cwd, env, stdio: [...stdio], detached: isPosix, windowsHide: true });
-    const output = new BoundedOutput(outputBytesMax);
+    const output = new BoundedOutput(Math.min(outputBytesMax, wholeBytesMax));
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => output.add(chunk));
-    await using _printing = printing?.(output.head, undefined);
+    const { head } = output;
+    await using _printing = printing?.(head, undefined);
     const stop = stopOf(child, clock, signal, politeMs);
     signal.addEventListener("abort", stop.begin, { once: true });
     try {
       const { exitCode, killedBy } = await ended(child);
+      head.over();
       return { exitCode, killedBy, output };
     } finally {
       signal.removeEventListener("abort", stop.begin);

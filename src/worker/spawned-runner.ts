@@ -3,14 +3,21 @@
  * may.
  */
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { constants } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped } from "./holding.ts";
 import { cappedFileHead } from "./printed/printed-head.ts";
-import { impolite, politeMsDefault, type KeptOutput, type ProcessResult, type ProcessRunner } from "./process.ts";
+import {
+  impolite,
+  politeMsDefault,
+  wholeBytesMax,
+  type KeptOutput,
+  type ProcessResult,
+  type ProcessRunner,
+} from "./process.ts";
 import type { Lanes } from "./process/lanes.ts";
 import type { End } from "./process/protocol.ts";
 import type { Running, Spawner } from "./process/spawner.ts";
@@ -45,11 +52,13 @@ export const createSpawnedRunner =
       ...leases,
       sealed: false,
     });
-    await using _printing = printing?.(cappedFileHead(kept.path, outputBytesMax), kept.folder);
+    const printed = cappedFileHead(kept.path, outputBytesMax);
+    await using _printing = printing?.(printed, kept.folder);
     const stop = stopOf(running, clock, signal, politeMs ?? politeMsDefault);
     signal.addEventListener("abort", stop.begin, { once: true });
     try {
       const end = await running.end;
+      printed.over();
       signal.throwIfAborted();
       return { ...endingOf(end), output: await kept.read(end.stdout.leftOutBytes) };
     } finally {
@@ -107,10 +116,12 @@ class OutputFile implements AsyncDisposable {
   }
 
   async read(leftOutBytes: number): Promise<KeptOutput> {
-    const bytes = await readFile(this.path);
+    const { size } = await stat(this.path);
+    const isShort = size <= wholeBytesMax;
+    const bytes = isShort ? await readFile(this.path) : await fileTail(this.path, size);
     return {
-      bytes: () => bytes,
-      totalBytes: bytes.length + leftOutBytes,
+      whole: isShort ? bytes : undefined,
+      totalBytes: size + leftOutBytes,
       tail: (lengthMax) => new TextDecoder().decode(bytes.subarray(-lengthMax * 4)).slice(-lengthMax),
     };
   }
@@ -118,4 +129,12 @@ class OutputFile implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await rm(this.folder, { recursive: true, force: true });
   }
+}
+
+const tailBytes = 64 * 1024;
+
+async function fileTail(path: string, sizeBytes: number): Promise<Buffer> {
+  await using file = await open(path, "r");
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(tailBytes), 0, tailBytes, sizeBytes - tailBytes);
+  return buffer.subarray(0, bytesRead);
 }

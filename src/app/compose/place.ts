@@ -47,6 +47,7 @@ export async function openPlace(config: Config, folder: DataFolder, parts: Place
     processes,
     env: plainEnvironment(process.env),
     live: parts.live,
+    printedBytesMax: config.worker.printedMax,
     scratch: (task) => ScratchDir.create(folder.scratch, task),
     boxed,
     keepOnly: async (found) => await boxed?.keepOnly(found),

@@ -7,6 +7,7 @@ import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
+import { sealedInto } from "#blobs/sealed-into.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
 import type { PinsOf } from "#shard/host/prepare.ts";
@@ -50,7 +51,9 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
       const { upkeep, index, streams } = store;
       const pins = pinsIn(store.all, (tenant) => store.forTenant(tenant).blobs);
       const disk = { blobs: store.all, pins, store, index, upkeep, streams, close: () => store.close() };
-      return blobs.authoritative ? { ...(await overTier(disk, blobs.authoritative, ports)), streams } : disk;
+      if (!blobs.authoritative) return disk;
+      const tiered = await overTier(disk, blobs.authoritative, ports);
+      return { ...tiered, streams: sealedInto(streams, tiered.blobs) };
     }
     case "directory": {
       // The folder is shared by nodes; what doors store is each node's own.
@@ -59,7 +62,8 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
       // A tenant's uploads stay on this node's disk, so that no result can name them.
       const pins = pinsIn(shared, () => nothingThere);
       const { index, upkeep, streams } = store;
-      return { blobs: shared, pins, store, index, upkeep, streams, close: () => store.close() };
+      const shown = sealedInto(streams, shared);
+      return { blobs: shared, pins, store, index, upkeep, streams: shown, close: () => store.close() };
     }
     case "memory": {
       const options = { clock: ports.clock, sizeBytesMax: blobs.sizeMax };

@@ -189,8 +189,10 @@ const Worker = z.strictObject({
     .prefault("10GiB")
     .describe("How many bytes of actions' inputs are kept as files, to be hard-linked instead of copied."),
   printedMax: Size({ min: "64KiB" })
-    .prefault("64MiB")
-    .describe("Limit for each of an action's two output streams; the middle of longer output is left out."),
+    .prefault("256MiB")
+    .describe(
+      "Limit for each stream that a task prints to, such as the two of an action; the middle of longer output is left out.",
+    ),
   memoryMax: Size({ min: "64MiB" })
     .optional()
     .describe(

@@ -65,6 +65,7 @@ async function play(name: string, job: ShellJob): Promise<readonly string[]> {
       scratch: async () => ({ path: "/", [Symbol.asyncDispose]: async () => {} }),
       processes: pretended(clock),
       env: {},
+      printedBytesMax: 1_000_000,
     }),
     planners: shellPlanners,
     options: { slots: 4 },

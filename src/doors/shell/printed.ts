@@ -3,7 +3,8 @@ import { isDigest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { outputIn } from "#worker/printed/failure-output.ts";
 import type { AttemptEnd, Printed, PrintedByDoor } from "#worker/follow/printed.ts";
-import { outputName, type CommandResult } from "./run.ts";
+import { outputName } from "#worker/printed/task-output.ts";
+import type { CommandResult } from "./run.ts";
 
 export const shellPrinted = (blobs: BlobStore): PrintedByDoor => ({
   names: [outputName],

@@ -25,6 +25,7 @@ async function askedFor(effects: Granted["effects"], clock: ManualClock, holding
       return { exitCode: 1, killedBy: undefined, output: new BoundedOutput(1_000) };
     },
     env: {},
+    printedBytesMax: 1_000_000,
   });
   const client: Partial<ExecutorClient> = {
     start: async () => ({ leaseMs: 10_000 }),

@@ -1,12 +1,10 @@
 /** What a worker does for this door's tasks and plans. */
-import { sha256Digest } from "#blobs/sha256.ts";
 import type { FailReason } from "#kernel/model/model.ts";
-import type { Streams } from "#blobs/streams.ts";
+import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { withOutput } from "#worker/printed/failure-output.ts";
 import { leasesOf } from "#worker/holding.ts";
-import { LiveOutput, type StreamKeeper } from "#worker/printed/live-output.ts";
-import type { PrintedHead } from "#worker/printed/printed-head.ts";
+import { TaskOutput, type KeptAs, type OutputPorts } from "#worker/printed/task-output.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import { politeMsOf } from "#worker/process.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
@@ -19,13 +17,11 @@ export type ShellPorts = {
   /** What every command sees besides its own variables. */
   readonly env: Readonly<Record<string, string>>;
   /** Where output can be read while commands run; left out: it is there when they have ended. */
-  readonly live?: { readonly streams: Streams; readonly keeper: StreamKeeper } | undefined;
+  readonly live?: OutputPorts | undefined;
+  /** Of one command; the middle of more is left out. */
+  readonly printedBytesMax: number;
 };
 
-/** Both streams of a command go to one file, in the order in which it prints. */
-export const outputName = "output";
-
-const outputBytesMax = 1024 * 1024;
 const tailLengthMax = 2_000;
 
 export function shellRunners(ports: ShellPorts): Runners {
@@ -71,21 +67,22 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
   const startedMonoMs = clock.monotonicMs();
   const name = spec.run.join(" ").slice(0, 200);
   report({ step: 1, name, status: "started" });
+  const printed = new TaskOutput(context, ports.live);
   const { exitCode, killedBy, output } = await ports.processes({
     command: spec.run,
     cwd: scratch.path,
     env: { ...ports.env, ...spec.env, ...aboutTask(context), TMPDIR: scratch.path },
-    outputBytesMax,
+    outputBytesMax: ports.printedBytesMax,
     signal,
     politeMs: politeMsOf(task.stopMs),
     leases: leasesOf(task, context.leftMs),
-    printing: ports.live && ((head, folder) => printing(head, folder, context, ports.live)),
+    printing: printed.printing,
   });
   report({ step: 1, name, status: exitCode === 0 ? "succeeded" : "failed" });
   const tail = output.tail(tailLengthMax);
-  const bytes = output.bytes();
-  const digest = sha256Digest(bytes);
-  if (exitCode !== 0) return await failureOf({ exitCode, killedBy, tail, bytes, digest }, context);
+  const keeping = printed.kept(output);
+  if (exitCode !== 0) return await failureOf({ exitCode, killedBy, tail, keeping }, context);
+  const { digest, outputs } = await keeping;
   const result: CommandResult = {
     exitCode,
     tookMs: Math.round(clock.monotonicMs() - startedMonoMs),
@@ -94,47 +91,14 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
     tail,
     token: task.token,
   };
-  return { kind: "done", payload: JSON.stringify(result), outputs: [{ digest, bytes }] };
-}
-
-/**
- * Sends what a command prints to a stream. When the attempt has ended by itself its output is in the store and the
- * stream goes; when it was stopped the stream is all there is, and stays.
- */
-function printing(
-  head: PrintedHead,
-  folder: string | undefined,
-  { task, clock, signal, afterwards }: RunContext,
-  live: ShellPorts["live"],
-): AsyncDisposable {
-  if (!live) return { [Symbol.asyncDispose]: async () => {} };
-  const { tenant, taskId, token } = task;
-  const key = { tenant, task: taskId, token };
-  const sent = new LiveOutput(
-    { streams: live.streams, clock },
-    key,
-    { [outputName]: head },
-    { markIn: folder, keep: true },
-  );
-  return {
-    async [Symbol.asyncDispose]() {
-      if (!signal.aborted) {
-        await sent.stop();
-        afterwards?.(() => void sent.remove().catch(() => {}));
-        return;
-      }
-      await sent.finish();
-      if (sent.hasSent) await live.keeper.keep(key, [outputName]);
-    },
-  };
+  return { kind: "done", payload: JSON.stringify(result), outputs, digests: [digest] };
 }
 
 type Ended = {
   readonly exitCode: number | undefined;
   readonly killedBy: string | undefined;
   readonly tail: string;
-  readonly bytes: Uint8Array;
-  readonly digest: string;
+  readonly keeping: Promise<KeptAs>;
 };
 
 async function failureOf(ended: Ended, { blobs }: RunContext): Promise<RunOutcome> {
@@ -146,19 +110,20 @@ async function failureOf(ended: Ended, { blobs }: RunContext): Promise<RunOutcom
     : ended.exitCode === undefined
       ? `killed by ${ended.killedBy}`
       : `exit code ${ended.exitCode}`;
-  const isKept = ended.bytes.length > 0 && (await isWritten(ended, blobs));
-  const message = isKept ? withOutput(`${how}${said}`, ended.digest) : `${how}${said}`;
+  const digest = await digestOf(ended, blobs);
+  const message = digest === undefined ? `${how}${said}` : withOutput(`${how}${said}`, digest);
   return { kind: "failed", reason: isOutOfMemory ? "out-of-memory" : "user-failure", message };
 }
 
 /** A store without space for the output must not hide why the command failed. */
-async function isWritten({ digest, bytes }: Ended, blobs: RunContext["blobs"]): Promise<boolean> {
+async function digestOf({ keeping, tail }: Ended, blobs: RunContext["blobs"]): Promise<Digest | undefined> {
   try {
-    await blobs.write(digest, bytes);
-    return true;
+    const { digest, outputs } = await keeping;
+    for (const { bytes } of outputs) await blobs.write(digest, bytes);
+    return tail === "" ? undefined : digest;
   } catch (error) {
     if (!isFault(error)) throw error;
-    return false;
+    return undefined;
   }
 }
 

@@ -20,6 +20,8 @@ export type AttemptStream = {
 
 const waitMs = 5_000;
 const againMs = 500;
+/** A stream that is sealed answers at once that there is no more, until the end of the attempt is known. */
+const sealedMs = 50;
 
 /** Bytes from the offset on until `over`; then the rest. Aborted by `signal`, it ends without the rest. */
 export async function* attemptBytes(
@@ -36,7 +38,8 @@ export async function* attemptBytes(
     const bytes = await pull(waitMs);
     if (bytes?.length) yield bytes;
     at += bytes?.length ?? 0;
-    if (!bytes) await ports.clock.sleep(againMs, AbortSignal.any([over, signal])).catch(() => {});
+    if (bytes?.length) continue;
+    await ports.clock.sleep(bytes ? sealedMs : againMs, AbortSignal.any([over, signal])).catch(() => {});
   }
   if (signal.aborted) return;
   const printed = await ended();

@@ -1,14 +1,15 @@
 /**
- * Sends a process's output to streams while it runs. Costs nothing for a process that ends soon. Only the beginning is
- * sent, which a capped file keeps in any case; the end is in the result.
+ * Sends what a process prints to streams while it runs. Costs nothing for a process that ends soon. What is printed
+ * waits in its file until it is acknowledged, so a store that is away for a while loses none of it (ADR 0085).
  *
- * W4 Live output is best effort: failing to send it fails no attempt.
+ * W4 Showing output while it is printed is best effort: failing to send it fails no attempt. Only `finish` insists.
  */
 import { writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
 import type { PrintedHead } from "./printed-head.ts";
@@ -27,8 +28,11 @@ export type LiveOptions = {
 };
 
 const firstMs = 300;
-const everyMs = 250;
-const pieceBytesMax = 256 * 1024;
+const everyMsDefault = 100;
+const againMsMax = 5_000;
+/** How long the end of an attempt waits for a store that does not take its output. */
+const finishMsMax = 120_000;
+const pieceBytesMax = 1024 * 1024;
 const markName = "live";
 
 export class LiveOutput {
@@ -37,9 +41,13 @@ export class LiveOutput {
   readonly #sources: LiveSources;
   readonly #options: LiveOptions;
   readonly #sent = new Map<string, number>();
-  readonly #gone = new Set<string>();
+  /** Lengths of pieces whose append has not been acknowledged: they are sent again as they were. */
+  readonly #pending = new Map<string, number>();
+  /** Streams that take no more, and why. */
+  readonly #gone = new Map<string, Error>();
   #cancel: () => void;
   #looking: Promise<void> | undefined;
+  #failures = 0;
   #isStopped = false;
 
   constructor(ports: LivePorts, task: LiveTask, sources: LiveSources, options: LiveOptions = {}) {
@@ -62,12 +70,26 @@ export class LiveOutput {
     await this.#looking;
   }
 
-  /** Sends what there is, then stops: for an attempt that has no result to hold its output. */
-  async finish(): Promise<void> {
+  /** Sends all that is left, then stops. Throws if a stream does not take it, or not within this time. */
+  async finish(withinMs = finishMsMax): Promise<void> {
     this.#cancel();
     await this.#looking;
-    if (!this.#isStopped) await this.#sendAll();
-    await this.stop();
+    const { clock } = this.#ports;
+    const untilMs = clock.monotonicMs() + withinMs;
+    for (;;) {
+      const error = this.#isStopped ? undefined : await this.#sendAll();
+      if (!error || this.#gone.size > 0 || clock.monotonicMs() > untilMs) {
+        await this.stop();
+        for (const why of [...this.#gone.values(), ...(error ? [error] : [])]) throw why;
+        return;
+      }
+      await clock.sleep(this.#againMs());
+    }
+  }
+
+  /** After `finish`: the stream as a blob. */
+  async seal(name: string): Promise<Digest> {
+    return await this.#ports.streams.seal({ ...this.#task, name });
   }
 
   /** Readers are given the result instead. */
@@ -77,32 +99,48 @@ export class LiveOutput {
   }
 
   #look(): void {
-    this.#looking = this.#sendAll().finally(() => {
+    this.#looking = this.#sendAll().then((error) => {
       this.#looking = undefined;
-      if (!this.#isStopped) this.#cancel = this.#ports.clock.after(everyMs, () => this.#look());
+      if (this.#isStopped) return;
+      const { streams, clock } = this.#ports;
+      const afterMs = error ? this.#againMs() : (streams.everyMs ?? everyMsDefault);
+      this.#cancel = clock.after(afterMs, () => this.#look());
     });
   }
 
-  async #sendAll(): Promise<void> {
+  #againMs(): number {
+    this.#failures += 1;
+    return Math.min(againMsMax, everyMsDefault * 2 ** Math.min(this.#failures, 10));
+  }
+
+  /** Returns why some could not be sent, if that may pass. */
+  async #sendAll(): Promise<Error | undefined> {
+    let passing: Error | undefined;
     for (const [name, head] of Object.entries(this.#sources))
       try {
         if (!this.#gone.has(name)) await this.#send(name, head);
       } catch (error) {
-        this.#gone.add(name);
-        if (!isFault(error) && (error as NodeJS.ErrnoException).code === undefined) throw error;
+        if (isFault(error, "unavailable") || isFault(error, "unknown-outcome")) passing = error;
+        else if (isFault(error) || (error as NodeJS.ErrnoException).code !== undefined)
+          this.#gone.set(name, error as Error);
+        else throw error;
       }
+    if (!passing) this.#failures = 0;
+    return passing;
   }
 
   async #send(name: string, head: PrintedHead): Promise<void> {
     const until = head.sizeBytes();
     for (let at = this.#sent.get(name) ?? 0; at < until && !this.#isStopped;) {
       if (!this.hasSent) this.#mark();
-      const piece = head.read(at, Math.min(until - at, pieceBytesMax));
+      const piece = head.read(at, this.#pending.get(name) ?? Math.min(until - at, pieceBytesMax));
       if (piece.length === 0) return;
+      this.#pending.set(name, piece.length);
       // Before it is sent: after a crash it is enough to know that it may be there.
       this.#sent.set(name, at);
       await this.#ports.streams.append({ ...this.#task, name }, at, piece);
       at += piece.length;
+      this.#pending.delete(name);
       this.#sent.set(name, at);
     }
   }

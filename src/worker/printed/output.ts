@@ -1,4 +1,4 @@
-import type { PrintedHead } from "./printed-head.ts";
+import type { PrintedFile } from "./printed-head.ts";
 
 /** What a process printed, within bounds: the beginning and the end are kept, the middle is counted. */
 export class BoundedOutput {
@@ -23,11 +23,17 @@ export class BoundedOutput {
     if (chunk.length > room) this.#addTail(chunk.subarray(Math.max(0, room)));
   }
 
-  get head(): PrintedHead {
+  get head(): PrintedFile {
+    let isOver = false;
     return {
-      sizeBytes: () => this.#headBytes,
-      read: (at, length) => Buffer.concat(this.#head).subarray(at, at + length),
+      sizeBytes: () => (isOver ? this.bytes().length : this.#headBytes),
+      read: (at, length) => (isOver ? this.bytes() : Buffer.concat(this.#head)).subarray(at, at + length),
+      over: () => (isOver = true),
     };
+  }
+
+  get whole(): Uint8Array {
+    return this.bytes();
   }
 
   bytes(): Uint8Array {
