@@ -52,6 +52,9 @@ describe("a node that listens on no port", () => {
     const denied = await run("nodes", "--server", `unix:${edgeSocket}`);
     equal(denied.code, 1, "being on this machine is no credential");
     match(denied.notes, /MILLRACE_TOKEN|--data/);
+    const browser = await run("login", "--data", path);
+    equal(browser.code, 1);
+    match(browser.notes, /no port that a browser could open/);
     const door = await run("build", "list", "--data", path);
     deepEqual([door.code, door.out.length], [0, 1], door.notes);
   });

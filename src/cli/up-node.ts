@@ -155,6 +155,7 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
 }
 
 async function linkOf(running: Running, { edge }: Config): Promise<UpFacts["login"]> {
+  if (running.edgeAddresses.length === 0) return undefined; // a browser cannot open a Unix socket
   const link = await running.loginLink();
   return (
     link && { url: `${urlFromHere(running.edgeAddresses, edge.tls !== undefined)}${link.path}`, forMs: link.forMs }

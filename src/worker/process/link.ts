@@ -9,6 +9,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import { FrameReader, frameOf } from "./frame.ts";
 import type { LauncherArguments } from "./launcher/launcher.ts";
 import { launcherVersion, type Request, type LauncherMessage } from "./protocol.ts";
+import { preloadFlags } from "./preload-flags.ts";
 
 export type Welcome = Extract<LauncherMessage, { ev: "welcome" }>;
 
@@ -74,7 +75,7 @@ function startLauncher({ home, socket }: LinkOptions): { exited?: string } {
     const path = fileURLToPath(new URL("./launcher/launcher.ts", import.meta.url));
     const args: LauncherArguments = [home, socket, String(process.pid)];
     const flags = ["--max-old-space-size=128", "--max-semi-space-size=4", "--v8-pool-size=1", "--no-warnings"];
-    const child = spawn(process.execPath, [...flags, path, ...args], {
+    const child = spawn(process.execPath, [...flags, ...preloadFlags(), path, ...args], {
       cwd: "/",
       env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", UV_THREADPOOL_SIZE: "1" },
       detached: true,

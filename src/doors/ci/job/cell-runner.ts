@@ -13,6 +13,7 @@ import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { WorkPlace } from "#door/ports.ts";
+import { preloadFlags } from "#worker/process/preload-flags.ts";
 import { Stopped } from "#worker/holding.ts";
 import { withOutput } from "#worker/printed/failure-output.ts";
 import type { RunContext, RunOutcome, Runner } from "#worker/runner.ts";
@@ -71,7 +72,7 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   await steps.follow(join(box.folder, names.steps));
   using stop = stopping(box, context);
   try {
-    const end = await box.run({ argv: [process.execPath, host], env: ports.place.env }, stop.signal);
+    const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env: ports.place.env }, stop.signal);
     const outcome = await readOutcome(join(box.folder, names.outcome));
     context.signal.throwIfAborted();
     if (!outcome) throw new Fault("unavailable", "run the job", { exitCode: end.exitCode, said: end.said.trim() });
