@@ -3,6 +3,7 @@
  * look at limits, and must not fail on any event that `decide` produced.
  */
 import { unreachable } from "#base/assert.ts";
+import { applyManifestDue, applyManifestWritten } from "./manifest.ts";
 import { applyJobJoined, applyJobLeft, applyJobSubmitted, applyForgotten } from "./job.ts";
 import { applyCancelling, applyJobEnded, applyStageEnded, applyStagePlanned, applyStageReady } from "./stage.ts";
 import { applyLockFreed, applyLockGranted, applyLockQueued, applyStageReopened } from "./stage.ts";
@@ -15,6 +16,7 @@ import {
   applyInvalidated,
   applyPlanClosed,
   applyReported,
+  applyRestFailed,
   applyReused,
   applyStarted,
   applyTaskFailed,
@@ -126,6 +128,12 @@ export function apply(state: State, event: Event): void {
       return applyTaskFailed(state, event);
     case "invalidated":
       return applyInvalidated(state, event);
+    case "rest-failed":
+      return applyRestFailed(state, event);
+    case "manifest-due":
+      return applyManifestDue(state, event);
+    case "manifest-written":
+      return applyManifestWritten(state, event);
     case "speculated": {
       const task = state.task(event.task);
       beforeChange(state, task);

@@ -15,7 +15,8 @@ import {
   bytesOfTags,
   bytesOfTemplate,
 } from "#kernel/memory/weigh.ts";
-import { listedIn, sizeOf } from "#kernel/model/task-set.ts";
+import { sizeOf } from "#kernel/model/task-set.ts";
+import { forgetArray, openArray } from "./arrays.ts";
 
 export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">): void {
   const tenant = state.tenant(event.tenant);
@@ -39,7 +40,7 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
     const stage = new Stage(job, index, shapeOf(state, spec));
     stage.capturedIn = state.captures;
     bytes += bytesOfShape(stage.shape);
-    if (spec.tasks) bytes += openTasks(state, stage, spec.tasks.template, listedIn(spec.tasks), taskNo);
+    if (spec.tasks) bytes += openTasks(state, stage, spec.tasks, taskNo);
     taskNo += sizeOf(spec.tasks);
     if (!event.lock && stage.waiting === 0) state.unsettled.add(stage);
     return stage;
@@ -66,18 +67,13 @@ function addExtras(state: State, job: Job, { tags = [], series }: EventOf<"job-s
  * Creates the stage's tasks, and queues them if the stage is running. Returns by how much the job's memory estimate
  * grows.
  */
-export function openTasks(
-  state: State,
-  stage: Stage,
-  template: TaskTemplate,
-  plans: readonly TaskPlan[],
-  firstTask: number,
-): number {
-  const shared = templateOf(state, template);
+export function openTasks(state: State, stage: Stage, set: TaskSet, firstTask: number): number {
+  const shared = templateOf(state, set.template);
   const before = stage.template ? bytesOfTemplate(stage.template) : 0;
   stage.template = shared;
-  stage.tasks = makeTasks(state, stage, shared, plans, firstTask, 0);
-  return bytesOfTemplate(shared) - before + bytesOfPlans(plans);
+  if (set.array) return bytesOfTemplate(shared) - before + openArray(state, stage, set.array, shared, firstTask);
+  stage.tasks = makeTasks(state, stage, shared, set.tasks, firstTask, 0);
+  return bytesOfTemplate(shared) - before + bytesOfPlans(set.tasks);
 }
 
 function makeTasks(
@@ -108,15 +104,18 @@ export function openSets(
   firstTask: number,
 ): number {
   const [first, ...rest] = sets;
-  let bytes = openTasks(state, stage, must(first, "first set of a plan").template, listedIn(first), firstTask);
+  let bytes = openTasks(state, stage, must(first, "first set of a plan"), firstTask);
+  let taskNo = firstTask + sizeOf(first);
   const templates = rest.map(({ template }) => templateOf(state, template));
   const tasks = [...stage.tasks];
   for (const [i, set] of rest.entries()) {
-    const plans = listedIn(set);
-    const count = tasks.length;
-    for (const task of makeTasks(state, stage, templates[i] as TaskTemplate, plans, firstTask + count, count))
-      tasks.push(task);
-    bytes += bytesOfPlans(plans);
+    const template = templates[i] as TaskTemplate;
+    if (set.array) bytes += openArray(state, stage, set.array, template, taskNo);
+    else {
+      for (const task of makeTasks(state, stage, template, set.tasks, taskNo, tasks.length)) tasks.push(task);
+      bytes += bytesOfPlans(set.tasks);
+    }
+    taskNo += sizeOf(set);
   }
   stage.tasks = tasks;
   stage.planned = { decides, templates };
@@ -143,6 +142,7 @@ export function applyJobJoined(state: State, event: EventOf<"job-joined">): void
   for (const stage of job.stages) {
     if (stage.planning) state.ready.reprioritize(stage.planning);
     for (const task of stage.tasks) state.ready.reprioritize(task);
+    for (const array of stage.arrays ?? []) for (const task of array.live.values()) state.ready.reprioritize(task);
   }
 }
 
@@ -165,6 +165,7 @@ export function applyForgotten(state: State, event: EventOf<"forgotten">): void 
       beforeChange(state, stage);
       if (stage.planning) forgetTask(state, stage.planning);
       for (const task of stage.tasks) forgetTask(state, task);
+      for (const array of stage.arrays ?? []) forgetArray(state, array);
     }
     state.jobs.delete(no);
     state.tagged.remove(job);
@@ -263,6 +264,7 @@ const isSameShape = (a: StageShape, b: StageSpec): boolean =>
   a.failFast === b.failFast &&
   a.mayFail === b.mayFail &&
   a.parallelMax === b.parallelMax &&
+  a.manifest === (b.manifest ?? false) &&
   isSameList(a.needs, b.needs);
 
 export function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
@@ -275,8 +277,8 @@ export function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
 export function shapeOf(state: State, spec: StageSpec): StageShape {
   const last = state.lastShape;
   if (last && isSameShape(last, spec)) return last;
-  const { name, needs, after, plan, failFast, mayFail, parallelMax, lock } = spec;
-  const extras = plan || lock ? JSON.stringify([plan, lock]) : "";
+  const { name, needs, after, plan, failFast, mayFail, parallelMax, lock, manifest = false } = spec;
+  const extras = plan || lock || manifest ? JSON.stringify([plan, lock, manifest]) : "";
   const key = `${name}|${needs.join()}|${after}|${failFast}|${mayFail}|${parallelMax}|${extras}`;
   return (state.lastShape = shared(state.shapes, key, () => ({
     name,
@@ -301,6 +303,7 @@ export function shapeOf(state: State, spec: StageSpec): StageShape {
     mayFail,
     parallelMax,
     lock,
+    manifest,
   })));
 }
 

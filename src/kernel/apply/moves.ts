@@ -7,7 +7,7 @@ import type { Claim, Gate, Job, Slice, Stage, Task, Tenant } from "#kernel/model
 import { lockOf, type LockHolder, lockSpecOf } from "#kernel/ready/locks.ts";
 import type { TaskPhase } from "#kernel/model/model.ts";
 import type { State } from "#kernel/model/state.ts";
-import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
+import type { EndsPage } from "#kernel/model/task-array.ts";
 import { bytesOfJob, bytesOfNames, bytesOfText, claimBytes } from "#kernel/memory/weigh.ts";
 
 export const isTaskOver = (phase: TaskPhase): boolean =>
@@ -41,7 +41,7 @@ export function checkQuota(state: State, tenant: Tenant): void {
 }
 
 /** Copy-on-write: a snapshot in progress saves the thing as it was when the snapshot began. */
-export function beforeChange(state: State, thing: Task | Stage | Job): void {
+export function beforeChange(state: State, thing: Task | Stage | Job | EndsPage): void {
   state.capture?.keep(thing);
 }
 
@@ -96,39 +96,6 @@ export function fileTimed(state: State, task: Task): void {
 /** K9: planning has this much time from when its stage became ready, including time spent waiting for signals. */
 export const planEndsAtMs = (task: Task): number =>
   task === task.stage.planning ? task.stage.startedAtMs + task.template.queueMs : Number.POSITIVE_INFINITY;
-
-/** Moves the next held tasks of a stage into the ready queue, as many as its parallelMax allows. */
-export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
-  beforeChange(state, stage);
-  const parallelMax = parallelMaxOf(stage);
-  while (stage.nextHeld < stage.tasks.length && (parallelMax === 0 || stage.active < parallelMax)) {
-    const task = stage.tasks[stage.nextHeld++] as Task;
-    if (isTaskOver(task.phase) || task.order !== 0) continue;
-    beforeChange(state, task);
-    stage.active += 1;
-    toReady(state, task, atMs);
-  }
-}
-
-/** Gives the task its final phase for this generation. It must have no live claims left. */
-export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" | "CANCELLED", atMs: number): void {
-  const { stage } = task;
-  assert(task.claim === undefined && task.second === undefined, "a task that ends has no live claim");
-  beforeChange(state, task);
-  beforeChange(state, stage);
-  state.ready.dequeue(task);
-  state.agenda.drop(task);
-  const wasActive = task.order !== 0;
-  task.phase = phase;
-  stage.job.tenant.queued -= 1;
-  state.unsettled.add(stage);
-  if (task === stage.planning) return;
-  stage.open -= 1;
-  if (phase === "SUCCEEDED") stage.done += 1;
-  if (phase === "FAILED") stage.failed += 1;
-  if (wasActive) stage.active -= 1;
-  if (stage.phase === "RUNNING" && !stage.cancelled) queueHeldTasks(state, stage, atMs);
-}
 
 /** Removes the claim: its executor has stopped working on it, or its lease is over. */
 export function dropClaim(state: State, claim: Claim): void {

@@ -7,6 +7,7 @@ import type { Job, Stage } from "#kernel/model/entities.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { JobPhase, Result, StagePhase } from "#kernel/model/model.ts";
 import { isJobOver, isStageOver } from "./moves.ts";
+import { hasManifest } from "./manifest.ts";
 import { displacements } from "./settle-locks.ts";
 import type { State } from "#kernel/model/state.ts";
 import { failFastOf, mayFailOf } from "#kernel/model/stage-rules.ts";
@@ -20,7 +21,7 @@ export function settleStage(state: State, stage: Stage, nowMs: number): readonly
     case "READY":
       return settleReady(state, stage, nowMs);
     default:
-      return settleRunning(stage, nowMs);
+      return settleRunning(state, stage, nowMs);
   }
 }
 
@@ -83,12 +84,15 @@ function settlePlanned(state: State, stage: Stage, nowMs: number): readonly Even
   ];
 }
 
-function settleRunning(stage: Stage, nowMs: number): readonly Event[] {
+function settleRunning(state: State, stage: Stage, nowMs: number): readonly Event[] {
   const { job } = stage;
   // K5: counted, not scanned; a stage is complete only when no task is open and none has failed.
   if (stage.open === 0) {
+    // Consumers read the results from the manifest. A job that is cancelled has none: it ends by its deadline (K9).
+    if (hasManifest(stage) && !job.cancelled && stage.manifest?.digest === undefined)
+      return stage.manifest?.no ? [] : [manifestDue(state, stage, nowMs)];
     if (stage.cancelled) return [ended(stage, stage.cancelled, stage.reason, nowMs)];
-    if (stage.failed > 0) return [ended(stage, "FAILED", `${stage.failed} of ${stage.tasks.length} failed`, nowMs)];
+    if (stage.failed > 0) return [ended(stage, "FAILED", `${stage.failed} of ${stage.size} failed`, nowMs)];
     return [ended(stage, "COMPLETED", "", nowMs)];
   }
   if (stage.failed > 0 && failFastOf(stage) && !stage.cancelled)
@@ -98,7 +102,7 @@ function settleRunning(stage: Stage, nowMs: number): readonly Event[] {
         job: job.no,
         stage: stage.index,
         phase: "FAILED",
-        reason: `${stage.failed} of ${stage.tasks.length} failed`,
+        reason: `${stage.failed} of ${stage.size} failed`,
         at: nowMs,
       },
     ];
@@ -138,6 +142,14 @@ export function settleJob(job: Job, nowMs: number): readonly Event[] {
   const reason = job.cancelled ? job.reason : culprit ? `${culprit.shape.name}: ${culprit.reason}` : "";
   return [{ kind: "job-ended", job: job.no, phase, reason, at: nowMs }];
 }
+
+const manifestDue = (state: State, stage: Stage, at: number): Event => ({
+  kind: "manifest-due",
+  job: stage.job.no,
+  stage: stage.index,
+  no: state.nextTask,
+  at,
+});
 
 const ended = (stage: Stage, phase: StagePhase, reason: string, at: number): Event => ({
   kind: "stage-ended",

@@ -7,11 +7,9 @@ import { isIn, lockOf, lockSpecOf, removeFrom, type LockHolder } from "#kernel/r
 import {
   beforeChange,
   dropClaim,
-  endTask,
   fileGivingUp,
   isStageOver,
   isTaskOver,
-  queueHeldTasks,
   lockMayBeFree,
   reweigh,
   setReason,
@@ -19,10 +17,12 @@ import {
   voidClaim,
   waitFor,
 } from "./moves.ts";
+import { endTask, queueHeldTasks } from "./end-task.ts";
 import type { State } from "#kernel/model/state.ts";
 import { bytesOfReuse, planningBytes } from "#kernel/memory/weigh.ts";
 import { must } from "#base/assert.ts";
-import { listedIn } from "#kernel/model/task-set.ts";
+import { endRest, forgetArray } from "./arrays.ts";
+import { reviseManifest, voidManifest } from "./manifest.ts";
 
 export function applyStageReady(state: State, event: EventOf<"stage-ready">): void {
   const stage = state.stage(event.job, event.stage);
@@ -54,9 +54,9 @@ export function applyStagePlanned(state: State, event: EventOf<"stage-planned">)
   }
   waitFor(state, stage, []);
   const { set, sets, decides = nothingDecided, firstTask } = event;
-  if (set) state.grow(stage.job, openTasks(state, stage, set.template, listedIn(set), firstTask));
+  if (set) state.grow(stage.job, openTasks(state, stage, set, firstTask));
   else state.grow(stage.job, openSets(state, stage, sets ?? [], decides, firstTask));
-  state.nextTask = Math.max(state.nextTask, firstTask + stage.tasks.length);
+  state.nextTask = Math.max(state.nextTask, firstTask + stage.size);
   if (!decides.lock || (stage.lockState === "held" && stage.lock?.name === decides.lock.name))
     return run(state, stage, event.at);
   // It stays READY until it has the lock that its plan names.
@@ -97,6 +97,11 @@ export function applyStageEnded(state: State, event: EventOf<"stage-ended">): vo
       beforeChange(state, task);
       endTask(state, task, "CANCELLED", event.at);
     }
+  for (const array of stage.arrays ?? []) {
+    for (const task of array.live.values()) endTask(state, task, "CANCELLED", event.at);
+    endRest(state, array, "CANCELLED");
+  }
+  voidManifest(state, stage);
   forNeedingStages(job, stage, (next) => {
     beforeChange(state, next);
     next.waiting -= 1;
@@ -124,6 +129,8 @@ export function applyCancelling(state: State, event: EventOf<"stage-cancelling">
   const isSoft = event.kind === "job-cancelling" && event.graceUntilMs !== undefined;
   const stages = event.kind === "job-cancelling" ? job.stages : [must(job.stages[event.stage], "stage to cancel")];
   for (const stage of stages) {
+    // It may wait for nothing but its manifest, which a cancelled job does not need.
+    if (stage.manifest?.no) state.unsettled.add(stage);
     if (isStageOver(stage) || stage.cancelled) continue;
     if (isSoft && isSpared(stage)) {
       planAgain(state, stage, event.at);
@@ -135,6 +142,10 @@ export function applyCancelling(state: State, event: EventOf<"stage-cancelling">
     state.unsettled.add(stage);
     if (stage.planning) cancelTask(state, stage.planning, event.at);
     for (const task of stage.tasks) cancelTask(state, task, event.at);
+    for (const array of stage.arrays ?? []) {
+      endRest(state, array, "CANCELLED");
+      for (const task of array.live.values()) cancelTask(state, task, event.at);
+    }
   }
 }
 
@@ -193,7 +204,9 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
   beforeChange(state, job);
   const wasOver = isStageOver(stage);
   stage.generation = event.generation;
+  voidManifest(state, stage);
   if (event.phase === "RUNNING") {
+    reviseManifest(state, stage);
     stage.phase = "RUNNING";
     if (wasOver) {
       job.stagesOpen += 1;
@@ -222,6 +235,13 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
   if (stage.lockState === "queued") leaveLock(state, { job, stage });
   // A lock that it holds is kept: something of it may still be running.
   if (stage.lockState === "none") stage.lock = stage.shape.lock;
+  const arrays = stage.arrays ?? [];
+  for (const array of arrays) {
+    for (const task of array.live.values()) resetTask(state, task, event.at);
+    forgetArray(state, array);
+  }
+  stage.arrays = undefined;
+  stage.manifest = undefined;
   const planned = stage.shape.plan !== undefined;
   const old = stage.tasks;
   stage.tasks = [];
@@ -231,15 +251,13 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
   stage.active = 0;
   stage.nextHeld = 0;
   for (const task of old) forgetTask(state, task);
-  if (!planned && stage.template)
-    openTasks(
-      state,
-      stage,
-      stage.template,
-      old.map((task) => task.plan),
-      event.firstTask,
-    );
-  if (!planned) state.nextTask = Math.max(state.nextTask, event.firstTask + old.length);
+  if (!planned && stage.template) {
+    const { template } = stage;
+    const [array] = arrays;
+    const set = array ? { template, array: array.plan } : { template, tasks: old.map((task) => task.plan) };
+    openTasks(state, stage, set, event.firstTask);
+  }
+  if (!planned) state.nextTask = Math.max(state.nextTask, event.firstTask + stage.size);
   reweigh(state, job);
 }
 

@@ -3,23 +3,16 @@ import { Claim, type LastEnd, type Task } from "#kernel/model/entities.ts";
 import type { AttemptOutcome, EventOf } from "#kernel/model/event.ts";
 import type { FailReason, Result } from "#kernel/model/model.ts";
 import { dropFromOutbox, toOutbox } from "./publish.ts";
-import {
-  beforeChange,
-  checkQuota,
-  dropClaim,
-  endTask,
-  fileClaim,
-  toReady,
-  toTimed,
-  voidClaim,
-  waitFor,
-} from "./moves.ts";
+import { beforeChange, checkQuota, dropClaim, fileClaim, toReady, toTimed, voidClaim, waitFor } from "./moves.ts";
+import { endTask, queueHeldTasks } from "./end-task.ts";
 import type { State } from "#kernel/model/state.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 import { bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "#kernel/memory/weigh.ts";
+import { bearUntil, endRest, queuedTask, revive } from "./arrays.ts";
+import { voidManifest } from "./manifest.ts";
 
 export function applyClaimed(state: State, event: EventOf<"claimed">): void {
-  const task = state.task(event.task);
+  const task = queuedTask(state, event.task, event.at);
   const { stage } = task;
   const { tenant } = stage.job;
   const executor = state.executor(event.executor);
@@ -55,6 +48,7 @@ export function applyClaimed(state: State, event: EventOf<"claimed">): void {
   state.ready.serve(tenant);
   checkQuota(state, tenant);
   fileClaim(state, claim);
+  if (task.array) queueHeldTasks(state, stage, event.at);
   state.nextToken = Math.max(state.nextToken, event.token + 1);
 }
 
@@ -89,7 +83,11 @@ export function applyCommitted(state: State, event: EventOf<"committed">): void 
   beforeChange(state, task);
   setResult(state, task, event.result);
   task.resultToken = event.token;
-  if (event.result.publish !== undefined) toOutbox(state, task, event.at);
+  if (event.result.publish !== undefined) {
+    // A task of an array leaves memory when it ends: then its job's row in a snapshot lists the publication.
+    if (task.array) beforeChange(state, stage.job);
+    toOutbox(state, task, event.at);
+  }
   const tookMs = event.at - (claim.startedAtMs || claim.grantedAtMs);
   stage.runMsSum += tookMs;
   stage.runs += 1;
@@ -131,6 +129,7 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
     message: event.message,
     retryInMs: event.next.do === "retry" ? event.next.atMs - event.at : undefined,
   });
+  if (task.array) task.array.troubles += 1;
   if (blamesExecutor(event)) claim.executor.failures += 1;
   if (event.outcome === "released") task.attempts -= 1;
   if (ranOutOfMemory(event)) task.outOfMemory += 1;
@@ -158,8 +157,17 @@ export function applyClaimGone(state: State, event: EventOf<"claim-gone">): void
   if (claim) dropClaim(state, claim);
 }
 
+/** The owner that logged this may have queued fewer tasks ahead, or more: what the event says counts. */
+export function applyRestFailed(state: State, event: EventOf<"rest-failed">): void {
+  const array = state.arrayOf(event.array) ?? missing(`array ${event.array}`);
+  bearUntil(state, array, event.from, event.at);
+  endRest(state, array, "FAILED", event.reason);
+  for (const task of array.live.values())
+    if (task.index >= event.from) applyTaskFailed(state, { ...event, kind: "task-failed", task: task.no });
+}
+
 export function applyTaskFailed(state: State, event: EventOf<"task-failed">): void {
-  const task = state.task(event.task);
+  const task = queuedTask(state, event.task, event.at);
   beforeChange(state, task);
   setLast(state, task, {
     token: 0,
@@ -183,11 +191,12 @@ export function applyPlanClosed(state: State, event: EventOf<"plan-closed">): vo
 }
 
 export function applyInvalidated(state: State, event: EventOf<"invalidated">): void {
-  const task = state.task(event.task);
+  const task = revive(state, event.task);
   const { stage } = task;
   beforeChange(state, task);
   beforeChange(state, stage);
   dropFromOutbox(state, task);
+  voidManifest(state, stage);
   task.generation = event.generation;
   setResult(state, task, undefined);
   task.resultToken = 0;
@@ -205,7 +214,8 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   // parallelMax is reached: the task is held again, ahead of the tasks that have not been queued yet.
   task.phase = "READY";
   task.order = 0;
-  stage.nextHeld = Math.min(stage.nextHeld, task.index);
+  if (task.array) task.array.held.push(task.index);
+  else stage.nextHeld = Math.min(stage.nextHeld, task.index);
 }
 
 function claimOf(task: Task, token: number): Claim {

@@ -1,9 +1,10 @@
 /** Grants tasks under a lease, and renews and releases the claims. */
+import type { Digest } from "#base/digest.ts";
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
-import type { Claim, Executor, LastEnd, Task } from "#kernel/model/entities.ts";
+import type { Claim, Executor, LastEnd, Stage, Task } from "#kernel/model/entities.ts";
 import type { EventOf, Next } from "#kernel/model/event.ts";
-import type { Grant, HeldClaim, Step } from "#kernel/model/model.ts";
+import type { Grant, HeldClaim, NeedManifest, Step } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import { limitAtMsOf, slotsOf } from "#kernel/apply/moves.ts";
 import { noMemoryForMore } from "#kernel/memory/free-memory.ts";
@@ -12,6 +13,7 @@ import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongTexts,
 import { visibleTask } from "#kernel/read/visible.ts";
 import { bytesOfStep } from "#kernel/memory/weigh.ts";
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Reserve = CommandOf<"reserve">;
 
 export function wrongReserve(state: State, command: Reserve, nowMs: number): Rejection | undefined {
@@ -86,7 +88,7 @@ export function grantOf(claim: Claim): Grant {
   const { task } = claim;
   const { stage, template } = task;
   const { job } = stage;
-  const grant: Grant = {
+  const grant: Mutable<Grant> = {
     task: task.no,
     token: claim.token,
     job: job.no,
@@ -106,12 +108,23 @@ export function grantOf(claim: Claim): Grant {
     effects: template.effects,
     outOfMemory: task.outOfMemory,
   };
-  if (job.trace === undefined && template.stopMs === undefined) return grant;
-  return {
-    ...grant,
-    ...(job.trace !== undefined && { trace: job.trace }),
-    ...(template.stopMs !== undefined && { stopMs: template.stopMs }),
-  };
+  if (task.array) grant.index = (task.array.plan.first ?? 0) + task.index;
+  if (stage.shape.needs.length > 0) grant.manifests = manifestsOf(stage);
+  if (job.trace !== undefined) grant.trace = job.trace;
+  if (template.stopMs !== undefined) grant.stopMs = template.stopMs;
+  return grant;
+}
+
+/** Undefined if no need has one: most stages have no needs, and most needs have a few results. */
+function manifestsOf({ job, shape }: Stage): readonly NeedManifest[] | undefined {
+  let manifests: NeedManifest[] | undefined;
+  for (const index of shape.needs) {
+    const need = job.stages[index];
+    if (need?.manifest?.digest === undefined) continue;
+    const { generation, manifest } = need;
+    (manifests ??= []).push({ stage: need.shape.name, generation, digest: manifest.digest as Digest });
+  }
+  return manifests;
 }
 
 /**
@@ -142,8 +155,13 @@ export const whenCancelling = (task: Task): Next => ({ do: task.second ? "nothin
 export const wasCancelled = (task: Task, command: Tokened): boolean => endedBy(task, command)?.outcome === "cancelled";
 
 /** How the attempt with this token ended, if it was the last to end. A token is valid only for its own executor. */
-export const endedBy = (task: Task | undefined, { executor, token }: Tokened): LastEnd | undefined =>
-  task?.last?.token === token && task.last.executor === executor ? task.last : undefined;
+export function endedBy(task: Task | undefined, { executor, token }: Tokened): LastEnd | undefined {
+  const last = task?.last;
+  if (!last || last.token !== token) return undefined;
+  // Of an array's task that has ended, only the token is kept.
+  const isOwn = last.executor === executor || (task.array !== undefined && last.executor === "" && token !== 0);
+  return isOwn ? last : undefined;
+}
 
 export function decideStart(state: State, command: CommandOf<"start">, nowMs: number): Decision {
   const found = findClaim(state, command);

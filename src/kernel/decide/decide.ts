@@ -13,7 +13,7 @@ import {
 } from "./admin.ts";
 import { decideRelease, decideRenew, decideReport, decideStart } from "./claim.ts";
 import { decideCommit, decideFail, decideInvalidate } from "./finish.ts";
-import { decidePublished } from "./publish.ts";
+import { decidePublished, decideRecordManifest } from "./publish.ts";
 import { decideRecordPlan, decideSignal } from "./plan.ts";
 import { decideLeave, decideSubmit } from "./submit.ts";
 import { type Decision, reject } from "./decision.ts";
@@ -60,6 +60,8 @@ export function decide(state: State, command: SingleCommand, nowMs: number): Dec
       return decideTakeQuota(state, command, nowMs);
     case "published":
       return decidePublished(state, command, nowMs);
+    case "record-manifest":
+      return decideRecordManifest(state, command, nowMs);
     case "forget":
       return decideForget(state, command);
     case "take-over":

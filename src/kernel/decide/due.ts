@@ -77,7 +77,7 @@ function straggles(state: State, claim: Claim): number {
   const { stage } = claim.task;
   const { speculateShare, speculateFactor } = state.limits;
   // Reused results count as done, but took no time to run: they do not count in the mean.
-  if (stage.runs === 0 || stage.done < stage.tasks.length * speculateShare) return Number.MAX_SAFE_INTEGER;
+  if (stage.runs === 0 || stage.done < stage.size * speculateShare) return Number.MAX_SAFE_INTEGER;
   const meanMs = stage.runMsSum / stage.runs;
   return claim.startedAtMs + Math.max(100, meanMs * speculateFactor);
 }
@@ -97,7 +97,11 @@ function taskDue(task: Task, nowMs: number): DueDecision {
       const dueAtMs = task.queuedAtMs + task.template.queueMs;
       if (dueAtMs > nowMs) return at(Math.min(dueAtMs, endsAtMs));
       const reason = `no executor took it within ${task.template.queueMs} ms`;
-      return does({ kind: "task-failed", task: task.no, reason, at: nowMs });
+      const failed = { kind: "task-failed", task: task.no, reason, at: nowMs } as const;
+      // The tasks that are not queued yet would wait as long again, and would be queued when this one fails.
+      if (task.array && task.array.unborn > 0)
+        return does({ kind: "rest-failed", array: task.array.no, from: task.array.next, reason, at: nowMs }, failed);
+      return does(failed);
     }
     default:
       return missing(`anything due of a task that is ${task.phase}`);

@@ -23,6 +23,9 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     // The reply to the first commit may have been lost: repeat it.
     if (task?.result && task.resultToken === command.token && sameResult(task.result, command.result))
       return accept({ committed: true, generation: task.generation });
+    // The result of an array's task may have left memory for the manifest: its token is enough.
+    if (task?.array && task.phase === "SUCCEEDED" && !task.result && task.resultToken === command.token)
+      return accept({ committed: true, generation: task.generation });
     if (task && wasCancelled(task, command)) return accept({ committed: false, generation: task.generation });
     return endVoidClaimOr(state, command, nowMs) ?? reject(found.why);
   }
@@ -38,7 +41,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
   const unproven = wrongEvidence(command.result.digests, command.evidence);
   if (unproven) return reject(unproven);
   const { job } = task.stage;
-  if (outgrows(state, job, command.result)) return outgrown(claim, nowMs);
+  if (outgrows(state, task, command.result)) return outgrown(claim, nowMs);
   const full = noMemoryForResult(state, job, command.result);
   if (full) return reject(full);
   return accept({ committed: true, generation: task.generation }, [
@@ -213,7 +216,7 @@ export function decideInvalidate(state: State, command: CommandOf<"invalidate">,
     for (const next of job.stages)
       if (next.shape.needs.includes(stage.index) && (next.phase === "READY" || next.phase === "RUNNING")) {
         events.push(reopened(next, "BLOCKED", firstTask, nowMs));
-        firstTask += next.tasks.length;
+        firstTask += next.size;
       }
   }
   events.push({

@@ -18,7 +18,7 @@ import { bytesOfSignal } from "#kernel/memory/weigh.ts";
 import { tooNew } from "./feature.ts";
 import { within, wrongDecides, wrongList, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
-import { countTasks, keysOf, placedTasks, setsOf } from "#kernel/model/task-set.ts";
+import { countTasks, listedIn, placedTasks, repeatsKey, setsOf } from "#kernel/model/task-set.ts";
 
 type TasksPlan = Extract<Plan, { kind: "tasks" }>;
 
@@ -103,7 +103,10 @@ function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
     case "tasks":
       return (
         (plan.sets === undefined ? within("plan.set", wrongTasks(plan.set, limits)) : wrongSets(state, plan)) ??
-        (setsOf(plan).every(({ template }) => isPlainTemplate(template)) ? undefined : tooNew(state, "plan.template"))
+        (setsOf(plan).every(({ template }) => isPlainTemplate(template))
+          ? undefined
+          : tooNew(state, "plan.template")) ??
+        (setsOf(plan).some(({ array }) => array) ? tooNew(state, "plan.set.array") : undefined)
       );
     case "skip":
     case "fail":
@@ -129,14 +132,16 @@ function wrongSets(state: State, plan: TasksPlan): ReturnType<typeof wrongText> 
     const wrongSet = within(`plan.sets[${i}]`, wrongTasks(one, limits));
     if (wrongSet) return wrongSet;
   }
-  const count = countTasks(plan);
-  if (count > limits.tasksPerStageMax)
-    return { kind: "limit", what: "plan.sets", limit: limits.tasksPerStageMax, got: count };
-  if (new Set(sets.flatMap((one) => [...keysOf(one)])).size !== count)
-    return { kind: "invalid", path: "plan.sets", why: "must not repeat a key" };
+  const listed = sets.reduce((sum, one) => sum + listedIn(one).length, 0);
+  if (listed > limits.tasksPerStageMax)
+    return { kind: "limit", what: "plan.sets", limit: limits.tasksPerStageMax, got: listed };
+  const count = countTasks(plan) - listed;
+  if (count > limits.arrayTasksMax)
+    return { kind: "limit", what: "arrays of plan.sets", limit: limits.arrayTasksMax, got: count };
+  if (repeatsKey(sets)) return { kind: "invalid", path: "plan.sets", why: "must not repeat a key" };
   return (
     (decides === undefined ? undefined : within("plan.decides", wrongDecides(decides, limits))) ??
-    (sets.length > 1 || decides ? tooNew(state, "plan.sets") : undefined)
+    (sets.length > 1 || decides || count > 0 ? tooNew(state, "plan.sets") : undefined)
   );
 }
 

@@ -99,7 +99,9 @@ function tooNewIn(state: State, { cancelGraceMs, stages }: Submit): Rejection | 
   if (state.featureLevel >= newestFeatures) return undefined;
   if (cancelGraceMs !== undefined) return tooNew(state, "cancelGraceMs");
   const at = stages.findIndex(({ tasks }) => tasks && !isPlainTemplate(tasks.template));
-  return at === -1 ? undefined : tooNew(state, `stages[${at}].tasks.template`);
+  if (at !== -1) return tooNew(state, `stages[${at}].tasks.template`);
+  const array = stages.findIndex(({ tasks, manifest }) => tasks?.array || manifest !== undefined);
+  return array === -1 ? undefined : tooNew(state, `stages[${array}].tasks.array`);
 }
 
 /** The job that the key is bound to, from memory, or from the journal if memory no longer has the key. */

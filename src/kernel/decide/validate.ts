@@ -195,6 +195,7 @@ function wrongOneStage(stage: StageSpec, count: number, limits: Limits): Wrong {
   if ((stage.tasks === undefined) === (stage.plan === undefined))
     return invalid("", "must have either tasks or a plan");
   return (
+    (stage.manifest === undefined ? undefined : wrongChoice("manifest", stage.manifest, booleans)) ??
     (stage.tasks === undefined ? undefined : within("tasks", wrongTasks(stage.tasks, limits))) ??
     (stage.plan === undefined ? undefined : within("plan", wrongPlan(stage.plan, limits))) ??
     (stage.lock === undefined ? undefined : within("lock", wrongLock(stage.lock, limits)))
@@ -204,7 +205,7 @@ function wrongOneStage(stage: StageSpec, count: number, limits: Limits): Wrong {
 export function wrongTasks(set: TaskSet, limits: Limits): Wrong {
   const wrong = within("template", wrongTemplate(set.template, limits));
   if (wrong) return wrong;
-  if (set.array !== undefined) return invalid("array", "is not supported yet");
+  if (set.array !== undefined) return within("array", wrongArray(set, limits));
   const wrongCount = wrongList("tasks", set.tasks, limits.tasksPerStageMax);
   if (wrongCount) return wrongCount;
   for (let i = 0; i < set.tasks.length; i += 1) {
@@ -214,6 +215,19 @@ export function wrongTasks(set: TaskSet, limits: Limits): Wrong {
   if (set.tasks.length < 2 || new Set(set.tasks.map(({ key }) => key)).size === set.tasks.length) return undefined;
   return invalid("tasks", "must not repeat a key");
 }
+
+function wrongArray({ array, tasks }: TaskSet, limits: Limits): Wrong {
+  if (typeof array !== "object" || array === null) return invalid("", "must be an array of tasks");
+  if (tasks !== undefined) return invalid("", "must not be there together with a list of tasks");
+  return (
+    wrongWhole("count", array.count, 0, limits.arrayTasksMax) ??
+    wrongWhole("first", array.first ?? 0, 0, arrayFirstMax) ??
+    wrongText("spec", array.spec, limits.specBytesMax)
+  );
+}
+
+/** So that the index of every task is a safe whole number. */
+const arrayFirstMax = 2 ** 52;
 
 function wrongOneTask(task: TaskPlan, limits: Limits): Wrong {
   if (typeof task !== "object" || task === null) return invalid("", "must be a task");

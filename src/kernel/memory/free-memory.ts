@@ -1,10 +1,12 @@
 /** Checks for free memory: refuses new work before the shard is in trouble. */
 import type { Submit } from "#kernel/model/command.ts";
-import type { Job } from "#kernel/model/entities.ts";
+import type { Job, Task } from "#kernel/model/entities.ts";
+import type { Limits } from "#kernel/model/limits.ts";
 import type { Plan, Result, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { State } from "#kernel/model/state.ts";
 import {
+  bytesOfArrayAlone,
   bytesOfJobAlone,
   bytesOfPlans,
   bytesOfResult,
@@ -13,13 +15,13 @@ import {
   bytesOfTags,
   bytesOfTemplate,
 } from "./weigh.ts";
-import { countTasks, listedIn, setsOf, sizeOf } from "#kernel/model/task-set.ts";
+import { setsOf, sizeOf } from "#kernel/model/task-set.ts";
 
 export function noMemoryForJob(state: State, submit: Submit): Rejection | undefined {
   const { limits, memory } = state;
   const { retryAfterMs } = limits;
   let tasks = 0;
-  for (const stage of submit.stages) tasks += stage.tasks ? sizeOf(stage.tasks) : 1;
+  for (const stage of submit.stages) tasks += stage.tasks ? queuedAtOnce(stage.tasks, limits) : 1;
   const tenant = state.tenants.get(submit.tenant);
   const queuedMax = tenant?.queuedMax || limits.queuedMax;
   if (queuedMax > 0 && (tenant?.queued ?? 0) + tasks > queuedMax)
@@ -53,7 +55,9 @@ export function noMemoryForPlan(state: State, job: Job, plan: Plan): Rejection |
   if (plan.kind !== "tasks") return undefined;
   const sets = setsOf(plan);
   const { tasksMax, classesMax, retryAfterMs } = state.limits;
-  if (state.tasks.size + countTasks(plan) > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
+  let tasks = 0;
+  for (const set of sets) tasks += queuedAtOnce(set, state.limits);
+  if (state.tasks.size + tasks > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
   if (sets.length > 1) {
     const isNew = ({ template }: TaskSet): boolean => !state.ready.hasClass(template.requires);
     const classes = new Set(sets.filter(isNew).map(({ template }) => template.requires.join("\u0000"))).size;
@@ -61,9 +65,16 @@ export function noMemoryForPlan(state: State, job: Job, plan: Plan): Rejection |
       return { kind: "shard-full", what: "requirement classes", retryAfterMs };
   }
   let bytes = 0;
-  for (const set of sets) bytes += setBytes + bytesOfTemplate(set.template) + bytesOfPlans(listedIn(set));
+  for (const set of sets) bytes += setBytes + bytesOfSet(set);
   return noMemoryForMore(state, job, bytes, "due");
 }
+
+/** An array counts by the tasks that are queued ahead: the others cost nothing (ADR 0070). */
+const queuedAtOnce = (set: TaskSet, { arrayAheadMax }: Limits): number =>
+  set.array ? Math.min(set.array.count, arrayAheadMax) : sizeOf(set);
+
+const bytesOfSet = (set: TaskSet): number =>
+  bytesOfTemplate(set.template) + (set.array ? bytesOfArrayAlone(set.array) : bytesOfPlans(set.tasks));
 
 /**
  * A small result is always accepted: its task's memory becomes free, and if no result were accepted, no job would end
@@ -77,9 +88,11 @@ export function noMemoryForResult(state: State, job: Job, result: Result): Rejec
 }
 
 /** Whether the job, with this result, uses more memory than one job may. */
-export function outgrows(state: State, job: Job, result: Result): boolean {
+export function outgrows(state: State, task: Task, result: Result): boolean {
   const bytes = bytesOfResult(result);
-  return bytes > smallResultBytes && job.bytes + bytes > 2 * state.memory.jobBytesMax;
+  const { job } = task.stage;
+  // A small result frees the memory of its task, but the tasks of an array have almost none.
+  return (bytes > smallResultBytes || task.array !== undefined) && job.bytes + bytes > 2 * state.memory.jobBytesMax;
 }
 
 const isNewClassIn =
@@ -98,7 +111,7 @@ function bytesOfSubmit(submit: Submit): number {
   if (submit.subscriber !== undefined) bytes += bytesOfSubscriber(submit.subscriber);
   for (const { name, needs, plan, lock, tasks } of submit.stages) {
     bytes += bytesOfShape({ name, needs, plan, lock });
-    if (tasks) bytes += bytesOfTemplate(tasks.template) + bytesOfPlans(listedIn(tasks));
+    if (tasks) bytes += bytesOfSet(tasks);
   }
   return bytes;
 }

@@ -11,12 +11,15 @@ import type {
   Gate,
   Job,
   LastEnd,
+  Manifest,
   Planned,
   Stage,
   StageShape,
   Task,
 } from "#kernel/model/entities.ts";
-import type { LockSpec, Result, Reuse, Signal, Step, Tag, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
+import type { ArrayPlan, LockSpec, Result, Reuse, Signal, Step, Tag, TaskPlan } from "#kernel/model/model.ts";
+import type { TaskTemplate } from "#kernel/model/model.ts";
+import type { ArrayFailure, EndsPage, TaskArray } from "#kernel/model/task-array.ts";
 import type { KeyBinding } from "#kernel/model/state.ts";
 import { bytesOfKept } from "#kernel/model/text-reference.ts";
 
@@ -138,6 +141,28 @@ export function bytesOfPlanned(planned: Planned | undefined): number {
   return bytes;
 }
 
+/** An array without its tasks and results. */
+export const bytesOfArrayAlone = ({ spec }: ArrayPlan): number => 600 + bytesOfText(spec);
+
+/** A task of an array shares its spec with the others. */
+export const arrayTaskBytes = taskBytes + 60;
+
+export const bytesOfPage = ({ size }: EndsPage): number => 400 + 22 * size;
+
+export const bytesOfFailure = ({ message }: ArrayFailure): number => 60 + bytesOfText(message);
+
+/** The results are weighed as they come: see `resultBytes`. */
+export function bytesOfArray(array: TaskArray): number {
+  let bytes = bytesOfArrayAlone(array.plan) + bytesOfText(array.restReason) + array.resultBytes;
+  for (const page of array.pages) if (page) bytes += bytesOfPage(page);
+  for (const failure of array.failures) bytes += bytesOfFailure(failure);
+  for (const task of array.live.values()) bytes += arrayTaskBytes + bytesOfTask(task) - bytesOfPlan(task.plan);
+  return bytes;
+}
+
+export const bytesOfManifest = (manifest: Manifest | undefined): number =>
+  manifest ? 80 + bytesOfText(manifest.digest) + bytesOfText(manifest.base) : 0;
+
 /** A planning task is a task without key and spec of its own. */
 export const planningBytes = taskBytes;
 
@@ -175,6 +200,7 @@ function bytesOfTask(task: Task): number {
 
 function bytesOfStage(stage: Stage): number {
   let bytes = bytesOfShape(stage.shape) + bytesOfText(stage.reason) + bytesOfGate(stage.gate);
+  bytes += bytesOfManifest(stage.manifest);
   if (stage.template) bytes += bytesOfTemplate(stage.template);
   bytes += bytesOfPlanned(stage.planned);
   // Held since an earlier plan.
@@ -182,6 +208,7 @@ function bytesOfStage(stage: Stage): number {
   // All planning tasks share one name.
   if (stage.planning) bytes += planningBytes + bytesOfTask(stage.planning) - bytesOfPlan(stage.planning.plan);
   for (const task of stage.tasks) bytes += bytesOfTask(task);
+  for (const array of stage.arrays ?? []) bytes += bytesOfArray(array);
   for (const [key, { spec, result }] of stage.kept ?? [])
     bytes += 100 + bytesOfText(key) + bytesOfText(spec) + bytesOfResult(result);
   return bytes;

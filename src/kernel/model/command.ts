@@ -3,6 +3,7 @@
  * caller); durations from outside are always times-to-live, never instants. Every command may be repeated: with the
  * same token and payload it gets its first answer again.
  */
+import type { Digest } from "#base/digest.ts";
 import type { Evidence, FailReason, LockSpec, Plan, Result, Reuse, Signal, StageSpec, Step, Tag } from "./model.ts";
 
 export type Submit = {
@@ -155,6 +156,13 @@ export type Command =
   | { readonly kind: "take-quota"; readonly tenant: string; readonly slots: number; readonly forMs: number }
   /** The result of this generation of the task has been published. */
   | { readonly kind: "published"; readonly task: number; readonly generation: number }
+  /** The manifest that is due under this number is in the store, and pinned. */
+  | {
+      readonly kind: "record-manifest";
+      readonly no: number;
+      readonly digest: Digest;
+      readonly evidence: Evidence;
+    }
   /** The jobs' history has been written: remove them from memory. */
   | { readonly kind: "forget"; readonly jobs: readonly number[] }
   | { readonly kind: "take-over"; readonly epoch: number; readonly node: string }

@@ -20,6 +20,8 @@ import type {
   TaskTemplate,
 } from "./model.ts";
 import type { AttemptOutcome } from "./event.ts";
+import type { TaskArray } from "./task-array.ts";
+import type { Digest } from "#base/digest.ts";
 import type { Account } from "#kernel/memory/memory.ts";
 import type { PriorityList, TenantQueue, ReadyClass } from "#kernel/ready/ready-queue.ts";
 
@@ -179,6 +181,18 @@ export type StageShape = {
   readonly mayFail: boolean;
   readonly parallelMax: number;
   readonly lock: LockSpec | undefined;
+  /** Its results are put into a manifest even if it has no array. */
+  readonly manifest: boolean;
+};
+
+/** The blob that lists a stage's results, one for each generation. */
+export type Manifest = {
+  /** The number under which the shard's owner is to write it; 0 while that is not due. */
+  readonly no: number;
+  readonly dueAtMs: number;
+  readonly digest: Digest | undefined;
+  /** The previous generation's manifest: results that have left memory are copied from there. */
+  readonly base: Digest | undefined;
 };
 
 /** What the plan of a stage says besides one set of tasks; most say nothing. */
@@ -200,6 +214,8 @@ export class Stage {
   /** What the tasks share; undefined until they are known. */
   template: TaskTemplate | undefined;
   tasks: Task[] = noTasks;
+  arrays: TaskArray[] | undefined;
+  manifest: Manifest | undefined;
   planning: Task | undefined;
   /** Tasks without a final phase. */
   open = 0;
@@ -231,6 +247,13 @@ export class Stage {
     this.waiting = shape.needs.length;
     this.lock = shape.lock;
   }
+
+  /** How many tasks it has, whether they exist as objects or not. */
+  get size(): number {
+    let size = this.tasks.length;
+    if (this.arrays) for (const { plan } of this.arrays) size += plan.count;
+    return size;
+  }
 }
 
 /** How the last attempt of a task that ended without a result ended. */
@@ -249,6 +272,8 @@ export class Task {
   readonly index: number;
   readonly plan: TaskPlan;
   readonly template: TaskTemplate;
+  /** The array that it belongs to; its index is its place there. */
+  array: TaskArray | undefined;
   phase: TaskPhase = "READY";
   generation = 1;
   attempts = 0;

@@ -3,6 +3,7 @@
  * are optional, a new kind needs a new feature level (`featureOf`), and `apply` reads every event ever written (golden
  * logs: kernel/golden/). Instants (`at…`) are kernel time.
  */
+import type { Digest } from "#base/digest.ts";
 import type { FailReason, JobPhase, LockSpec, PlanDecides, Reuse, Result, SeriesNumber } from "./model.ts";
 import type { StagePhase, StageSpec, Step, Tag, TaskSet } from "./model.ts";
 
@@ -222,6 +223,32 @@ export type Event =
       readonly reason: string;
       readonly at: number;
     }
+  /** No executor took the next tasks of an array in time: those that were never queued fail with them. */
+  | {
+      readonly kind: "rest-failed";
+      /** The number of its first task. */
+      readonly array: number;
+      /** The place of the first of those that fail. */
+      readonly from: number;
+      readonly reason: string;
+      readonly at: number;
+    }
+  /** All tasks of the stage have ended: the owner is to write the manifest of their results under this number. */
+  | {
+      readonly kind: "manifest-due";
+      readonly job: number;
+      readonly stage: number;
+      readonly no: number;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "manifest-written";
+      readonly job: number;
+      readonly stage: number;
+      readonly no: number;
+      readonly digest: Digest;
+      readonly at: number;
+    }
   | { readonly kind: "speculated"; readonly task: number; readonly at: number }
   /** Stops every stage of the job as stage-cancelling does; the job ends in `phase` once nothing of it is running. */
   | {
@@ -312,6 +339,9 @@ export const featureOf = {
   "task-failed": 1,
   invalidated: 1,
   speculated: 1,
+  "rest-failed": 3,
+  "manifest-due": 3,
+  "manifest-written": 3,
   "stage-cancelling": 1,
   "job-cancelling": 1,
   "job-ended": 1,

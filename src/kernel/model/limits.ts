@@ -8,6 +8,12 @@ export type Limits = {
   readonly tasksPerStageMax: number;
   /** Sets of tasks in one plan. */
   readonly setsMax: number;
+  /** Tasks of one array. */
+  readonly arrayTasksMax: number;
+  /** How many tasks of an array are queued ahead of what executors have taken. Also read by `apply`. */
+  readonly arrayAheadMax: number;
+  /** How many tasks of an array exist as objects at once: queued, claimed, or waiting for another attempt. */
+  readonly arrayLiveMax: number;
   readonly tasksMax: number;
   readonly jobsMax: number;
   /** Estimated memory of the shard's state, unless shards share one limit: see memory.ts. */
@@ -89,6 +95,9 @@ export const defaultLimits: Limits = {
   needsMax: 1_000,
   tasksPerStageMax: 100_000,
   setsMax: 10_000,
+  arrayTasksMax: 1_000_000,
+  arrayAheadMax: 64,
+  arrayLiveMax: 100_000,
   tasksMax: 2_000_000,
   jobsMax: 2_000_000,
   stateBytesMax: KiB * KiB * KiB,

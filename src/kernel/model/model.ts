@@ -140,6 +140,8 @@ export type StageSpec = {
   /** How many of its tasks may be queued or running at once; 0 for no limit. */
   readonly parallelMax: number;
   readonly lock?: LockSpec;
+  /** Lists its results in a manifest, as is always done for an array. */
+  readonly manifest?: boolean;
 };
 
 export type Result = {
@@ -197,6 +199,9 @@ export type Signal = { readonly id: string; readonly name: string; readonly payl
 export type StepStatus = "started" | "succeeded" | "failed" | "skipped" | "progress";
 export type Step = { readonly step: number; readonly name: string; readonly status: StepStatus };
 
+/** The blob that lists the results of a stage: see shard/manifest/format.ts. */
+export type NeedManifest = { readonly stage: string; readonly generation: number; readonly digest: Digest };
+
 /** What an executor receives with a claim: everything it needs to start. */
 export type Grant = {
   readonly task: number;
@@ -222,6 +227,10 @@ export type Grant = {
   readonly stopMs?: number | undefined;
   /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count them. */
   readonly outOfMemory?: number | undefined;
+  /** The task's index, if it is one of an array. */
+  readonly index?: number | undefined;
+  /** The manifests of the stages that its stage needs, for those that have one. */
+  readonly manifests?: readonly NeedManifest[] | undefined;
   /** The trace that the job was submitted with; undefined: with none, or to an older shard. */
   readonly trace?: string | undefined;
 };

@@ -34,6 +34,8 @@ export type Replies = {
   "take-quota": { readonly slots: number };
   /** False when there was nothing to publish: the command is a repeat, or the result was invalidated. */
   published: { readonly published: boolean };
+  /** False when it is no longer wanted: the command is a repeat, or a result was invalidated. */
+  "record-manifest": { readonly recorded: boolean };
   forget: { readonly forgotten: number };
   "take-over": { readonly claims: number };
   tick: { readonly more: boolean; readonly nextDueInMs: number };

@@ -8,6 +8,7 @@ import type { Limits } from "./limits.ts";
 import type { Locks } from "#kernel/ready/locks.ts";
 import { createLocks } from "#kernel/ready/locks.ts";
 import { Memory } from "#kernel/memory/memory.ts";
+import type { TaskArray } from "./task-array.ts";
 import type { TaskTemplate } from "./model.ts";
 import { SeriesTable } from "./series.ts";
 import { TagIndex } from "./tag-index.ts";
@@ -35,7 +36,12 @@ export class State {
   nextTask = 1;
   nextToken = 1;
   readonly jobs = new Numbered<Job>();
+  /** Of arrays, only the tasks that are queued, claimed or waiting: see task-array.ts. */
   readonly tasks = new Numbered<Task>();
+  /** In order of their numbers. */
+  readonly #arrays: TaskArray[] = [];
+  /** Stages whose manifest is to be written, by its number. */
+  readonly manifests = new Map<number, Stage>();
   readonly tenants = new Map<string, Tenant>();
   readonly executors = new Map<string, Executor>();
   /** Request keys, oldest first: all are kept equally long. */
@@ -134,7 +140,40 @@ export class State {
   }
 
   task(no: number): Task {
-    return this.tasks.get(no) ?? missing(`task ${no}`);
+    return this.findTask(no) ?? missing(`task ${no}`);
+  }
+
+  /** A task of an array that does not exist as an object is a copy: to look at, not to change. */
+  findTask(no: number): Task | undefined {
+    const known = this.tasks.get(no);
+    if (known || this.#arrays.length === 0) return known;
+    const array = this.arrayOf(no);
+    return array?.view(no - array.no);
+  }
+
+  /** The array that the number belongs to; it may come from a caller. */
+  arrayOf(no: number): TaskArray | undefined {
+    if (!Number.isSafeInteger(no)) return undefined;
+    let from = 0;
+    let to = this.#arrays.length;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((this.#arrays[middle] as TaskArray).no <= no) from = middle + 1;
+      else to = middle;
+    }
+    const array = this.#arrays[from - 1];
+    return array?.has(no) ? array : undefined;
+  }
+
+  addArray(array: TaskArray): void {
+    if (array.plan.count === 0) return; // it has no number of its own
+    const at = this.#arrays.findLastIndex(({ no }) => no < array.no) + 1;
+    this.#arrays.splice(at, 0, array);
+  }
+
+  dropArray(array: TaskArray): void {
+    const at = this.#arrays.indexOf(array);
+    if (at !== -1) this.#arrays.splice(at, 1);
   }
 
   tenant(name: string): Tenant {

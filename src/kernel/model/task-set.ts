@@ -19,6 +19,43 @@ export function* keysOf(set: TaskSet): Generator<string, undefined> {
   return undefined;
 }
 
+/** Whether two tasks have the same key. Arrays are compared by their ranges: they may have a million keys. */
+export function repeatsKey(sets: readonly TaskSet[]): boolean {
+  const ranges = sets.flatMap(({ array }) => (array && array.count > 0 ? [rangeOf(array)] : []));
+  ranges.sort((a, b) => a.from - b.from);
+  if (ranges.some(({ from }, i) => from < (ranges[i - 1]?.to ?? 0))) return true;
+  const seen = new Set<string>();
+  let listed = 0;
+  for (const set of sets)
+    for (const { key } of listedIn(set)) {
+      listed += 1;
+      seen.add(key);
+      if (ranges.length === 0 || !/^(?:0|[1-9]\d{0,15})$/.test(key)) continue;
+      if (isIn(ranges, Number(key))) return true;
+    }
+  return seen.size !== listed;
+}
+
+type Range = { readonly from: number; readonly to: number };
+
+/** The ranges are sorted and do not overlap. */
+function isIn(ranges: readonly Range[], index: number): boolean {
+  let low = 0;
+  let high = ranges.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ranges[middle] as Range).to <= index) low = middle + 1;
+    else high = middle;
+  }
+  const found = ranges[low];
+  return found !== undefined && index >= found.from;
+}
+
+const rangeOf = ({ first = 0, count }: ArrayPlan): Range => ({
+  from: first,
+  to: first + count,
+});
+
 type Sets = { readonly set?: TaskSet | undefined; readonly sets?: readonly TaskSet[] | undefined };
 
 const noSets: readonly TaskSet[] = [];

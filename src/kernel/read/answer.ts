@@ -7,6 +7,7 @@ import type { Answer, ExecutorView, JobView, PlanInputs, Query, StageView, Stats
 import type { Tag } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { State } from "#kernel/model/state.ts";
+import type { TaskArray } from "#kernel/model/task-array.ts";
 import { visibleJob, visibleTask } from "./visible.ts";
 import { whyOf } from "./why.ts";
 
@@ -68,6 +69,10 @@ export function jobView(job: Job, nowMs: number, tasksMax: number): JobView {
       if (tasks.length >= tasksMax) break;
       tasks.push(taskView(task, nowMs));
     }
+    for (const array of stage.arrays ?? []) {
+      const shown = shownOf(array, tasksMax - tasks.length);
+      for (const task of shown) tasks.push(taskView(task, nowMs));
+    }
   }
   return {
     job: job.no,
@@ -87,6 +92,20 @@ export function jobView(job: Job, nowMs: number, tasksMax: number): JobView {
   };
 }
 
+/** Of a million tasks, those that people ask about: running or waiting for another attempt, and the first to fail. */
+function shownOf(array: TaskArray, max: number): Task[] {
+  const shown: Task[] = [];
+  for (const task of array.live.values()) {
+    if (shown.length >= max) break;
+    if (task.claim || task.phase !== "READY") shown.push(task);
+  }
+  for (const { place } of array.failures) {
+    if (shown.length >= max) break;
+    if (array.phaseAt(place) === "FAILED") shown.push(array.view(place));
+  }
+  return shown;
+}
+
 const stageView = (stage: Stage): StageView => ({
   stage: stage.index,
   name: stage.shape.name,
@@ -94,11 +113,15 @@ const stageView = (stage: Stage): StageView => ({
   phase: stage.phase,
   reason: stage.reason,
   generation: stage.generation,
-  tasks: stage.tasks.length,
+  tasks: stage.size,
   done: stage.done,
   failed: stage.failed,
   running: stage.claims,
   waitsForSignals: stage.gate?.waitsFor ?? [],
+  ...(stage.arrays && {
+    arrays: stage.arrays.map(({ no, plan: { count, first = 0 } }) => ({ task: no, count, first })),
+  }),
+  ...(stage.manifest?.digest !== undefined && { manifest: stage.manifest.digest }),
 });
 
 function taskView(task: Task, nowMs: number): TaskView {
@@ -153,7 +176,13 @@ function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>
     spec: job.spec,
     stage: stage.shape.name,
     generation: stage.generation,
-    needs: needs.map(({ index, shape, phase, generation }) => ({ stage: index, name: shape.name, phase, generation })),
+    needs: needs.map(({ index, shape, phase, generation, manifest }) => ({
+      stage: index,
+      name: shape.name,
+      phase,
+      generation,
+      ...(manifest?.digest !== undefined && { manifest: manifest.digest }),
+    })),
     signals: stage.gate?.signals ?? [],
     results,
     next,

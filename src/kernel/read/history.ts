@@ -6,6 +6,7 @@ import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/histo
 import type { Claim, Job, Stage, Task } from "#kernel/model/entities.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { State } from "#kernel/model/state.ts";
+import { troubleRowsMax } from "#kernel/model/task-array.ts";
 
 /** Collects rows; filled in place because it is called for every event. */
 export type Rows = {
@@ -16,6 +17,9 @@ export type Rows = {
   readonly steps: StepRow[];
 };
 
+/** The key of the row that stands for all tasks of a stage. */
+export const manifestKey = "*";
+
 export const noRows = (): Rows => ({ jobs: [], stages: [], tasks: [], attempts: [], steps: [] });
 
 export function historyOf(state: State, event: Event, rows: Rows): void {
@@ -24,6 +28,9 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
     case "reused":
     case "task-failed": {
       const task = state.task(event.task);
+      // The results of an array are in its manifest: a row for each of a million tasks would say it again.
+      if (task.array && event.kind !== "task-failed") return;
+      if (task.array && task.array.failures.length >= troubleRowsMax) return;
       rows.tasks.push(taskRow(state, task, event.at));
       if (event.kind === "committed" && state.endedClaim)
         rows.attempts.push(attemptRow(state, state.endedClaim, "committed", "", event.at));
@@ -33,6 +40,7 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
       return supersededRows(state, event.at, rows);
     case "attempt-ended": {
       const task = state.task(event.task);
+      if (task.array && task.array.troubles > troubleRowsMax) return;
       if (state.endedClaim)
         rows.attempts.push(attemptRow(state, state.endedClaim, event.outcome, reasonText(event), event.at));
       if (event.next.do === "fail" || event.next.do === "cancel") rows.tasks.push(taskRow(state, task, event.at));
@@ -59,7 +67,8 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
       const stage = state.stage(event.job, event.stage);
       rows.stages.push(stageRow(state, stage, event.at));
       // Tasks cancelled together with their stage or job have no event of their own.
-      if (stage.done + stage.failed < stage.tasks.length)
+      if (stage.manifest?.digest !== undefined) rows.tasks.push(manifestRow(state, stage, event.at));
+      if (stage.tasks.length > 0 && stage.done + stage.failed < stage.size)
         for (const task of stage.tasks) if (task.phase === "CANCELLED") rows.tasks.push(taskRow(state, task, event.at));
       return;
     }
@@ -72,7 +81,8 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
 
 /** Attempts whose work was done by another attempt, or is to be done differently. */
 function supersededRows(state: State, atMs: number, rows: Rows): void {
-  for (const claim of state.superseded) rows.attempts.push(attemptRow(state, claim, "superseded", "", atMs));
+  for (const claim of state.superseded)
+    if (!claim.task.array) rows.attempts.push(attemptRow(state, claim, "superseded", "", atMs));
 }
 
 const reasonText = (event: { readonly reason: string; readonly message: string }): string =>
@@ -104,7 +114,7 @@ const stageRow = (state: State, stage: Stage, endedAtMs: number): StageRow => ({
   name: stage.shape.name,
   phase: stage.phase,
   generation: stage.generation,
-  tasks: stage.tasks.length,
+  tasks: stage.size,
   reason: stage.reason,
   startedAtMs: stage.startedAtMs,
   endedAtMs,
@@ -123,6 +133,27 @@ const taskRow = (state: State, task: Task, endedAtMs: number): TaskRow => ({
   digests: task.result?.digests ?? [],
   reason: task.result || !task.last ? "" : reasonText(task.last),
   queuedAtMs: task.queuedAtMs,
+  endedAtMs,
+});
+
+/** All results of the stage, in one row: the manifest lists them. */
+const manifestRow = (
+  state: State,
+  { job, index, manifest, phase, generation, startedAtMs }: Stage,
+  endedAtMs: number,
+): TaskRow => ({
+  shard: state.shard,
+  task: manifest?.no ?? 0,
+  job: job.no,
+  stage: index,
+  key: manifestKey,
+  phase: phase === "COMPLETED" ? "SUCCEEDED" : "FAILED",
+  generation,
+  attempts: 0,
+  result: "",
+  digests: manifest?.digest === undefined ? [] : [manifest.digest],
+  reason: "",
+  queuedAtMs: startedAtMs,
   endedAtMs,
 });
 

@@ -62,7 +62,7 @@ function jobLine(job: Job): JobLine {
   let tasks = 0;
   let done = 0;
   for (const stage of job.stages) {
-    tasks += stage.tasks.length;
+    tasks += stage.size;
     done += stage.done;
   }
   const { no, tenant, door, name, phase, priority, submittedAtMs } = job;

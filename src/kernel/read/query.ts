@@ -1,6 +1,7 @@
 /**
  * The queries that a shard answers, and the answers. They change nothing; `answer` in kernel/read/answer.ts is pure.
  */
+import type { Digest } from "#base/digest.ts";
 import type { FailReason, JobPhase, Result, SeriesNumber, Signal } from "#kernel/model/model.ts";
 import type { StagePhase, Step, Tag, TaskPhase } from "#kernel/model/model.ts";
 
@@ -84,7 +85,14 @@ export type StageView = {
   readonly failed: number;
   readonly running: number;
   readonly waitsForSignals: readonly string[];
+  /** Tasks that share one spec; of them, JobView lists only those that are running or failed. */
+  readonly arrays?: readonly ArrayView[];
+  /** The blob that lists its results: see shard/manifest/format.ts. */
+  readonly manifest?: Digest | undefined;
 };
+
+/** An array: its tasks' numbers begin at `task`, and their indices at `first`. */
+export type ArrayView = { readonly task: number; readonly count: number; readonly first: number };
 
 export type JobView = {
   readonly job: number;
@@ -164,6 +172,8 @@ export type PlanInputs = {
     readonly name: string;
     readonly phase: StagePhase;
     readonly generation: number;
+    /** Lists its results: those of an array are not among `results`. */
+    readonly manifest?: Digest | undefined;
   }[];
   readonly signals: readonly Signal[];
   readonly results: readonly {

@@ -17,6 +17,6 @@ export function visibleJob(state: State, named: OfTenant & { readonly job: numbe
 }
 
 export function visibleTask(state: State, named: OfTenant & { readonly task: number }): Task | undefined {
-  const task = state.tasks.get(named.task);
+  const task = state.findTask(named.task);
   return task && isVisible(task.stage.job, named) ? task : undefined;
 }

@@ -32,8 +32,11 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenan
       line(undefined, whyLocked(state, { job, stage }));
       continue;
     }
-    const tasks = stage.planning && stage.phase === "READY" ? [stage.planning] : stage.tasks;
-    for (const task of tasks) {
+    if (stage.manifest?.no && of.task === undefined) {
+      line(undefined, { kind: "publishing", results: stage.done, forMs: nowMs - stage.manifest.dueAtMs });
+      continue;
+    }
+    for (const task of openIn(stage)) {
       if (lines.length >= linesMax) break;
       if (of.task !== undefined && task.no !== of.task) continue;
       if (!isTaskOver(task.phase)) line(task, whyTask(state, task, nowMs, of));
@@ -54,9 +57,16 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenan
   return lines;
 }
 
+function* openIn(stage: Stage): Generator<Task, undefined> {
+  if (stage.planning && stage.phase === "READY") yield stage.planning;
+  else yield* stage.tasks;
+  for (const { live } of stage.arrays ?? []) yield* live.values();
+  return undefined;
+}
+
 function stagesIn(state: State, job: Job, { stage, task }: WhyOf): readonly Stage[] {
   if (task !== undefined) {
-    const own = state.tasks.get(task)?.stage;
+    const own = state.findTask(task)?.stage;
     return own?.job === job ? [own] : [];
   }
   return stage === undefined ? job.stages : job.stages.filter(({ index }) => index === stage);

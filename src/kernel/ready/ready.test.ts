@@ -15,6 +15,7 @@ const shape: StageShape = {
   mayFail: false,
   parallelMax: 0,
   lock: undefined,
+  manifest: false,
 };
 
 /** Tasks and queues without a kernel around them. */

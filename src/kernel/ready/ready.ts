@@ -62,6 +62,7 @@ export class ReadyIndex {
     insert(listOf(queue, task.stage.job.priority), task);
     this.#count(queue.class, 1);
     queue.size += 1;
+    if (task.array) task.array.queued += 1;
     if (queue.size === 1 && !tenant.parked) this.#join(queue);
     this.woken.add(queue.class);
     this.touched += 1;
@@ -74,6 +75,7 @@ export class ReadyIndex {
     unlink(list, task);
     if (list.size === 0) queue.lists.splice(queue.lists.indexOf(list), 1);
     queue.size -= 1;
+    if (task.array) task.array.queued -= 1;
     this.#count(queue.class, -1);
     queue.tenant.ready -= 1;
     this.size -= 1;

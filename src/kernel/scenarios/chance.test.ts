@@ -15,7 +15,13 @@ import { Chance, joiningOnly } from "#kernel/testing/chance.ts";
 import { checkState } from "#kernel/testing/check.ts";
 import { factsOf, snapshotOf } from "#kernel/testing/facts.ts";
 
-const limits: Limits = { ...defaultLimits, executorFailuresMax: 3, executorDrainMs: 5_000, executorFadeMs: 3_600_000 };
+const limits: Limits = {
+  ...defaultLimits,
+  executorFailuresMax: 3,
+  executorDrainMs: 5_000,
+  executorFadeMs: 3_600_000,
+  arrayAheadMax: 2,
+};
 const runs = Number(process.env["CHANCE_RUNS"] ?? 40);
 const steps = 250;
 const seeds = fc.integer({ min: 1, max: 2 ** 31 });
@@ -229,4 +235,4 @@ describe("random commands in random order", () => {
   });
 });
 
-const generationIn = (state: State, task: number): number => state.tasks.get(task)?.generation ?? -1;
+const generationIn = (state: State, task: number): number => state.findTask(task)?.generation ?? -1;

@@ -51,6 +51,7 @@ const commands: Readonly<Record<CommandKind, Row | undefined>> = {
   "lend-quota": undefined,
   "take-quota": undefined,
   published: undefined,
+  "record-manifest": undefined,
   forget: undefined,
   "take-over": undefined,
   tick: undefined,

@@ -9,12 +9,14 @@ import { type Claim, Job, type Publication, Stage, type StageShape, type Task } 
 import type { TaskTemplate } from "#kernel/model/model.ts";
 import type { Lock, LockHolder } from "#kernel/ready/locks.ts";
 import type { State } from "#kernel/model/state.ts";
+import { EndsPage, type TaskArray } from "#kernel/model/task-array.ts";
+import { arrayRow, pageRow } from "./array-rows.ts";
 
 export type Capture = {
   /** The next chunk, of about this many characters; undefined when everything has been written. */
   next(sizeMin: number): string | undefined;
   /** Called before a thing changes. */
-  keep(thing: Task | Stage | Job): void;
+  keep(thing: Task | Stage | Job | EndsPage): void;
   abort(): void;
 };
 
@@ -63,11 +65,14 @@ class Capturing implements Capture {
     return chunk;
   }
 
-  keep(thing: Task | Stage | Job): void {
+  keep(thing: Task | Stage | Job | EndsPage): void {
     if (thing.capturedIn === this.#id) return;
     thing.capturedIn = this.#id;
     if (thing instanceof Job) this.#job(thing);
-    else if (thing instanceof Stage) {
+    else if (thing instanceof EndsPage) {
+      this.keep(thing.array.stage);
+      this.#row(pageRow(thing));
+    } else if (thing instanceof Stage) {
       this.keep(thing.job);
       this.#stage(thing);
     } else {
@@ -98,8 +103,11 @@ class Capturing implements Capture {
     // A job created after the snapshot began is not part of it, and neither is anything in the job.
     if (job.capturedIn === this.#id && job.stages.every((stage) => stage.capturedIn === this.#id)) {
       // The job may have been written early because it changed: then its tasks are still to be written.
-      const isKept = (task: Task | undefined): boolean => task === undefined || task.capturedIn === this.#id;
-      if (job.stages.every((stage) => isKept(stage.planning) && stage.tasks.every(isKept))) return;
+      const isKept = (task: Task | EndsPage | undefined): boolean => task === undefined || task.capturedIn === this.#id;
+      const isArrayKept = ({ live, pages }: TaskArray): boolean => live.values().every(isKept) && pages.every(isKept);
+      const areArraysKept = ({ arrays }: Stage): boolean => arrays === undefined || arrays.every(isArrayKept);
+      if (job.stages.every((stage) => isKept(stage.planning) && stage.tasks.every(isKept) && areArraysKept(stage)))
+        return;
     }
     this.keep(job);
     for (const stage of job.stages) {
@@ -109,6 +117,20 @@ class Capturing implements Capture {
         this.keep(stage.tasks[i] as Task);
         if (i % 64 === 63) yield;
       }
+      for (const array of stage.arrays ?? []) yield* this.#walkArray(array);
+    }
+  }
+
+  *#walkArray({ pages, live }: TaskArray): Generator<void> {
+    for (const page of pages) {
+      if (page) this.keep(page);
+      yield;
+    }
+    let seen = 0;
+    for (const task of live.values()) {
+      this.keep(task);
+      seen += 1;
+      if (seen % 64 === 0) yield;
     }
   }
 
@@ -186,10 +208,10 @@ class Capturing implements Capture {
 
   #stage(stage: Stage): void {
     const { job, index, shape, phase, reason, generation, waiting, template, tasks, open, done, failed } = stage;
-    const { active, nextHeld, cancelled, gate, kept, runMsSum, runs, lockState } = stage;
+    const { active, nextHeld, cancelled, gate, kept, runMsSum, runs, lockState, manifest, arrays } = stage;
     const { planned, lock } = stage;
     const rare =
-      cancelled || gate || kept || lockState !== "none" || planned
+      cancelled || gate || kept || lockState !== "none" || planned || manifest
         ? {
             cancelled,
             gate,
@@ -200,19 +222,22 @@ class Capturing implements Capture {
               templates: planned.templates.map((one) => this.#template(one)),
             }),
             ...(lock !== shape.lock && { lock }),
+            ...(manifest && { manifest }),
           }
         : null;
     const counts = [waiting, tasks.length, open, done, failed, active, nextHeld, runMsSum, runs];
     const kinds = [this.#shape(shape), template ? this.#template(template) : -1];
     this.#row(["S", job.no, index, ...kinds, phase, reason, generation, ...counts, stage.startedAtMs, rare]);
+    for (const [at, array] of (arrays ?? []).entries())
+      this.#row(["A", job.no, index, at, this.#template(array.template), ...arrayRow(array)]);
   }
 
   #task(task: Task): void {
     const { no, stage, index, plan, template, phase, generation, attempts, claim, second, result, resultToken } = task;
-    const { last, steps, speculated, queuedAtMs, dueAtMs, order, list, outOfMemory } = task;
+    const { last, steps, speculated, queuedAtMs, dueAtMs, order, list, outOfMemory, array } = task;
     const waiting = result && this.#state.outbox.get(no);
     const rare =
-      claim || result || last || steps || speculated || resultToken !== 0
+      claim || result || last || steps || speculated || resultToken !== 0 || array
         ? {
             claims: [claim, second].flatMap((one) => (one ? [claimRow(one)] : [])),
             result,
@@ -220,12 +245,14 @@ class Capturing implements Capture {
             last,
             steps,
             speculated,
+            ...(array && { array: (stage.arrays ?? []).indexOf(array) }),
             // Also a zero: what older snapshots leave out is derived from how the last attempt ended.
             ...((outOfMemory > 0 || last) && { outOfMemory }),
             ...(waiting && { unpublishedSinceMs: waiting.committedAtMs }),
           }
         : null;
-    const fixed = [no, stage.job.no, stage.index, index, plan.key, plan.spec, plan.affinity ?? null];
+    // The spec is the array's: a million rows must not repeat it.
+    const fixed = [no, stage.job.no, stage.index, index, plan.key, array ? "" : plan.spec, plan.affinity ?? null];
     const line = [queuedAtMs, dueAtMs, order, list ? 1 : this.#state.ready.isSpare(task) ? 2 : 0];
     this.#row(["T", ...fixed, this.#template(template), phase, generation, attempts, ...line, rare]);
   }

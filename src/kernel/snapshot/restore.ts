@@ -23,6 +23,8 @@ import {
 } from "#kernel/apply/moves.ts";
 import { createState, type State } from "#kernel/model/state.ts";
 import { failFastOf } from "#kernel/model/stage-rules.ts";
+import type { TaskArray } from "#kernel/model/task-array.ts";
+import { readArray, readPage } from "./array-rows.ts";
 import { bytesOfKey } from "#kernel/memory/weigh.ts";
 
 /* oxlint-disable typescript/no-explicit-any -- rows are what capture.ts wrote; their checksums were verified before */
@@ -97,6 +99,8 @@ export class Restorer {
     else if (kind === "J") this.#job(row);
     else if (kind === "S") this.#stage(row);
     else if (kind === "T") this.#task(row);
+    else if (kind === "A") this.#array(row);
+    else if (kind === "E") readPage(this.#arrayAt(row), row.slice(4));
     else if (kind === "K") this.#key(row);
     else if (kind === "Q") this.#state.weigh(this.#state.series.restore(row[1], row[2]));
     else throw new Fault("corrupt", "read a snapshot", { row: kind });
@@ -175,8 +179,9 @@ export class Restorer {
     Object.assign(stage, { runs, startedAtMs });
     stage.tasks = Array.from<Task>({ length: tasks });
     if (rare) {
-      const { cancelled, gate, kept, lockState, decides, templates, lock = stage.lock } = rare;
-      Object.assign(stage, { cancelled, gate, lockState, lock });
+      const { cancelled, gate, kept, lockState, decides, templates, lock = stage.lock, manifest } = rare;
+      Object.assign(stage, { cancelled, gate, lockState, lock, manifest });
+      if (manifest?.no > 0 && manifest.digest === undefined) this.#state.manifests.set(manifest.no, stage);
       if (decides)
         stage.planned = {
           decides,
@@ -189,12 +194,35 @@ export class Restorer {
     job.stages[index] = stage;
   }
 
+  #array([, jobNo, stageIndex, at, template, ...facts]: Row): void {
+    const stage = this.#state.stage(jobNo, stageIndex);
+    const array = readArray(stage, must(this.#templates[template], `template ${template}`), facts);
+    (stage.arrays ??= [])[at] = array;
+    this.#state.addArray(array);
+  }
+
+  #arrayAt([, jobNo, stageIndex, at]: Row): TaskArray {
+    return must(this.#state.stage(jobNo, stageIndex).arrays?.[at], "array of a page");
+  }
+
+  /** Where the task belongs: into its stage's list, or its array. */
+  #place(task: Task, array: TaskArray | undefined): void {
+    const { stage, index } = task;
+    if (index === -1) stage.planning = task;
+    else if (array) {
+      task.array = array;
+      array.live.set(index, task);
+      if (task.phase === "READY" && task.order === 0) array.held.push(index);
+    } else stage.tasks[index] = task;
+  }
+
   #task(row: Row): void {
     const [, no, jobNo, stageIndex, index, key, spec, affinity, template, phase, generation, attempts] = row;
     const [queuedAtMs, dueAtMs, order, inLine, rare] = row.slice(12);
     const state = this.#state;
     const stage = state.stage(jobNo, stageIndex);
-    const plan = affinity === null ? { key, spec } : { key, spec, affinity };
+    const array = rare?.array === undefined ? undefined : must(stage.arrays?.[rare.array], "array of a task");
+    const plan = affinity === null ? { key, spec: array ? array.plan.spec : spec } : { key, spec, affinity };
     const task = new Task(no, stage, index, plan, must(this.#templates[template], `template ${template}`));
     task.phase = phase;
     task.generation = generation;
@@ -202,8 +230,7 @@ export class Restorer {
     task.queuedAtMs = queuedAtMs;
     task.dueAtMs = dueAtMs;
     task.order = order;
-    if (index === -1) stage.planning = task;
-    else stage.tasks[index] = task;
+    this.#place(task, array);
     state.tasks.set(no, task);
     if (rare) this.#rareOf(task, rare);
     if (!isTaskOver(phase) && !task.claim) stage.job.tenant.queued += 1;

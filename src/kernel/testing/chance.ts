@@ -20,12 +20,18 @@ const shapes: readonly (readonly string[])[] = [
   ["a[x,y]", "b[?]<a;lock=n:1:2", "c[z]<a;lock=n:1:2:cancel"],
   ["a[x];lock=n:1:1:cancel;attempt=1s;tries=2", "b[y];mayfail;queue=3s", "c[z]<b"],
   ["a[]", "b[x,y]<a;on=gpu;tries=1;par=1"],
+  ["a[#9];retry=any;backoff=200ms", "b[#3+7]<a", "c[?]<b"],
+  ["a[#7];speculate;lease=2s;par=3", "b[x]<a;manifest"],
+  ["a[#20];failfast;tries=1;retry=any", "b[#4]<a;end"],
+  ["a[#6];queue=2s;mayfail", "b[#0]<a"],
 ];
 const severalSets = [
   "[x]&[y];on=gpu",
   "[x,y]&says;lock=n:1:2",
   "[x,y]&[z]&says;lock=m:1:1:cancel;par=1",
   "[x]&says;lock=l:1:1;failfast",
+  "[x,y]&[#4]&[#3+50];on=gpu",
+  "[#6]&says;lock=n:1:2;par=2",
   "[x,y]&[]&says;mayfail;failfast=no",
 ];
 const reasons: readonly FailReason[] = ["executor-lost", "preempted", "out-of-memory", "user-failure", "cancelled"];
@@ -58,6 +64,10 @@ const words: readonly CommandKind[] = [
   "published",
   "published",
   "published",
+  "record-manifest",
+  "record-manifest",
+  "record-manifest",
+  "record-manifest",
 ];
 
 export class Chance {
@@ -117,13 +127,23 @@ export class Chance {
       case "fail":
         return { kind, ...claim, reason: random.pick(reasons), message: "m" };
       case "invalidate": {
-        const task = this.#state.tasks.get(1 + random.below(this.#state.nextTask));
+        const task = this.#state.findTask(1 + random.below(this.#state.nextTask));
         return { kind, task: task?.no ?? 1, generation: task?.generation ?? 1, reason: "lost" };
       }
       case "published": {
         const waiting = [...this.#state.outbox.values()];
         const { task, generation } = waiting.length > 0 ? random.pick(waiting) : { task: 1, generation: 1 };
         return { kind, task, generation: random.chance(0.9) ? generation : generation + 1 };
+      }
+      case "record-manifest": {
+        const [no = 1] = this.#state.manifests.keys();
+        const digests = random.chance(0.9) ? [digestOf("m")] : [];
+        return {
+          kind,
+          no: random.chance(0.9) ? no : no + 1,
+          digest: digestOf("m"),
+          evidence: { digests, pinnedForMs: 1 },
+        };
       }
       default:
         return this.#admin(kind, job, executor);
@@ -215,7 +235,8 @@ export class Chance {
   #plan(): Plan {
     const { random } = this;
     if (random.chance(0.3)) return planOf(random.pick(severalSets));
-    if (random.chance(0.6)) return { kind: "tasks", set: taskSetOf(random.pick(["[x,y]", "[x];speculate", "[]"])) };
+    if (random.chance(0.6))
+      return { kind: "tasks", set: taskSetOf(random.pick(["[x,y]", "[x];speculate", "[]", "[#5]", "[#8];par=2"])) };
     if (random.chance(0.6)) return { kind: "wait", forMs: random.between(1, 3_000), signals: ["go"] };
     return { kind: random.pick(["skip", "fail"]), reason: "r" };
   }

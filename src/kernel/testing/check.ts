@@ -7,7 +7,11 @@ import type { Claim, Executor, Job, Stage, Task, Tenant } from "#kernel/model/en
 import { isIn, isOver } from "#kernel/ready/locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
 import type { Due, State } from "#kernel/model/state.ts";
+import type { TaskPhase } from "#kernel/model/model.ts";
+import { pageTasks, type TaskArray } from "#kernel/model/task-array.ts";
 import { bytesOfExecutor, bytesOfJob, bytesOfKey, bytesOfSeries, bytesOfTenant } from "#kernel/memory/weigh.ts";
+import { bytesOfResult } from "#kernel/memory/weigh.ts";
+import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 
 /** Complaints; empty when all is well. */
 export function checkState(state: State): string[] {
@@ -78,6 +82,14 @@ function checkTotals(state: State, { claims, same, holds }: Counted): void {
     state.outbox.size,
     jobs.reduce((sum, job) => sum + (job.outbox?.size ?? 0), 0),
   );
+  same(
+    "manifests due",
+    state.manifests.size,
+    count(
+      jobs.flatMap(({ stages }) => stages),
+      ({ manifest }) => manifest !== undefined && manifest.no > 0 && manifest.digest === undefined,
+    ),
+  );
   holds("all follow-ups are done", state.unsettled.isEmpty && state.locks.unsettled.size === 0);
   holds(`no follow-up threw: ${state.faults.join("; ")}`, state.faults.length === 0);
   const tokens = claims.map((claim) => claim.token);
@@ -121,7 +133,13 @@ function checkTags(state: State, jobs: readonly Job[], { same, holds }: Counted)
 }
 
 const tasksOf = (job: Job): Task[] =>
-  job.stages.flatMap((stage) => (stage.planning ? [stage.planning, ...stage.tasks] : stage.tasks));
+  job.stages.flatMap((stage) => [...(stage.planning ? [stage.planning] : []), ...objectsOf(stage)]);
+
+/** The tasks that exist as objects. */
+const objectsOf = (stage: Stage): Task[] => [
+  ...stage.tasks,
+  ...(stage.arrays ?? []).flatMap(({ live }) => [...live.values()]),
+];
 
 function checkTenant(state: State, tenant: Tenant, { claims, same, holds }: Counted): void {
   const { name } = tenant;
@@ -244,24 +262,77 @@ function checkOutbox(state: State, job: Job, { holds }: Counted): void {
   if (isJobOver(job)) holds(`job ${job.no} gives up publishing in time`, isFiledBy(state, job, giveUpAtMs));
 }
 
+/** How every task of the stage stands, whether it exists as an object or not. */
+const phasesOf = (stage: Stage): TaskPhase[] => [
+  ...stage.tasks.map(({ phase }) => phase),
+  ...(stage.arrays ?? []).flatMap((array) => Array.from({ length: array.plan.count }, (_, i) => array.phaseAt(i))),
+];
+
+function checkArray(state: State, array: TaskArray, { same, holds }: Counted): void {
+  const what = `array ${array.no}`;
+  const live = [...array.live.values()];
+  same(
+    `queued of ${what}`,
+    array.queued,
+    count(live, (task) => task.list !== undefined),
+  );
+  const { arrayAheadMax, arrayLiveMax } = state.limits;
+  holds(`${what} exists only as far as it is needed`, live.length <= arrayLiveMax);
+  const { stage } = array;
+  const parallelMax = parallelMaxOf(stage);
+  const mayQueue = parallelMax === 0 || stage.active < parallelMax;
+  const isShort = array.queued < arrayAheadMax && array.unborn > 0 && live.length < arrayLiveMax;
+  if (stage.phase === "RUNNING" && !stage.cancelled) holds(`${what} queues its next tasks`, !(isShort && mayQueue));
+  let resultBytes = 0;
+  for (const page of array.pages) for (const one of page?.results ?? []) resultBytes += bytesOfResult(one);
+  same(`bytes of results of ${what}`, array.resultBytes, resultBytes);
+  holds(`${what} is found by its numbers`, array.plan.count === 0 || state.arrayOf(array.no) === array);
+  for (const task of live) {
+    holds(`task ${task.no} is in its place`, task.array === array && task.no === array.no + task.index);
+    const isEnded = (array.pageOf(task.index)?.phases[task.index % pageTasks] ?? 0) !== 0;
+    holds(`task ${task.no} is live or has ended, and was queued`, !isEnded && task.index < array.next);
+    holds(`task ${task.no} has not ended`, !isTaskOver(task.phase));
+  }
+  for (let place = 0; place < array.next; place += 1)
+    if (!array.live.has(place)) holds(`task ${array.no + place} has ended`, isTaskOver(array.phaseAt(place)));
+}
+
+function checkManifest(state: State, stage: Stage, { same, holds }: Counted): void {
+  const { manifest } = stage;
+  const what = `the manifest of stage ${stage.job.no}/${stage.shape.name}`;
+  const isDue = manifest !== undefined && manifest.no > 0 && manifest.digest === undefined;
+  same(`${what} is due`, manifest ? state.manifests.get(manifest.no) === stage : false, isDue);
+  if (isDue) holds(`${what} waits for nothing else`, stage.open === 0 && stage.phase === "RUNNING");
+  const isWanted = stage.arrays !== undefined || stage.shape.manifest;
+  if (stage.phase === "COMPLETED") same(`${what} is there`, manifest?.digest !== undefined, isWanted);
+  if (manifest?.digest !== undefined)
+    holds(
+      `${what} holds the results`,
+      (stage.arrays ?? []).every(({ pages }) => pages.every((page) => !page?.results)),
+    );
+}
+
 function checkStage(state: State, stage: Stage, counted: Counted): void {
   const { same, holds, claims } = counted;
   const what = `stage ${stage.job.no}/${stage.shape.name}`;
-  const { tasks } = stage;
+  const tasks = objectsOf(stage);
+  const phases = phasesOf(stage);
+  for (const array of stage.arrays ?? []) checkArray(state, array, counted);
+  checkManifest(state, stage, counted);
   same(
     `open of ${what}`,
     stage.open,
-    count(tasks, (task) => !isTaskOver(task.phase)),
+    count(phases, (phase) => !isTaskOver(phase)),
   );
   same(
     `done of ${what}`,
     stage.done,
-    count(tasks, (task) => task.phase === "SUCCEEDED"),
+    count(phases, (phase) => phase === "SUCCEEDED"),
   );
   same(
     `failed of ${what}`,
     stage.failed,
-    count(tasks, (task) => task.phase === "FAILED"),
+    count(phases, (phase) => phase === "FAILED"),
   );
   same(
     `active of ${what}`,
@@ -283,13 +354,9 @@ function checkStage(state: State, stage: Stage, counted: Counted): void {
   if (stage.phase === "COMPLETED")
     holds(
       `${what} is complete with every result (K5)`,
-      tasks.every((task) => task.result && task.phase === "SUCCEEDED"),
+      phases.every((phase) => phase === "SUCCEEDED") && stage.tasks.every(({ result }) => result),
     );
-  if (isStageOver(stage))
-    holds(
-      `${what} ended with all of it`,
-      tasks.every((task) => isTaskOver(task.phase)),
-    );
+  if (isStageOver(stage)) holds(`${what} ended with all of it`, phases.every(isTaskOver));
   for (const task of tasks) checkTask(state, task, counted);
   if (stage.planning) checkTask(state, stage.planning, counted);
 }

@@ -49,6 +49,9 @@ function factOf(row: Row, shared: ReadonlyMap<string, string>): string[] {
       copy[3] = shared.get(`P${String(row[3])}`);
       copy[4] = shared.get(`M${String(row[4])}`) ?? -1;
       break;
+    case "A":
+      copy[4] = shared.get(`M${String(row[4])}`);
+      break;
     case "T": {
       copy[8] = shared.get(`M${String(row[8])}`);
       const rare = copy.at(-1) as { claims: unknown[][] } | null;

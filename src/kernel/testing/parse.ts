@@ -71,7 +71,18 @@ function plansOf(text: string): TaskPlan[] {
 /** `[x,y];tries=2;lease=1s` */
 export function taskSetOf(text: string): TaskSet {
   const [, tasks = "", flags = ""] = must(/^\[(.*?)\](?:;(.*))?$/.exec(text), `tasks in "${text}"`);
-  return { template: templateOf(optionsOf(flags.split(";").filter(Boolean))), tasks: plansOf(tasks) };
+  return setOf(templateOf(optionsOf(flags.split(";").filter(Boolean))), tasks);
+}
+
+/** `#5` is an array of five tasks, `#5+10` one whose first index is 10; anything else is a list of keys. */
+function setOf(template: TaskTemplate, text: string): TaskSet {
+  const array = /^#(\d+)(?:\+(\d+))?$/.exec(text);
+  if (!array) return { template, tasks: plansOf(text) };
+  const [, count, first] = array;
+  return {
+    template,
+    array: { count: Number(count), spec: "do-one", ...(first === undefined ? {} : { first: Number(first) }) },
+  };
 }
 
 /**
@@ -97,11 +108,12 @@ export function stagesOf(words: readonly string[]): StageSpec[] {
       after: options.has("end") ? "end" : "success",
       ...(tasks === "?"
         ? { plan: { kind, requires, leaseMs, attemptsMax, deadlineMs } }
-        : { tasks: { template, tasks: plansOf(tasks) } }),
+        : { tasks: setOf(template, tasks) }),
       failFast: options.has("failfast"),
       mayFail: options.has("mayfail"),
       parallelMax: wholeOf(options, "par", 0),
       ...(lock === undefined ? {} : { lock: lockOf(lock) }),
+      ...(options.has("manifest") ? { manifest: true } : {}),
     };
   });
 }

@@ -19,6 +19,7 @@ export const internalKinds = [
   "forget",
   "take-quota",
   "published",
+  "record-manifest",
 ] as const satisfies readonly CommandKind[];
 
 export const isInternal = (kind: CommandKind): boolean => (internalKinds as readonly CommandKind[]).includes(kind);

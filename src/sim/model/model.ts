@@ -56,6 +56,8 @@ export type ModelStage = {
   readonly plannedIn: Set<number>;
   readonly signals: Set<string>;
   lock: "none" | "queued" | "held";
+  /** The tasks of its array that were not queued have failed. */
+  restFailed: boolean;
 };
 
 export type ModelJob = {
@@ -164,6 +166,7 @@ export const newStage = (job: ModelJob, index: number, spec: StageSpec): ModelSt
   plannedIn: new Set(),
   signals: new Set(),
   lock: "none",
+  restFailed: false,
 });
 
 export const newTask = (

@@ -67,6 +67,11 @@ export const taskFolds = {
     const task = model.tasks.get(event.task);
     if (task) task.standing = "over";
   },
+  "rest-failed"(model, event) {
+    const stage = model.tasks.get(event.array)?.stage;
+    // The model does not know which of them are queued: the log says of each of those how it ends.
+    if (stage) stage.restFailed = true;
+  },
   invalidated(model, event) {
     const task = model.tasks.get(event.task);
     if (!task) return;
