@@ -54,30 +54,30 @@ export function checkText<S extends z.ZodType>(
   // The parser's limit refuses exponential aliases.
   const parsed = schema.safeParse(overlay.put(document.toJS({ maxAliasCount: 100 }) ?? {}));
   if (parsed.success) return parsed.data;
-  const place = (path: readonly PropertyKey[]): string => {
+  const locationOf = (path: readonly PropertyKey[]): string => {
     const elsewhere = overlay.where(path);
     return elsewhere === undefined ? at(path, document, lines) : `${path.map(String).join(".")} (${elsewhere})`;
   };
-  const problems = parsed.error.issues.slice(0, 10).map((issue) => describe(issue, place, schema));
+  const problems = parsed.error.issues.slice(0, 10).map((issue) => describe(issue, locationOf, schema));
   throw new Fault("invalid", doing, { file, why: problems.join("; ") }, parsed.error);
 }
 
 const noOverlay: Overlay = { put: (value) => value, where: () => undefined };
 
-type Place = (path: readonly PropertyKey[]) => string;
+type LocationOf = (path: readonly PropertyKey[]) => string;
 
-function describe(issue: z.core.$ZodIssue, place: Place, schema: z.ZodType): string {
+function describe(issue: z.core.$ZodIssue, locationOf: LocationOf, schema: z.ZodType): string {
   if (issue.code === "unrecognized_keys") {
     const keys = knownKeys(schema, issue.path);
     return issue.keys
       .map((key) => {
         const meant = nearest(key, keys);
         const hint = meant === undefined ? `known settings are ${keys.join(", ")}` : `did you mean ${meant}?`;
-        return `${place([...issue.path, key])}: there is no such setting (${hint})`;
+        return `${locationOf([...issue.path, key])}: there is no such setting (${hint})`;
       })
       .join("; ");
   }
-  return `${place(issue.path)}: ${firstLine(issue.message)}`;
+  return `${locationOf(issue.path)}: ${firstLine(issue.message)}`;
 }
 
 /** `node.listen (line 4)`; the nearest parent's line if the value itself is missing. */

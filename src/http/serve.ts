@@ -21,7 +21,7 @@ export type HttpPorts = {
   readonly report: (endpoint: string, error: unknown) => void;
   /** Errors of the rooms below, which this room does not know. */
   readonly asProblem?: (error: unknown) => Problem | undefined;
-  /** For metrics: `endpoint` is its name, never the path that was asked for. */
+  /** For metrics: `endpoint` is its name, never the path of the request. */
   readonly ended?: (call: { readonly endpoint: string; readonly status: number; readonly tookMs: number }) => void;
   readonly heartbeatMs?: number;
   readonly bodyIdleMs?: number;
@@ -43,7 +43,7 @@ export function serveRoutes(routes: readonly Route[], ports: HttpPorts): Serve {
   };
 }
 
-type Asked = {
+type FoundRoute = {
   readonly request: Request;
   readonly url: URL;
   readonly identify: Identify;
@@ -66,17 +66,17 @@ async function timed(route: Route, ports: HttpPorts, run: () => Promise<Response
   return response;
 }
 
-async function answer(asked: Asked, ports: HttpPorts): Promise<Response> {
-  return await handled(await judge(asked), asked, ports);
+async function answer(found: FoundRoute, ports: HttpPorts): Promise<Response> {
+  return await handled(await judge(found), found, ports);
 }
 
 /** Everything before the handler: the call, or the Problem that refuses it. */
 export async function judge(
-  asked: Omit<Asked, "url"> & { readonly isUpgrade?: boolean },
+  found: Omit<FoundRoute, "url"> & { readonly isUpgrade?: boolean },
 ): Promise<Omit<Call<EndpointDeclaration>, "body">> {
-  const { request, route, isUpgrade = false } = asked;
+  const { request, route, isUpgrade = false } = found;
   const url = new URL(request.url);
-  const who = await asked.identify(request);
+  const who = await found.identify(request);
   const proof = who.ok ? who.caller.principal.proof : "anonymous";
   const proven = { isProven: proof !== "anonymous", hasSession: proof === "session" };
   const why = browserProblem({ method: request.method, url, headers: request.headers, ...proven, isUpgrade });
@@ -88,7 +88,7 @@ export async function judge(
   return {
     caller: who.caller,
     tenant: chosen.tenant,
-    params: route.params ? parseFields("path", route.params, asked.params) : {},
+    params: route.params ? parseFields("path", route.params, found.params) : {},
     query: parseQuery(route, rest),
     headers: request.headers,
     url,
@@ -98,7 +98,7 @@ export async function judge(
 
 async function handled(
   call: Omit<Call<EndpointDeclaration>, "body">,
-  { request, url, route }: Asked,
+  { request, url, route }: FoundRoute,
   ports: HttpPorts,
 ): Promise<Response> {
   const { clock, heartbeatMs = heartbeatMsDefault, bodyIdleMs = bodyIdleMsDefault } = ports;

@@ -149,7 +149,7 @@ export function applyCancelling(state: State, event: EventOf<"stage-cancelling">
   }
 }
 
-/** Whoever plans a spared stage must know that its job was cancelled: a planner that began before is not heard. */
+/** The planner of a spared stage must know that its job was cancelled: a planner that began before is not heard. */
 function planAgain(state: State, stage: Stage, at: number): void {
   const { planning } = stage;
   if (!planning || isTaskOver(planning.phase) || planning.phase === "READY") return;

@@ -7,8 +7,8 @@ import { sealWith, sharedKey } from "./seal.ts";
 import { openServices, type CiServices } from "./services.ts";
 
 /**
- * `http` and `jobServices` are for the door: the first goes into its `OpenDoor.http`, the second is called once for each
- * attempt at a job, with the claim that the attempt runs under.
+ * `http` and `jobServices` are for the door: the first goes into its `OpenDoor.http`, the second is called once for
+ * each attempt at a job, with the claim that the attempt runs under.
  */
 export async function openCiServices(
   {
