@@ -15,17 +15,32 @@ export const rooms = {
   edge: ["base", "wire", "h2", "grpc", "access", "http"],
   kernel: ["base"],
   records: ["base"],
+  vault: ["base", "records"],
   journal: ["base", "records"],
   blobs: ["base", "wire", "h2", "grpc"],
   mesh: ["base"],
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
-  door: ["base", "access", "http", "grpc", "kernel", "records", "blobs", "shard", "worker", "edge"],
+  door: ["base", "access", "http", "grpc", "kernel", "records", "vault", "blobs", "shard", "worker", "edge"],
   // never another door
-  "doors/*": ["door", "base", "wire", "h2", "grpc", "access", "http", "kernel", "records", "blobs", "shard", "worker"],
+  "doors/*": [
+    "door",
+    "base",
+    "wire",
+    "h2",
+    "grpc",
+    "access",
+    "http",
+    "kernel",
+    "records",
+    "vault",
+    "blobs",
+    "shard",
+    "worker",
+  ],
   console: ["base", "api"], // types only: nothing of the server is shipped to browsers
   app: ["*", "!sim", "!cli", "!console"],
-  cli: ["base", "door", "wire", "http", "api", "blobs", "app", "shard"],
+  cli: ["base", "door", "wire", "http", "api", "vault", "blobs", "app", "shard"],
   sim: ["*"], // and no room imports sim
 } as const satisfies Record<string, readonly string[]>;
 

@@ -22,6 +22,9 @@ const matrix = `
   work.cancel        yes      yes    -       -        -            -            -                   -      -     -
   work.execute       yes      -      -       yes      -            -            -                   -      -     -
   work.admin         yes      -      -       -        -            -            -                   -      -     -
+  secret.write       yes      yes    -       -        -            -            -                   -      -     -
+  secret.list        yes      yes    -       -        -            -            -                   yes    -     -
+  secret.rotate      yes      -      -       -        -            -            -                   -      -     -
   build.execute      yes      yes    yes     -        -            -            -                   -      -     -
   deploy.attach      yes      -      -       -        -            -            -                   -      yes   -
   deploy.read        yes      yes    -       -        -            -            -                   yes    -     -
@@ -58,7 +61,9 @@ describe("the policy", () => {
   });
 
   test("lets everyone but operators act in their own tenant only", () => {
-    const clusterWide = actions.filter((action) => !/^(work|build|deploy|ci|cache|action-cache)\./.test(action));
+    const clusterWide = actions.filter(
+      (action) => !/^(work|build|deploy|ci|cache|action-cache|secret\.(write|list))\b/.test(action),
+    );
     for (const role of roles)
       for (const action of actions) {
         const own = authorize(as(role), action, "acme");

@@ -25,6 +25,11 @@ export const policy = {
   "work.execute": { of: "tenant", for: ["operator", "executor"] },
   "work.admin": { of: "tenant", for: ["operator"] },
 
+  // Values never come back: who may set one may replace and delete it, and work of the tenant uses it.
+  "secret.write": { of: "tenant", for: ["operator", "member"] },
+  "secret.list": { of: "tenant", for: ["operator", "member", "viewer"] },
+  "secret.rotate": { of: "cluster", for: ["operator"] },
+
   // Execute, and wait for or cancel one's own actions. Separate from work.submit, which accepts any kind of work.
   "build.execute": { of: "tenant", for: ["operator", "member", "builder"] },
 

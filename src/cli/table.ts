@@ -14,6 +14,11 @@ import { jobWhy } from "./job/why.ts";
 import { login } from "./cluster/login.ts";
 import { nodes } from "./cluster/nodes.ts";
 import { peers } from "./cluster/peers.ts";
+import { secretDelete } from "./secret/delete.ts";
+import { secretList } from "./secret/list.ts";
+import { secretNewKey } from "./secret/new-key.ts";
+import { secretRotate } from "./secret/rotate.ts";
+import { secretSet } from "./secret/set.ts";
 import { shards } from "./cluster/shards.ts";
 import { tenantSet } from "./cluster/tenant-set.ts";
 import { up } from "./up.ts";
@@ -21,7 +26,19 @@ import { why } from "./why.ts";
 
 /** Before the commands of doors, and behind them; `help` and `version` are about the whole table. */
 const first: readonly Command[] = [up, jobSubmit, jobList, jobShow, jobWatch, jobLogs, jobCancel, jobWhy, jobSignal];
-const last: readonly Command[] = [why, tenantSet, nodes, login, peers, shards, drain, historyRebuild, bench];
+const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
+const last: readonly Command[] = [
+  why,
+  ...secrets,
+  tenantSet,
+  nodes,
+  login,
+  peers,
+  shards,
+  drain,
+  historyRebuild,
+  bench,
+];
 
 /** Every command of a program with these doors. */
 export const tableOf = (of: readonly Door[]): readonly Command[] => [

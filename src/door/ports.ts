@@ -8,6 +8,7 @@ import type { Upkeep } from "#blobs/upkeep.ts";
 import type { LogFields } from "#edge/log/log.ts";
 import type { Records } from "#records/watch.ts";
 import type { WorkClient } from "#shard/client/client.ts";
+import type { Vault } from "#vault/vault.ts";
 import type { AttemptWatch } from "#worker/attempt-watch.ts";
 import type { LiveSource } from "#worker/printed/live-source.ts";
 import type { OutputPorts } from "#worker/printed/task-output.ts";
@@ -31,6 +32,8 @@ export type DoorPorts = {
   readonly stored: Stored;
   /** Named documents of tenants, which all nodes share; a door's kinds begin with its name ("ci.repository"). */
   readonly records: Records;
+  /** Secrets of tenants. A door that hands one to work keeps it out of specs, results and logs. */
+  readonly vault: Vault;
   readonly spool: Spooling;
   /** The node's data folder: a door keeps files of its own in a folder of its name below it. */
   readonly dataFolder: string;

@@ -147,6 +147,15 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api PUT /v1/tenants/{name}": [
     ask("PUT", ({ tenant }) => `/v1/tenants/${tenant}`, { ...json({}), ...operatorsOnly }),
   ],
+  "api GET /v1/secrets": [
+    ask("GET", () => "/v1/secrets?limit=5", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/secrets?limit=5&tenant=${tenant}`),
+  ],
+  "api DELETE /v1/secrets/{name+}": [ask("DELETE", ({ secret }) => `/v1/secrets/${secret}`)],
+  "api PUT /v1/secrets/{name+}": [
+    ask("PUT", ({ tenant }) => `/v1/secrets/forged?tenant=${tenant}`, json({ value: "forged" })),
+  ],
+  "api POST /v1/vault/rotate": [ask("POST", () => "/v1/vault/rotate", operatorsOnly)],
   "api GET /v1/session": [ask("GET", () => "/v1/session", clusterOnly("known"))],
   "api GET /v1/openapi.json": [
     {

@@ -40,6 +40,8 @@ export type Names = {
   readonly key: string;
   readonly ac: string;
   readonly rule: string;
+  /** The name of a secret. */
+  readonly secret: string;
 };
 
 export const template = (kind: string, label: string): TaskSet["template"] => ({
@@ -136,5 +138,6 @@ export function absentNames(real: Names): Names {
     key: keyText(),
     ac: keyText(),
     rule: text(),
+    secret: text(),
   };
 }

@@ -124,6 +124,7 @@ export class World implements AsyncDisposable {
       operationsPage: pages.nextPageToken,
       uri,
       ...(await this.#entries()),
+      secret: await this.#secret(),
     };
   }
 
@@ -219,6 +220,15 @@ export class World implements AsyncDisposable {
     const rules = await this.http("mill", "POST", `/v1/build-cache/rules?space=${secret}`);
     const { id } = (await rules.json()) as { id: string };
     return { key, ac: hash, rule: id };
+  }
+
+  async #secret(): Promise<string> {
+    const name = randomUUID();
+    const headers = { "content-type": "application/json" };
+    const init = { body: JSON.stringify({ value: secret }), headers };
+    const put = await this.http("mill", "PUT", `/v1/secrets/${name}`, init);
+    if (put.status !== 200) throw new Error(`PUT a secret: ${put.status} ${await put.text()}`);
+    return name;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

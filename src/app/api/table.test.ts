@@ -21,7 +21,16 @@ import { movedTo } from "./moved.ts";
 /** Routes are made of ports that nothing calls here. */
 const nothing = {} as never;
 const tablePorts = { settings: { blobBytesMax: 1 }, execution: {}, builds: {}, upkeep: {} } as unknown as TablePorts;
-const own = { name: "n", work: nothing, clock, log: nothing, entries: nothing, drain: nothing, status: nothing };
+const own = {
+  name: "n",
+  work: nothing,
+  clock,
+  log: nothing,
+  entries: nothing,
+  drain: nothing,
+  vaults: nothing,
+  status: nothing,
+};
 const ofJobs = { live: nothing, printed: nothing, bounds: nothing, kinds: nothing };
 const routes = [
   ...buildTable(tablePorts),

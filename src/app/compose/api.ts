@@ -11,6 +11,7 @@ import { jobsRoutes, type JobsPorts } from "#app/api/jobs.ts";
 import { movedTo } from "#app/api/moved.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
 import { sessionRoutes } from "#app/api/session.ts";
+import { secretRoutes } from "#app/api/secrets.ts";
 import { tenantRoutes } from "#app/api/tenants.ts";
 import { doors } from "#app/doors.ts";
 import type { Drain } from "#app/node/drain.ts";
@@ -22,6 +23,7 @@ import { jobSocket } from "#api/job-socket.ts";
 import { jobsEndpoints } from "#api/jobs.ts";
 import { showOpenApi } from "#api/openapi.ts";
 import { sessionEndpoints } from "#api/session.ts";
+import { secretEndpoints } from "#api/secrets.ts";
 import { tenantEndpoints } from "#api/tenants.ts";
 import type { Door } from "#door/door.ts";
 import type { HttpServed, Login } from "#edge/edge.ts";
@@ -35,6 +37,7 @@ import { route, type Route } from "#http/route.ts";
 import { serveRoutes } from "#http/serve.ts";
 import { serveUpgrades } from "#http/live/upgrade.ts";
 import type { WorkClient } from "#shard/client/client.ts";
+import type { Vaults } from "./vault.ts";
 import { identifyBy } from "./identify.ts";
 import { routeMetrics } from "./route-metrics.ts";
 
@@ -46,6 +49,8 @@ export type ApiParts = {
   /** Where answers of keyed requests are kept. */
   readonly entries: Entries;
   readonly drain?: Drain | undefined;
+  /** Left out: there are no secrets. */
+  readonly vaults?: Vaults | undefined;
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
@@ -60,6 +65,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   watchCluster,
   ...drainEndpoints,
   ...tenantEndpoints,
+  ...secretEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
   ...sessionEndpoints,
   showOpenApi,
@@ -105,7 +111,7 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
-  const { name, work, clock, status, drain, routes = [] } = parts;
+  const { name, work, clock, status, drain, vaults, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status });
@@ -116,6 +122,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...clusterWatchRoutes(cluster, clock),
     ...(drain ? drainRoutes(drain) : []),
     ...tenantRoutes(work),
+    ...(vaults ? secretRoutes(vaults) : []),
     ...routes,
     ...sessionRoutes(login),
     route(showOpenApi, () => ({ body: document as { openapi: string } })),

@@ -31,6 +31,7 @@ import { startMesh, type PeersView, type RunningMesh } from "./mesh.ts";
 import { openPlace, type Place } from "./place.ts";
 import { openWatching } from "./watching.ts";
 import { openStore } from "./store.ts";
+import { openVaults } from "./vault.ts";
 import { startWorker } from "./worker.ts";
 import { serversOf, shardsOf, type Config } from "#app/config/config.ts";
 import { doorOfJob, kindTableOf } from "#app/door-kinds.ts";
@@ -156,6 +157,7 @@ async function openGround(
   undo.defer(() => journal.close());
   undo.use(watchJournal(journal, { clock, log }));
   const records = watchedRecords(journal.records, clock);
+  const vaults = openVaults(config, folder, { records, clock });
   const mesh: { joined?: RunningMesh } = {}; // the edge and the mesh refer to each other
   const peers = (): PeersView | undefined => mesh.joined?.peers();
   const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
@@ -182,6 +184,7 @@ async function openGround(
     random,
     journal,
     records,
+    vaults,
     mesh,
     peers,
     stored,
@@ -238,7 +241,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
 
 /** What doors are opened with. The client and the peers answer once the node has started. */
 async function doorPorts(
-  { config, folder, clock, log, name, random, records, stored, tcp, watching, leaving, serves }: Ground,
+  { config, folder, clock, log, name, random, records, vaults, stored, tcp, watching, leaving, serves }: Ground,
   { node, client }: Pick<ReturnType<typeof joinNode>, "node" | "client">,
   place: Place | undefined,
   undo: AsyncDisposableStack,
@@ -259,6 +262,7 @@ async function doorPorts(
     },
     stored: { blobs, store, index, upkeep, streams, counted: (door) => metrics.countedFor({ store, index }, door) },
     records,
+    vault: vaults.secrets,
     dataFolder: folder.path,
     spool: { folder: await spoolFolder(folder), bytesMax: spoolBytesMax(config) },
     live: liveSource({ name, streams }, node, tcp),
@@ -292,7 +296,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   ];
   const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
   const live = liveSource({ name, streams: stored.streams }, node, tcp);
-  const api = { name, work: client, doors: ground.doors, live, status: () => node.status() };
+  const api = { name, work: client, doors: ground.doors, live, status: () => node.status(), vaults: ground.vaults };
   const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log, socket: folder.edgeSocket });
   if (!edge) return undefined;
   undo.defer(() => edge.close());

@@ -17,6 +17,7 @@ import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
 import type { TierConfig } from "./tier-config.ts";
 import { TracesConfig } from "./traces-config.ts";
+import { VaultConfig } from "./vault-config.ts";
 import { WorkConfig } from "./work-config.ts";
 import { PostgresSchema, PostgresUrl } from "#app/postgres-words.ts";
 
@@ -225,6 +226,10 @@ const sections = {
 };
 
 const sectionsBehind = {
+  vault: VaultConfig.prefault({}).describe(
+    "What encrypts secrets, the same on all nodes (docs/how-to/secrets.md). Left out: a key in the data folder, made " +
+      "at first use; nodes that share PostgreSQL have to name one.",
+  ),
   history: History.prefault({}).describe(
     "How long ended jobs are kept. The owner of a shard applies its own setting: use the same on all nodes.",
   ),
