@@ -21,6 +21,7 @@ import { featuresHere, textReferences } from "./features.ts";
 import { LargeTexts } from "./texts/large-texts.ts";
 import { keeperSettings, type KeeperSettings } from "./keeper/settings.ts";
 import { shardStatuses, type NodeStatus } from "./node-status.ts";
+import { Notices } from "./outbox/notices.ts";
 import { defaultOutboxSettings, Outbox, type OutboxSettings, type Publisher } from "./outbox/outbox.ts";
 import { defaultProjectorSettings, Projector, type ProjectorSettings } from "./history/projector.ts";
 import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./transport/protocol.ts";
@@ -96,6 +97,7 @@ export class Node implements ShardService {
   readonly #archiver: Archiver;
   readonly #snapshotter: Snapshotter;
   readonly #outbox: Outbox;
+  readonly #notices: Notices;
   readonly #broker: QuotaBroker;
   #cluster: Cluster | undefined;
   #listening: Listening | undefined;
@@ -122,6 +124,12 @@ export class Node implements ShardService {
     this.#archiver = this.#makeArchiver();
     this.#snapshotter = this.#makeSnapshotter();
     this.#outbox = this.#makeOutbox();
+    this.#notices = new Notices({
+      clock,
+      signal: (shard, command) => this.#ask({ kind: "command", shard, command }),
+      notified: (shard, command) => this.host.internal(shard, command),
+      report: this.#report,
+    });
     this.ready = new ReadyDesk({ clock, shards: () => this.host.shards.values() });
     this.host = this.#makeHost();
     this.keeper = this.#makeKeeper();
@@ -195,6 +203,7 @@ export class Node implements ShardService {
     this.#snapshotter.kill();
     this.#archiver.kill();
     this.#outbox.kill();
+    this.#notices.kill();
     this.#broker.kill();
     this.ready.stop();
   }
@@ -292,7 +301,7 @@ export class Node implements ShardService {
       memory: this.#options.memory,
       texts: this.#texts,
       featureLevel: () => this.#featureLevel,
-      observers: [this.#projector, this.#snapshotter, this.#outbox, ...observers],
+      observers: [this.#projector, this.#snapshotter, this.#outbox, this.#notices, ...observers],
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
       lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),

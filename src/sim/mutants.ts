@@ -21,6 +21,41 @@ export type Mutant = {
 
 export const mutants: readonly Mutant[] = [
   {
+    name: "numbers of series are kept in snapshots",
+    file: "kernel/snapshot/restore.ts",
+    find: `else if (kind === "Q") this.#state.weigh(this.#state.series.restore(row[1], row[2]));`,
+    replace: `else if (kind === "Q") return;`,
+    focus: ["numbered", "node-crash"],
+  },
+  {
+    name: "a number of a series is given once",
+    file: "kernel/decide/submit.ts",
+    find: "series.last(tenant, door, name) + 1;",
+    replace: "Math.max(1, series.last(tenant, door, name));",
+    focus: ["numbered"],
+  },
+  {
+    name: "a signal is recorded once",
+    file: "kernel/decide/plan.ts",
+    find: "if (stage.gate?.signals.some((known) => known.id === id)) return accept({ recorded: true });",
+    replace: "",
+    focus: ["parent", "node-crash", "database-late"],
+  },
+  {
+    name: "a new owner goes on telling ends",
+    file: "shard/outbox/notices.ts",
+    find: "for (const job of shard.state.telling) this.#add(shard, job);",
+    replace: "",
+    focus: ["parent", "node-crash"],
+  },
+  {
+    name: "a job is kept until its end is told",
+    file: "kernel/decide/admin.ts",
+    find: " && !state.telling.has(job)",
+    replace: "",
+    focus: ["parent", "partition"],
+  },
+  {
     name: "fence on append",
     file: "journal/engine/engine-log.ts",
     find: "if (row.epoch !== epoch) return undefined;",

@@ -65,7 +65,7 @@ async function live(cluster: Cluster): Promise<void> {
   cluster.heal();
   const isDone = (): boolean =>
     cluster.clients.every(({ done }) => done) &&
-    court.models.every(({ liveJobs, unpublished }) => liveJobs === 0 && unpublished === 0);
+    court.models.every(({ liveJobs, unpublished, owed }) => liveJobs === 0 && unpublished === 0 && owed.size === 0);
   const ended = (): number => endings.reduce((sum, kind) => sum + (cluster.tally.events.get(kind) ?? 0), 0);
   // A single executor may need hours for everything that the storm has left.
   for (let before = -1; before < ended() && !isDone() && !world.violation;) {

@@ -81,6 +81,7 @@ export const submission = (tenant: string, stages: readonly StageSpec[], more: P
   stages: stages.map(writeStage),
   reuse: [],
   joinOnly: false,
+  notify: [],
   tags: [],
   ...more,
 });

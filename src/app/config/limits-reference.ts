@@ -61,6 +61,7 @@ const work: readonly Row[] = [
     "job",
     refused,
   ],
+  ["who is told of its end", count(k.noticesMax), "job", refused],
   ["series", count(k.seriesMax), "tenant and shard", refused],
   ["names, keys", `${count(k.nameLengthMax)} characters`, "name", refused],
   [

@@ -7,6 +7,7 @@ import { applyManifestDue, applyManifestWritten } from "./manifest.ts";
 import { applyJobJoined, applyJobLeft, applyJobSubmitted, applyForgotten } from "./job.ts";
 import { applyCancelling, applyJobEnded, applyStageEnded, applyStagePlanned, applyStageReady } from "./stage.ts";
 import { applyLockFreed, applyLockGranted, applyLockQueued, applyStageReopened } from "./stage.ts";
+import { applyNotified } from "./notice.ts";
 import { applyPublished, applyPublishingGivenUp } from "./publish.ts";
 import {
   applyAttemptEnded,
@@ -142,6 +143,8 @@ export function apply(state: State, event: Event): void {
     }
     case "job-ended":
       return applyJobEnded(state, event);
+    case "notified":
+      return applyNotified(state, event);
     case "forgotten":
       return applyForgotten(state, event);
     case "executor-drained": {

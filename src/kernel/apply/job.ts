@@ -8,6 +8,7 @@ import {
   bytesOfAudience,
   bytesOfJobAlone,
   bytesOfKey,
+  bytesOfNotices,
   bytesOfPlanned,
   bytesOfPlans,
   bytesOfShape,
@@ -26,14 +27,15 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   job.reuse = event.reuse;
   job.trace = event.trace;
   job.cancelGraceMs = event.cancelGraceMs;
-  if (event.tags || event.series) addExtras(state, job, event);
+  if (event.tags || event.series || event.notify) addExtras(state, job, event);
   if (event.lock) job.phase = "WAITING";
   if (event.subscriber !== undefined) {
     const { leaveGraceMs = 0 } = event;
     job.audience = { subscribers: new Set([event.subscriber]), leaveGraceMs, abandonedAtMs: 0 };
   }
   let taskNo = event.firstTask;
-  let bytes = bytesOfJobAlone(event) + bytesOfTags(event.tags) + bytesOfAudience(job.audience);
+  let bytes =
+    bytesOfJobAlone(event) + bytesOfTags(event.tags) + bytesOfNotices(event.notify) + bytesOfAudience(job.audience);
   // `map` makes lists of exactly the right length; `push` would reserve space for sixteen more elements. With a million
   // jobs of one task that is a quarter of the memory.
   job.stages = event.stages.map((spec, index) => {
@@ -57,8 +59,8 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   state.agenda.file(job, job.deadlineAtMs, state.nowMs);
 }
 
-function addExtras(state: State, job: Job, { tags = [], series }: EventOf<"job-submitted">): void {
-  job.extras = { tags, series };
+function addExtras(state: State, job: Job, { tags = [], series, notify = [] }: EventOf<"job-submitted">): void {
+  job.extras = { tags, series, notify, owed: [...notify.keys()] };
   state.tagged.add(job);
   if (series) state.weigh(state.series.take(job.tenant.name, job.door, series));
 }

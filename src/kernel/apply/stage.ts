@@ -1,3 +1,4 @@
+import { startTelling } from "./notice.ts";
 import { type Job, type Stage, Task } from "#kernel/model/entities.ts";
 import type { EventOf } from "#kernel/model/event.ts";
 import type { LockSpec, PlanDecides } from "#kernel/model/model.ts";
@@ -183,6 +184,7 @@ export function applyJobEnded(state: State, event: EventOf<"job-ended">): void {
   state.liveJobs -= 1;
   state.agenda.drop(job);
   if (job.outbox) fileGivingUp(state, job);
+  startTelling(state, job);
   unmerge(state, job);
   leaveLock(state, { job, stage: undefined });
 }

@@ -127,15 +127,17 @@ export function decideTakeQuota(state: State, command: CommandOf<"take-quota">, 
 }
 
 /**
- * Forgets only jobs that have ended, without any claim left (a lock may still wait for one), and with all results
- * published.
+ * Forgets only jobs that have ended, without any claim left (a lock may still wait for one), with all results
+ * published and their end told.
  */
 export function decideForget(state: State, command: CommandOf<"forget">): Decision {
   const wrong = wrongList("jobs", command.jobs, 100_000);
   if (wrong) return reject(wrong);
   const jobs = [...new Set(command.jobs)].filter((no) => {
     const job = state.jobs.get(no);
-    return job && isJobOver(job) && job.claims === 0 && !job.outbox && !holdsLock(state, job);
+    return (
+      job && isJobOver(job) && job.claims === 0 && !job.outbox && !state.telling.has(job) && !holdsLock(state, job)
+    );
   });
   return accept({ forgotten: jobs.length }, jobs.length === 0 ? [] : [{ kind: "forgotten", jobs }]);
 }

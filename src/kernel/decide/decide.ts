@@ -13,6 +13,7 @@ import {
 } from "./admin.ts";
 import { decideRelease, decideRenew, decideReport, decideStart } from "./claim.ts";
 import { decideCommit, decideFail, decideInvalidate } from "./finish.ts";
+import { decideNotified } from "./notice.ts";
 import { decidePublished, decideRecordManifest } from "./publish.ts";
 import { decideRecordPlan, decideSignal } from "./plan.ts";
 import { decideLeave, decideSubmit } from "./submit.ts";
@@ -62,6 +63,8 @@ export function decide(state: State, command: SingleCommand, nowMs: number): Dec
       return decidePublished(state, command, nowMs);
     case "record-manifest":
       return decideRecordManifest(state, command, nowMs);
+    case "notified":
+      return decideNotified(state, command, nowMs);
     case "forget":
       return decideForget(state, command);
     case "take-over":

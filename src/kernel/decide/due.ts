@@ -7,6 +7,7 @@ import { failAttempt } from "./finish.ts";
 import { Claim, Executor, Job, Task, Tenant } from "#kernel/model/entities.ts";
 import type { Event, SoftEvent } from "#kernel/model/event.ts";
 import { cancelSoftly, jobDueAtMs } from "#kernel/apply/cancelling.ts";
+import { tellsUntilMs } from "#kernel/apply/notice.ts";
 import { giveUpAtMsOf, isJobOver, limitAtMsOf, planEndsAtMs } from "#kernel/apply/moves.ts";
 import type { Due, State } from "#kernel/model/state.ts";
 
@@ -126,10 +127,26 @@ const lateReason = ({ outbox, stagesOpen }: Job): string =>
 
 /** The job has ended; only results that could not be published are left of it. */
 function endedJobDue(state: State, job: Job, nowMs: number): DueDecision {
-  if (!job.outbox) return nothing;
-  const giveUpAtMs = giveUpAtMsOf(state, job);
-  return giveUpAtMs > nowMs ? at(giveUpAtMs) : does({ kind: "publishing-given-up", job: job.no, at: nowMs });
+  if (job.outbox) {
+    const giveUpAtMs = giveUpAtMsOf(state, job);
+    if (giveUpAtMs > nowMs) return at(giveUpAtMs);
+    const againAtMs = state.telling.has(job) ? tellsUntilMs(state, job) : undefined;
+    return { ...does({ kind: "publishing-given-up", job: job.no, at: nowMs }), againAtMs };
+  }
+  if (!state.telling.has(job)) return nothing;
+  const untilMs = tellsUntilMs(state, job);
+  if (untilMs > nowMs) return at(untilMs);
+  const owed = job.extras?.owed ?? [];
+  return does(...owed.map((notice) => notified(job, notice, nowMs)));
 }
+
+const notified = ({ no }: Job, notice: number, nowMs: number): Event => ({
+  kind: "notified",
+  job: no,
+  notice,
+  outcome: "given-up",
+  at: nowMs,
+});
 
 /** A quota slice has ended: the caller checks the tenant's quota again. */
 function tenantDue(state: State, tenant: Tenant, nowMs: number): DueDecision {

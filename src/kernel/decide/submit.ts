@@ -7,11 +7,12 @@ import type { Job } from "#kernel/model/entities.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
 import { displacements } from "#kernel/apply/settle-locks.ts";
 import { isJobOver } from "#kernel/apply/moves.ts";
-import type { Evidence } from "#kernel/model/model.ts";
+import type { Evidence, Notice } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import { noMemoryForJob, noMemoryForMore } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongReferences } from "#kernel/model/text-reference.ts";
+import { wrongNotices } from "./notice.ts";
 import { wrongTags } from "./tags.ts";
 import { wrongSubmit } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
@@ -75,7 +76,9 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   if (submit.lock !== undefined) submitted.lock = submit.lock;
   if (submit.reuse !== undefined && submit.reuse.length > 0) submitted.reuse = submit.reuse;
   if (submit.trace !== undefined) submitted.trace = submit.trace;
-  if (submit.tags !== undefined && submit.tags.length > 0) submitted.tags = submit.tags;
+  if (submit.tags !== undefined && submit.tags.length > 0)
+    submitted.tags = submit.tags.map(({ name, value }) => ({ name, value }));
+  if (submit.notify !== undefined && submit.notify.length > 0) submitted.notify = submit.notify.map(noticeOf);
   const number = submit.series === undefined ? undefined : nextOf(state, submit);
   if (submit.series !== undefined && number !== undefined) submitted.series = { name: submit.series, number };
   const events: Event[] = [submitted];
@@ -116,12 +119,18 @@ function boundJob(
   return submit.keyFound;
 }
 
+/** Field by field: extra fields of the caller's must not get into the log. */
+const noticeOf = ({ shard, job, stage, name }: Notice): Notice => ({ shard, job, stage, name });
+
 const nextOf = ({ series }: State, { tenant, door, series: name = "" }: Submit): number =>
   series.last(tenant, door, name) + 1;
 
-function wrongExtras(state: State, { tags, series }: Submit): Rejection | undefined {
-  if (tags === undefined && series === undefined) return undefined;
-  return wrongTags("tags", tags ?? [], state.limits) ?? tooNew(state, tags === undefined ? "series" : "tags");
+function wrongExtras(state: State, { tags, series, notify }: Submit): Rejection | undefined {
+  if (tags === undefined && series === undefined && notify === undefined) return undefined;
+  const wrong =
+    (tags === undefined ? undefined : wrongTags("tags", tags, state.limits)) ??
+    (notify === undefined ? undefined : wrongNotices("notify", notify, state.limits));
+  return wrong ?? tooNew(state, tags ? "tags" : notify ? "notify" : "series");
 }
 
 function noSeriesLeft({ series, limits }: State, { tenant, door, series: name }: Submit): Rejection | undefined {

@@ -119,12 +119,12 @@ function wrongWork(submit: Submit, limits: Limits): Wrong {
 }
 
 /** A submission that only joins must say which job it means, and must not describe any work. */
-function wrongJoin({ mergeKey, stages, deadlineMs, lock, reuse, tags, series }: Submit): Wrong {
+function wrongJoin({ mergeKey, stages, deadlineMs, lock, reuse, tags, series, notify }: Submit): Wrong {
   if (mergeKey === undefined) return invalid("mergeKey", "is needed to say which job to join");
   const isBare = Array.isArray(stages) && stages.length === 0 && deadlineMs === 0;
-  if (isBare && lock === undefined && reuse === undefined && tags === undefined && series === undefined)
-    return undefined;
-  return invalid("joinOnly", "must have no stages, deadlineMs, lock, reuse, tags or series: it starts no job");
+  const others = [lock, reuse, tags, series, notify];
+  if (isBare && others.every((other) => other === undefined)) return undefined;
+  return invalid("joinOnly", "must have no stages, deadlineMs, lock, reuse, tags, series or notify: it starts no job");
 }
 
 /** A job that holds a lock while its own stage waits for that lock would wait for itself. */

@@ -8,6 +8,7 @@ import type { State } from "#kernel/model/state.ts";
 import {
   bytesOfArrayAlone,
   bytesOfJobAlone,
+  bytesOfNotices,
   bytesOfPlans,
   bytesOfResult,
   bytesOfShape,
@@ -28,6 +29,7 @@ export function noMemoryForJob(state: State, submit: Submit): Rejection | undefi
     return { kind: "queue-full", tenant: submit.tenant, queuedMax, retryAfterMs };
   if (!tenant && state.tenants.size >= limits.tenantsMax) return { kind: "shard-full", what: "tenants", retryAfterMs };
   if (state.jobs.size >= limits.jobsMax) return { kind: "shard-full", what: "jobs", retryAfterMs };
+  if (state.telling.size >= limits.unpublishedMax) return { kind: "shard-full", what: "ends to be told", retryAfterMs };
   if (state.outbox.size >= limits.unpublishedMax)
     return { kind: "shard-full", what: "unpublished results", retryAfterMs };
   if (state.tasks.size + tasks > limits.tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
@@ -107,7 +109,7 @@ const outOfMemory = ({ memory, limits: { retryAfterMs } }: State, tenant: string
 });
 
 function bytesOfSubmit(submit: Submit): number {
-  let bytes = bytesOfJobAlone(submit) + bytesOfTags(submit.tags);
+  let bytes = bytesOfJobAlone(submit) + bytesOfTags(submit.tags) + bytesOfNotices(submit.notify);
   if (submit.subscriber !== undefined) bytes += bytesOfSubscriber(submit.subscriber);
   for (const { name, needs, plan, lock, tasks } of submit.stages) {
     bytes += bytesOfShape({ name, needs, plan, lock });

@@ -17,7 +17,7 @@ import type {
   StageShape,
   Task,
 } from "#kernel/model/entities.ts";
-import type { ArrayPlan, LockSpec, Result, Reuse, Signal, Step, Tag, TaskPlan } from "#kernel/model/model.ts";
+import type { ArrayPlan, LockSpec, Notice, Result, Reuse, Signal, Step, Tag, TaskPlan } from "#kernel/model/model.ts";
 import type { TaskTemplate } from "#kernel/model/model.ts";
 import type { ArrayFailure, EndsPage, TaskArray } from "#kernel/model/task-array.ts";
 import type { KeyBinding } from "#kernel/model/state.ts";
@@ -39,6 +39,7 @@ const templateBytes = 200;
 const listBytes = 32;
 const tagBytes = 400;
 const seriesBytes = 100;
+const noticeBytes = 200;
 
 const textHeadBytes = 32;
 /** Shorter texts count as two bytes per character without being inspected: inspecting them costs more than it gains. */
@@ -93,6 +94,12 @@ type JobFacts = {
 export function bytesOfTags(tags: readonly Tag[] | undefined): number {
   let bytes = 0;
   for (const { name, value } of tags ?? []) bytes += tagBytes + 2 * (bytesOfText(name) + bytesOfText(value));
+  return bytes;
+}
+
+export function bytesOfNotices(notices: readonly Notice[] | undefined): number {
+  let bytes = 0;
+  for (const { name } of notices ?? []) bytes += noticeBytes + bytesOfText(name);
   return bytes;
 }
 
@@ -219,6 +226,7 @@ export function bytesOfJob(job: Job): number {
   let bytes =
     bytesOfJobAlone(job) +
     bytesOfTags(job.extras?.tags) +
+    bytesOfNotices(job.extras?.notify) +
     bytesOfText(job.reason) +
     bytesOfAudience(job.audience) +
     claimBytes * job.claims;

@@ -4,7 +4,8 @@
  * same token and payload it gets its first answer again.
  */
 import type { Digest } from "#base/digest.ts";
-import type { Evidence, FailReason, LockSpec, Plan, Result, Reuse, Signal, StageSpec, Step, Tag } from "./model.ts";
+import type { Evidence, FailReason, LockSpec, Notice, NoticeOutcome, Plan, Result, Reuse } from "./model.ts";
+import type { Signal, StageSpec, Step, Tag } from "./model.ts";
 
 export type Submit = {
   readonly kind: "submit";
@@ -45,6 +46,8 @@ export type Submit = {
    * no number.
    */
   readonly series?: string;
+  /** Who is told when the job has ended, once. */
+  readonly notify?: readonly Notice[];
   /** Set by the host: what the journal knows of the request key when memory no longer has it. */
   readonly keyFound?: { readonly job: number; readonly payloadHash: string };
   /** Set by the host: long texts of this command are in the store, and the references to them were made by the host. */
@@ -163,6 +166,8 @@ export type Command =
       readonly digest: Digest;
       readonly evidence: Evidence;
     }
+  /** The end of this job has been told to the one that its notice with this index names, or cannot be. */
+  | { readonly kind: "notified"; readonly job: number; readonly notice: number; readonly outcome: NoticeOutcome }
   /** The jobs' history has been written: remove them from memory. */
   | { readonly kind: "forget"; readonly jobs: readonly number[] }
   | { readonly kind: "take-over"; readonly epoch: number; readonly node: string }

@@ -6,6 +6,7 @@ import type {
   FailReason,
   JobPhase,
   LockSpec,
+  Notice,
   PlanDecides,
   PlanSpec,
   Result,
@@ -105,7 +106,13 @@ export type Publication = {
 };
 
 /** What few jobs have. */
-export type JobExtras = { readonly tags: readonly Tag[]; readonly series: SeriesNumber | undefined };
+export type JobExtras = {
+  readonly tags: readonly Tag[];
+  readonly series: SeriesNumber | undefined;
+  readonly notify: readonly Notice[];
+  /** Indices of the notices that are still to be told, once the job has ended. */
+  owed: readonly number[];
+};
 
 export class Job {
   readonly no: number;

@@ -4,7 +4,8 @@
  * logs: kernel/golden/). Instants (`at…`) are kernel time.
  */
 import type { Digest } from "#base/digest.ts";
-import type { FailReason, JobPhase, LockSpec, PlanDecides, Reuse, Result, SeriesNumber } from "./model.ts";
+import type { FailReason, JobPhase, LockSpec, Notice, NoticeOutcome, PlanDecides, Reuse, Result } from "./model.ts";
+import type { SeriesNumber } from "./model.ts";
 import type { StagePhase, StageSpec, Step, Tag, TaskSet } from "./model.ts";
 
 /** What happens to the task when one of its attempts has ended. */
@@ -65,6 +66,7 @@ export type Event =
       readonly trace?: string;
       readonly tags?: readonly Tag[];
       readonly series?: SeriesNumber;
+      readonly notify?: readonly Notice[];
       readonly at: number;
     }
   | {
@@ -267,6 +269,14 @@ export type Event =
       readonly reason: string;
       readonly at: number;
     }
+  /** The job's end has been told to the one that its notice with this index names, or never will be. */
+  | {
+      readonly kind: "notified";
+      readonly job: number;
+      readonly notice: number;
+      readonly outcome: NoticeOutcome;
+      readonly at: number;
+    }
   | { readonly kind: "forgotten"; readonly jobs: readonly number[] }
   | { readonly kind: "executor-drained"; readonly executor: string; readonly reason: string; readonly untilMs: number }
   | { readonly kind: "executor-resumed"; readonly executor: string };
@@ -345,6 +355,7 @@ export const featureOf = {
   "stage-cancelling": 1,
   "job-cancelling": 1,
   "job-ended": 1,
+  notified: 3,
   forgotten: 1,
   "executor-drained": 1,
   "executor-resumed": 1,

@@ -40,6 +40,10 @@ export type Limits = {
   readonly tagValueLengthMax: number;
   /** Series of one tenant in one shard: they are kept for ever. */
   readonly seriesMax: number;
+  readonly noticesMax: number;
+  readonly noticeNameLengthMax: number;
+  /** How long after its end a job is kept to tell it. */
+  readonly noticeMsMax: number;
   /** Messages of failures and reasons of cancellations. */
   readonly messageLengthMax: number;
   readonly classesMax: number;
@@ -116,6 +120,9 @@ export const defaultLimits: Limits = {
   tagNameLengthMax: 64,
   tagValueLengthMax: 256,
   seriesMax: 10_000,
+  noticesMax: 8,
+  noticeNameLengthMax: 200,
+  noticeMsMax: 7 * 24 * hour,
   messageLengthMax: 4 * KiB,
   classesMax: 10_000,
   stepsMax: 256,

@@ -180,6 +180,18 @@ export type Tag = { readonly name: string; readonly value: string };
 /** The number that a job took of a series. Each number of a series is given to one job, in order, from 1 on. */
 export type SeriesNumber = { readonly name: string; readonly number: number };
 
+/** Where the end of a job is to be told: a stage of a job of the same tenant, in this shard or another. */
+export type Notice = {
+  readonly shard: number;
+  readonly job: number;
+  readonly stage: number;
+  /** The stage gets the signal `ended:<name>`, which nobody else can mean as an approval. */
+  readonly name: string;
+};
+
+/** How telling it came out. "refused": the job or stage that it was for is unknown or has ended. */
+export type NoticeOutcome = "delivered" | "refused" | "given-up";
+
 export type Plan =
   | { readonly kind: "tasks"; readonly set: TaskSet; readonly sets?: undefined; readonly decides?: undefined }
   /** Several sets, each with a template of its own. Keys are unique over all of them. */

@@ -36,6 +36,8 @@ export type Replies = {
   published: { readonly published: boolean };
   /** False when it is no longer wanted: the command is a repeat, or a result was invalidated. */
   "record-manifest": { readonly recorded: boolean };
+  /** False when there was nothing to tell any more: the command is a repeat. */
+  notified: { readonly notified: boolean };
   forget: { readonly forgotten: number };
   "take-over": { readonly claims: number };
   tick: { readonly more: boolean; readonly nextDueInMs: number };

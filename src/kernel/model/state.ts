@@ -54,6 +54,8 @@ export class State {
   readonly locks: Locks = createLocks();
   /** Unpublished results of all jobs, by task: each task has at most one, of its newest generation. */
   readonly outbox = new Map<number, Publication>();
+  /** Jobs that have ended and are still to tell it. */
+  readonly telling = new Set<Job>();
   readonly ready = new ReadyIndex();
   readonly agenda = new Agenda<Due>();
   /** Stages and jobs whose next step may be due, in order; emptied by `settle`. */

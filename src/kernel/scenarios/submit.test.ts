@@ -6,7 +6,8 @@ import { joinOf, submitOf } from "#kernel/testing/commands.ts";
 import { factsOf } from "#kernel/testing/facts.ts";
 import { lockOf, stagesOf } from "#kernel/testing/parse.ts";
 
-const whatItGoesWithout = "joinOnly: must have no stages, deadlineMs, lock, reuse, tags or series: it starts no job";
+const whatItGoesWithout =
+  "joinOnly: must have no stages, deadlineMs, lock, reuse, tags, series or notify: it starts no job";
 
 describe("K1: a request key is bound to one job while it is kept", () => {
   test("the same request again gets the same job, also after that has ended and was forgotten", () => {

@@ -52,6 +52,7 @@ const commands: Readonly<Record<CommandKind, Row | undefined>> = {
   "take-quota": undefined,
   published: undefined,
   "record-manifest": undefined,
+  notified: undefined,
   forget: undefined,
   "take-over": undefined,
   tick: undefined,

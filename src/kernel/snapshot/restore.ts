@@ -3,6 +3,7 @@ import { assert, must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
 import { jobDueAtMs } from "#kernel/apply/cancelling.ts";
 import { templateOf } from "#kernel/apply/job.ts";
+import { startTelling } from "#kernel/apply/notice.ts";
 import { file, toOutbox } from "#kernel/apply/publish.ts";
 import { ranOutOfMemory } from "#kernel/apply/task.ts";
 import { snapshotVersion } from "./capture.ts";
@@ -153,7 +154,7 @@ export class Restorer {
       const { mergeKey, lock, audience, reuse, trace, tags, series, cancelled, cancelGraceMs, orphans = [] } = rare;
       Object.assign(job, { mergeKey, lock, reuse, trace, cancelled, cancelGraceMs });
       job.graceUntilMs = rare.graceUntilMs ?? 0;
-      if (tags) job.extras = { tags, series };
+      if (tags) job.extras = { tags, series, notify: rare.notify ?? [], owed: rare.owed ?? [] };
       state.tagged.add(job);
       for (const [task, generation, result, committedAtMs, given] of orphans)
         file(state, { job, task, spec: given ?? "", generation, result, committedAtMs });
@@ -294,6 +295,7 @@ export class Restorer {
 function unsettle(state: State, job: Job): void {
   if (isJobOver(job)) {
     if (job.outbox) fileGivingUp(state, job);
+    startTelling(state, job);
     return;
   }
   if (job.stagesOpen === 0) state.unsettled.add(job);

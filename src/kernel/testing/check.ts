@@ -129,6 +129,9 @@ function checkTags(state: State, jobs: readonly Job[], { same, holds }: Counted)
     holds(`${taken} was given once`, !numbers.has(taken) && number <= state.series.last(tenant.name, door, name));
     numbers.add(taken);
   }
+  const telling = jobs.filter((job) => isJobOver(job) && (job.extras?.owed.length ?? 0) > 0);
+  same("jobs that tell their end", state.telling.size, telling.filter((job) => state.telling.has(job)).length);
+  same("jobs whose end is to be told", state.telling.size, telling.length);
   same("tags in the index", state.tagged.size, keys.size);
 }
 

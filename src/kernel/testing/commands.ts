@@ -1,7 +1,7 @@
 /** Test support: the transcript commands that can be parsed without knowing earlier lines. */
 import { must } from "#base/assert.ts";
 import type { Command, Submit } from "#kernel/model/command.ts";
-import type { Plan, PlanDecides, Tag, TaskSet } from "#kernel/model/model.ts";
+import type { Notice, NoticeOutcome, Plan, PlanDecides, Tag, TaskSet } from "#kernel/model/model.ts";
 import { durationOf, listOf, lockOf, optionsOf, stagesOf, taskSetOf, wholeOf } from "./parse.ts";
 
 export const digestOf = (letter: string): string => `${letter.charCodeAt(0).toString(16).padStart(64, "0")}/1`;
@@ -39,9 +39,17 @@ export function submitOf(words: readonly string[]): Submit {
     ...(reuse.length === 0 ? {} : { reuse }),
     ...(options.has("tags") ? { tags: tagsOf(options.get("tags")) } : {}),
     ...(options.has("series") ? { series: options.get("series") ?? "" } : {}),
+    ...(options.has("notify") ? { notify: noticesOf(options.get("notify")) } : {}),
     ...(options.has("pinned") ? { reuseEvidence: { digests: pinned, pinnedForMs: 1_000 } } : {}),
   };
 }
+
+/** `1.7.0.child`: shard, job, stage and name. */
+const noticesOf = (text: string | undefined): Notice[] =>
+  listOf(text).map((word) => {
+    const [shard, job, stage, name = ""] = word.split(".");
+    return { shard: Number(shard), job: Number(job), stage: Number(stage), name };
+  });
 
 /** `repo:mill,branch:main`. */
 export const tagsOf = (text: string | undefined): Tag[] =>
@@ -87,6 +95,10 @@ export function adminOf(verb: string, words: readonly string[], jobOf: (name: st
     case "take": {
       const forMs = durationOf(options.get("for") ?? "10s");
       return { kind: "take-quota", tenant: first, slots: wholeOf(options, "slots", 0), forMs };
+    }
+    case "notified": {
+      const [, notice, outcome] = words;
+      return { kind: "notified", job: jobOf(first), notice: Number(notice), outcome: outcome as NoticeOutcome };
     }
     case "forget":
       return { kind: "forget", jobs: words.map((word) => jobOf(word)) };

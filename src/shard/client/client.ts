@@ -7,7 +7,7 @@ import type { AttemptRow } from "#base/history-rows.ts";
 import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
 import { hash32, type Random } from "#base/random.ts";
 import type { OfTenant, Submit } from "#kernel/model/command.ts";
-import type { JobPhase, Signal, Tag } from "#kernel/model/model.ts";
+import type { JobPhase, Notice, Signal, Tag } from "#kernel/model/model.ts";
 import type { JobView, TaskView, Why, WhyOf } from "#kernel/read/query.ts";
 import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
 import { askers, jobRef, taskRef } from "./ask.ts";
@@ -27,7 +27,11 @@ export type ClientPorts = { readonly router: Router; readonly directory: Directo
  * A submission as a door makes it. Submissions with the same shard key go to the same shard; merging, locks, request
  * keys and series work within a shard. Tags may be in any order.
  */
-export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & { readonly shardKey: string };
+export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & {
+  readonly shardKey: string;
+  /** Who is told when the job has ended: a stage of another job, by place or name, gets the signal `ended:<name>`. */
+  readonly whenEnded?: readonly { readonly jobId: string; readonly stage: number | string; readonly name: string }[];
+};
 /** A request to wait together with others for a live job. A request key works as it does in an Order. */
 export type Joining = Pick<Order, "shardKey" | "tenant" | "door" | "payloadHash" | "priority"> &
   Pick<Order, "requestKey" | "subscriber"> & { readonly mergeKey: string };
@@ -126,10 +130,28 @@ export function createClient(ports: ClientPorts): WorkClient {
     }
   }
 
-  async function submit({ shardKey, ...order }: Order, options?: AskOptions): Promise<Submitted> {
+  async function notices(
+    wanted: Order["whenEnded"],
+    options?: AskOptions,
+  ): Promise<{ readonly notify?: readonly Notice[] }> {
+    if (!wanted || wanted.length === 0) return {};
+    const notify = wanted.map(async ({ jobId, stage, name }): Promise<Notice> => {
+      const { shard, job: no } = jobRef(jobId);
+      if (typeof stage === "number") return { shard, job: no, stage, name };
+      const { view } = await job(jobId, { ...options, tasksMax: 0 });
+      return { shard, job: no, stage: stageNamed("submit job", jobId, view, stage), name };
+    });
+    return { notify: await Promise.all(notify) };
+  }
+
+  async function submit({ shardKey, whenEnded, ...order }: Order, options?: AskOptions): Promise<Submitted> {
     const shard = shardOf(shardKey, await shardsOf());
     const tags = order.tags && { tags: order.tags.toSorted(byName) };
-    const { job: no, ...reply } = await command(shard, { ...order, ...tags, kind: "submit" }, options);
+    const { job: no, ...reply } = await command(
+      shard,
+      { ...order, ...tags, ...(await notices(whenEnded, options)), kind: "submit" },
+      options,
+    );
     const { created, merged, number } = reply;
     return { jobId: formatJob(shard, no), created, merged, ...(number !== undefined && { number }) };
   }

@@ -185,7 +185,7 @@ export class EventWriter {
     // As JSON, a trace is read by older programs, too: they leave out what they do not know.
     if (event.lock !== undefined || event.reuse !== undefined || event.trace !== undefined) return false;
     if (event.cancelGraceMs !== undefined) return false;
-    if (event.tags !== undefined || event.series !== undefined) return false;
+    if (event.tags !== undefined || event.series !== undefined || event.notify !== undefined) return false;
     const { key, keyUntilMs, mergeKey, subscriber, leaveGraceMs, tenant, door, stages } = event;
     if ((key === undefined) !== (keyUntilMs === undefined)) return false;
     const bytes = this.#bytes;

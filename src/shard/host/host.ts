@@ -147,7 +147,10 @@ export class ShardHost implements ShardService {
   }
 
   /** Runs a command of the node itself. Throws a Fault if it was not done. */
-  async internal(shardId: ShardId, command: CommandOf<"forget" | "take-quota" | "published">): Promise<Reply> {
+  async internal(
+    shardId: ShardId,
+    command: CommandOf<"forget" | "take-quota" | "published" | "notified">,
+  ): Promise<Reply> {
     const shard = this.#serving(shardId);
     if (!shard) throw new Fault("unavailable", command.kind, { shard: shardId, why: "not served here" });
     const response = await new Promise<ShardResponse>((settle) => this.#desk.execute(shard, command, { settle }));

@@ -60,6 +60,7 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
       cancelGraceMs: ms,
       tags,
       series: text,
+      notify: fc.array(record({ shard: small, job: id, stage: small, name: text }), { minLength: 1, maxLength: 2 }),
       leaveGraceMs: ms,
       lock,
       reuse: fc.array(record({ stage: text, key: text, spec: text, result }), { minLength: 1, maxLength: 3 }),

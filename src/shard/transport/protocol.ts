@@ -20,6 +20,7 @@ export const internalKinds = [
   "take-quota",
   "published",
   "record-manifest",
+  "notified",
 ] as const satisfies readonly CommandKind[];
 
 export const isInternal = (kind: CommandKind): boolean => (internalKinds as readonly CommandKind[]).includes(kind);

@@ -159,6 +159,7 @@ describe("an invalid message is refused with the path of the field", () => {
     deadlineMs: 1,
     reuse: [],
     joinOnly: false,
+    notify: [],
     tags: [],
   });
   const commit = { shard: 0, executor: "e", task: 1, token: 1 };

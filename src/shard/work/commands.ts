@@ -57,6 +57,7 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
       reuse: submit.reuse ?? [],
       joinOnly: submit.joinOnly ?? false,
       tags: submit.tags ?? [],
+      notify: submit.notify ?? [],
     }),
     read: readSubmit,
   },
@@ -194,7 +195,7 @@ const noEvidence = { digests: [], pinnedForMs: 0 } as const;
 function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kind"> {
   const { tenant, door, name, payloadHash, priority, spec, deadlineMs } = request;
   const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly, trace, cancelGraceMs } = request;
-  const { tags, series } = request;
+  const { tags, series, notify } = request;
   return {
     tenant,
     door,
@@ -214,6 +215,7 @@ function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kin
     ...given({ cancelGraceMs }),
     ...(tags.length === 0 ? {} : { tags }),
     ...given({ series }),
+    ...(notify.length === 0 ? {} : { notify }),
     ...(reuse.length === 0 ? {} : { reuse: each("reuse", reuse, readReuse) }),
   };
 }

@@ -103,8 +103,17 @@ export class Client {
     const [job] = await Promise.all([keyed, ...(drawn.also ?? [])].map((submit) => this.#submit(shard, submit)));
     if (job === undefined) return;
     const submitted = { shard, job, drawn: { ...drawn, submit: keyed } };
+    if (drawn.child) await this.#child({ ...drawn.child, requestKey: `child-${name}-${serial}` }, shard, job);
     for (const whim of clientActionKinds) if (this.#feels(whim)) void this.#follow(whim, submitted);
     for (const { stage, name: signal } of drawn.signals) await this.#signal(submitted, stage, signal);
+  }
+
+  /** Now and then it is too late: the one to be told has been cancelled, or does not exist. */
+  async #child(submit: Submit, shard: number, job: number): Promise<void> {
+    const { random } = this.#ports;
+    const unknown = random.chance(0.1) ? [{ shard, job: job + 1_000_000, stage: 0, name: "child" }] : [];
+    const notify = [{ shard, job, stage: 0, name: "child" }, ...unknown];
+    await this.#submit(random.below(this.#habits.shards), { ...submit, notify });
   }
 
   #feels(whim: ClientAction): boolean {

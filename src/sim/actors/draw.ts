@@ -10,6 +10,8 @@ export type DrawnJob = {
   readonly signals: readonly { readonly stage: number; readonly name: string }[];
   /** What other clients submit at the same time. */
   readonly also?: readonly Submit[];
+  /** Submitted afterwards, to any shard: its end is told to the first stage. */
+  readonly child?: Submit;
 };
 
 export type DrawContext = {

@@ -1,6 +1,7 @@
 /** The jobs that are submitted to the cluster, as data: shapes of jobs, each drawn from the seed. */
 import type { Submit } from "#kernel/model/command.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model/model.ts";
+import { familyShapes } from "./family-shapes.ts";
 import { engineShapes } from "./engine-shapes.ts";
 import {
   hour,
@@ -199,6 +200,7 @@ export const shapes = {
   },
 
   ...engineShapes,
+  ...familyShapes,
 };
 
 /** A client that waits for a job that others submitted, and submits nothing itself. */

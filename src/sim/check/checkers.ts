@@ -1,4 +1,5 @@
 /** Everything that is checked, each under the number of the invariant that it stands for. */
+import { endsAreTold, numbersOnce } from "./family.ts";
 import { jobsEnd, quotaKept, tenantsServed } from "./end.ts";
 import { joinsWhatIsUnderWay } from "./joins.ts";
 import { claimsForReady, commitsUnderGuard, keysBindOnce, locksOneAtATime, oneResult } from "./log.ts";
@@ -29,4 +30,6 @@ export const checkers: readonly Checker[] = [
   locksInTheWorld,
   oneAtATimeOutside,
   committedIsPublished,
+  numbersOnce,
+  endsAreTold,
 ];

@@ -18,6 +18,8 @@ const nonsense = (state: State): readonly Command[] => [
   twisted({ kind: "forget", jobs: "all" }),
   { kind: "published", task: 0, generation: 1 },
   { kind: "published", task: 1, generation: Number.NaN },
+  { kind: "notified", job: 0, notice: 0, outcome: "delivered" },
+  twisted({ kind: "notified", job: 1, notice: 0, outcome: "perhaps" }),
 ];
 
 /** What it did with invalid host commands; undefined if it refused all of them. */

@@ -20,6 +20,8 @@ export function drawTightLimits(random: Random, world: { executors: number; tena
     settleStepsMax: random.pick([1, 2, 5]),
     digestsMax: 2,
     unpublishedMax: random.pick([1, 3]),
+    seriesMax: 1,
+    noticeMsMax: random.pick([500, 60_000]),
     // Shorter than some clients retry: the key is then bound again, to another job.
     keyRetentionMs: random.between(1_000, 6_000),
   };

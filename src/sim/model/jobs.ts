@@ -31,6 +31,7 @@ export const jobFolds = {
       if (spec.tasks) model.addTasks(stage, [spec.tasks], firstTask);
       firstTask += sizeOf(spec.tasks);
     }
+    if (event.series) model.series.set(`${event.tenant} ${event.door} ${event.series.name}`, event.series.number);
     model.jobs.set(job.no, job);
     model.liveJobs += 1;
     bindKey(model, event);
@@ -74,8 +75,10 @@ export const jobFolds = {
     const job = model.jobs.get(event.job);
     if (!job) return;
     setPhase(model, job, event.phase);
+    for (const [i, notice] of (job.submitted.notify ?? []).entries()) model.owed.set(`${job.no}/${i}`, notice);
     model.liveJobs -= 1;
   },
+  notified: (model, event) => void model.owed.delete(`${event.job}/${event.notice}`),
   forgotten(model, event) {
     for (const no of event.jobs) {
       const job = model.jobs.get(no);

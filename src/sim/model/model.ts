@@ -3,6 +3,7 @@
  * small, plain, without any of its indices. The checkers compare every answer, and every further event of the log, with
  * this.
  */
+import type { Notice } from "#kernel/model/model.ts";
 import type { Submit } from "#kernel/model/command.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { JobPhase, LockSpec, StagePhase, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
@@ -108,6 +109,10 @@ export class ShardModel {
   readonly tenants = new Map<string, EventOf<"tenant-set">>();
   /** By `task/generation`. */
   readonly publications = new Map<string, ModelPublication>();
+  /** The last number of each series. */
+  readonly series = new Map<string, number>();
+  /** Ends that are still to be told, by `job/notice`. */
+  readonly owed = new Map<string, Notice>();
   liveJobs = 0;
 
   constructor(shard: number) {

@@ -3,7 +3,7 @@
  * plus its wire type is its tag; the numbers are those of `proto/millrace/work/v1`.
  */
 import type { Submit } from "#kernel/model/command.ts";
-import type { LockSpec, PlanSpec, Reuse, StageSpec, Tag, TaskPlan, TaskSet } from "#kernel/model/model.ts";
+import type { LockSpec, Notice, PlanSpec, Reuse, StageSpec, Tag, TaskPlan, TaskSet } from "#kernel/model/model.ts";
 import type { TaskTemplate } from "#kernel/model/model.ts";
 import * as wire from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
@@ -61,7 +61,7 @@ type MoreFields =
   | "trace"
   | "cancelGraceMs"
   | "series";
-type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[]; tags?: Tag[] };
+type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[]; tags?: Tag[]; notify?: Notice[] };
 
 /** Rare fields, and unknown ones. */
 function readMore(from: Reader, tag: number, more: More): void {
@@ -78,6 +78,10 @@ function readMore(from: Reader, tag: number, more: More): void {
   } else if (tag === 562) {
     const stop = from.enter();
     (more.tags ??= []).push(wire.Tag.read(from, stop));
+    from.leave(stop);
+  } else if (tag === 578) {
+    const stop = from.enter();
+    (more.notify ??= []).push(wire.Notice.read(from, stop));
     from.leave(stop);
   } else if (tag === 570) more.series = from.string();
   else if (tag === 128) {

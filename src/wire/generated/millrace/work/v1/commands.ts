@@ -5,6 +5,7 @@ import { Claim } from "#wire/generated/millrace/work/v1/model.ts";
 import { Grant } from "#wire/generated/millrace/work/v1/model.ts";
 import { HeldClaim } from "#wire/generated/millrace/work/v1/model.ts";
 import { LockSpec } from "#wire/generated/millrace/work/v1/model.ts";
+import { Notice } from "#wire/generated/millrace/work/v1/model.ts";
 import { Plan } from "#wire/generated/millrace/work/v1/model.ts";
 import { Result } from "#wire/generated/millrace/work/v1/model.ts";
 import { Reuse } from "#wire/generated/millrace/work/v1/model.ts";
@@ -59,6 +60,8 @@ export type SubmitRequest = {
   readonly tags: readonly Tag[];
   /** Takes the next number of the tenant's and door's series of this name in the shard. Needs feature level 3. */
   readonly series?: string | undefined;
+  /** Who is told when the job has ended, once; at most 8. Needs feature level 3. */
+  readonly notify: readonly Notice[];
 };
 
 export const SubmitRequest: Message<SubmitRequest> = {
@@ -132,6 +135,11 @@ export const SubmitRequest: Message<SubmitRequest> = {
     if (message.series !== undefined) {
       to.string(570, message.series);
     }
+    for (const one of message.notify) {
+      const start = to.open(578);
+      Notice.write(one, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -154,6 +162,7 @@ export const SubmitRequest: Message<SubmitRequest> = {
     let cancelGraceMs = before?.cancelGraceMs;
     const tags: Tag[] = before === undefined ? [] : (before.tags as Tag[]);
     let series = before?.series;
+    const notify: Notice[] = before === undefined ? [] : (before.notify as Notice[]);
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -245,11 +254,17 @@ export const SubmitRequest: Message<SubmitRequest> = {
           series = from.string();
           break;
         }
+        case 578: {
+          const stop = from.enter();
+          notify.push(Notice.read(from, stop));
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace, cancelGraceMs, tags, series };
+    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace, cancelGraceMs, tags, series, notify };
   },
 };
 

@@ -1238,6 +1238,66 @@ export const Tag: Message<Tag> = {
   },
 };
 
+/** Where the end of a job is to be told. */
+export type Notice = {
+  /** The shard of the job that is told. */
+  readonly shard: number;
+  /** That job; of the same tenant. */
+  readonly job: number;
+  /** The place of its stage that gets the signal. */
+  readonly stage: number;
+  /** The signal is "ended:" and this name. At most 200 characters. */
+  readonly name: string;
+};
+
+export const Notice: Message<Notice> = {
+  typeName: "millrace.work.v1.Notice",
+  write(message, to) {
+    if (message.shard !== 0) {
+      to.int32(8, message.shard);
+    }
+    if (message.job !== 0) {
+      to.int64(16, message.job);
+    }
+    if (message.stage !== 0) {
+      to.int32(24, message.stage);
+    }
+    if (message.name !== "") {
+      to.string(34, message.name);
+    }
+  },
+  read(from, end, before) {
+    let shard = before === undefined ? 0 : before.shard;
+    let job = before === undefined ? 0 : before.job;
+    let stage = before === undefined ? 0 : before.stage;
+    let name = before === undefined ? "" : before.name;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          shard = from.int32();
+          break;
+        }
+        case 16: {
+          job = from.int64();
+          break;
+        }
+        case 24: {
+          stage = from.int32();
+          break;
+        }
+        case 34: {
+          name = from.string();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { shard, job, stage, name };
+  },
+};
+
 /** The number that a job took of a series. */
 export type SeriesNumber = {
   /** The series, within tenant, door and shard. */
