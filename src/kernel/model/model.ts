@@ -185,7 +185,7 @@ export type Notice = {
   readonly shard: number;
   readonly job: number;
   readonly stage: number;
-  /** The stage gets the signal `ended:<name>`, which nobody else can mean as an approval. */
+  /** The stage gets the signal `ended:<name>`. The prefix keeps it from counting as an approval. */
   readonly name: string;
 };
 
