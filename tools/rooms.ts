@@ -18,10 +18,11 @@ export const rooms = {
   vault: ["base", "records"],
   journal: ["base", "records"],
   blobs: ["base", "wire", "h2", "grpc"],
+  sources: ["base", "access", "http", "records", "blobs"],
   mesh: ["base"],
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
-  door: ["base", "access", "http", "grpc", "kernel", "records", "vault", "blobs", "shard", "worker", "edge"],
+  door: ["base", "access", "http", "grpc", "kernel", "records", "vault", "blobs", "sources", "shard", "worker", "edge"],
   // never another door
   "doors/*": [
     "door",
@@ -35,6 +36,7 @@ export const rooms = {
     "records",
     "vault",
     "blobs",
+    "sources",
     "shard",
     "worker",
   ],

@@ -1,0 +1,174 @@
+/**
+ * Repositories on this node's disk: copies of those that are elsewhere, and those that the node keeps itself. Commits,
+ * refs and files are read from here.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Fault, isFault } from "#base/fault.ts";
+import type { Repository } from "./book.ts";
+import { git, gitText } from "./git.ts";
+import { isRef, isSha, noCommit, refsMeant } from "./names.ts";
+import { checkReachable, type RemoteRules } from "./remote.ts";
+import { Turns } from "./turns.ts";
+
+export type Commit = {
+  readonly sha: string;
+  /** `refs/heads/x`, or the commit where that was asked for. */
+  readonly ref: string;
+  /** The first parent; zeroes for a first commit. */
+  readonly before: string;
+  readonly message: string;
+  readonly author: string;
+  readonly defaultBranch: string;
+};
+
+export type TextFile = { readonly path: string; readonly text: string };
+
+const fetchMsMax = 600_000;
+const filesMax = 1_000;
+const fileBytesMax = 4 * 1024 * 1024;
+const pathBytesMax = 16 * 1024 * 1024;
+
+export class Copies {
+  readonly #folder: string;
+  readonly #rules: RemoteRules;
+  /** One change at a time for each repository. */
+  readonly turns = new Turns();
+
+  constructor(folder: string, rules: RemoteRules) {
+    this.#folder = folder;
+    this.#rules = rules;
+  }
+
+  /** Where a repository is, or would be. */
+  path({ tenant, name, url }: Repository): string {
+    const words = [tenant, name.toLowerCase(), ...(url === undefined ? [] : [url])];
+    const hash = createHash("sha256").update(JSON.stringify(words)).digest("hex").slice(0, 40);
+    return join(this.#folder, url === undefined ? "kept" : "mirrors", `${hash}.git`);
+  }
+
+  /** The folder of a bare repository that has the commit. */
+  async having(repository: Repository, sha: string): Promise<string> {
+    const path = this.path(repository);
+    if (!(await hasCommit(path, sha)) && repository.url !== undefined) await this.fetch(repository);
+    if (await hasCommit(path, sha)) return path;
+    throw new Fault("not-found", "find the commit", { repository: repository.name, sha: sha.slice(0, 80) });
+  }
+
+  /** Brings the copy up to date; what the node keeps itself always is. */
+  async fetch(repository: Repository): Promise<string> {
+    const { url } = repository;
+    const path = this.path(repository);
+    if (url === undefined) return await this.create(repository);
+    const { protocol } = await checkReachable(url, this.#rules);
+    return await this.turns.take(path, async () => {
+      await this.#createAt(path);
+      const env = { GIT_ALLOW_PROTOCOL: protocol };
+      const refs = ["heads", "tags", "pull"].map((kind) => `+refs/${kind}/*:refs/${kind}/*`);
+      const words = ["fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head"];
+      await git(path, [...words, "--", url, ...refs], { timeoutMs: fetchMsMax, env });
+      const head = await gitText(path, ["ls-remote", "--symref", "--", url, "HEAD"], { env }).catch(() => "");
+      const branch = /^ref: (refs\/heads\/\S+)\tHEAD$/m.exec(head)?.[1];
+      if (branch !== undefined && isRef(branch)) await git(path, ["symbolic-ref", "HEAD", branch]);
+      return path;
+    });
+  }
+
+  /** Makes an empty repository where there is none. */
+  async create(repository: Repository): Promise<string> {
+    const path = this.path(repository);
+    if (!existsSync(path)) await this.turns.take(path, () => this.#createAt(path));
+    return path;
+  }
+
+  async remove(repository: Repository): Promise<void> {
+    const path = this.path(repository);
+    await this.turns.take(path, () => rm(path, { recursive: true, force: true }));
+  }
+
+  /** What a branch, a tag, a full ref or a commit means now; the default branch where nothing is named. */
+  async resolve(repository: Repository, wanted?: string): Promise<Commit> {
+    const path = await this.fetch(repository);
+    const head = (await gitText(path, ["symbolic-ref", "HEAD"])).trim();
+    const asked = wanted ?? head;
+    for (const ref of isSha(asked) ? [asked] : refsMeant(asked)) {
+      const sha = await commitOf(path, ref);
+      if (sha !== undefined) return await describe(path, { sha, ref, defaultBranch: head.replace("refs/heads/", "") });
+    }
+    throw new Fault("not-found", "find the branch or tag", { repository: repository.name, ref: asked.slice(0, 200) });
+  }
+
+  /** Text files of one folder of a commit, in order of their paths. */
+  async files(repository: Repository, sha: string, folder: string): Promise<readonly TextFile[]> {
+    const path = await this.having(repository, sha);
+    const listed = await gitText(path, ["ls-tree", "-z", "-l", sha, "--", `${folder}/`]);
+    const files: TextFile[] = [];
+    for (const line of listed.split("\0").slice(0, filesMax)) {
+      const [, blob, size, name] = /^100\d+ blob ([0-9a-f]+)\s+(\d+)\t(.*)$/s.exec(line) ?? [];
+      if (blob === undefined || name === undefined || Number(size) > fileBytesMax) continue;
+      files.push({ path: name, text: await gitText(path, ["cat-file", "blob", blob], { bytesMax: fileBytesMax }) });
+    }
+    return files;
+  }
+
+  /** Two dots: between the two; three: since they parted. Undefined where git cannot tell. */
+  async changedFiles(
+    repository: Repository,
+    from: string,
+    to: string,
+    dots: ".." | "...",
+  ): Promise<readonly string[] | undefined> {
+    if (from === noCommit || !isSha(from) || !isSha(to)) return undefined;
+    const path = await this.having(repository, to);
+    const words = ["diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", `${from}${dots}${to}`, "--"];
+    const listed = await gitText(path, words, { bytesMax: pathBytesMax }).catch((error: unknown) => {
+      if (isFault(error)) return undefined;
+      throw error;
+    });
+    return listed?.split("\0").filter((name) => name !== "");
+  }
+
+  async #createAt(path: string): Promise<string> {
+    if (existsSync(path)) return path;
+    await mkdir(join(path, ".."), { recursive: true, mode: 0o700 });
+    const fresh = `${path}.${randomUUID()}`;
+    await mkdir(fresh);
+    try {
+      await git(fresh, ["init", "--quiet", "--bare", "--initial-branch=main", "--template=", "."]);
+      await git(fresh, ["config", "uploadpack.allowAnySHA1InWant", "true"]); // jobs fetch the commit that they are about
+      await rename(fresh, path);
+    } finally {
+      await rm(fresh, { recursive: true, force: true });
+    }
+    return path;
+  }
+}
+
+export async function commitOf(path: string, ref: string): Promise<string | undefined> {
+  const words = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`];
+  const found = await gitText(path, words).catch(() => "");
+  return isSha(found.trim()) ? found.trim() : undefined;
+}
+
+const hasCommit = async (path: string, sha: string): Promise<boolean> =>
+  existsSync(path) && isSha(sha) && (await commitOf(path, sha)) !== undefined;
+
+async function describe(path: string, at: Pick<Commit, "sha" | "ref" | "defaultBranch">): Promise<Commit> {
+  const text = await gitText(path, ["log", "-1", "--no-show-signature", "--format=%P%n%an%n%B", at.sha, "--"]);
+  const [parents = "", author = "", ...message] = text.split("\n");
+  const [before = ""] = parents.split(" ");
+  return { ...at, before: before === "" ? noCommit : before, author, message: message.join("\n").trim() };
+}
+
+/** Every ref of a repository with what it points to. */
+export async function refsIn(path: string): Promise<ReadonlyMap<string, string>> {
+  const text = await gitText(path, ["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags"]);
+  return new Map(
+    text
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => [line.slice(line.indexOf(" ") + 1), line.slice(0, line.indexOf(" "))]),
+  );
+}

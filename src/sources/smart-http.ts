@@ -1,0 +1,133 @@
+/**
+ * Git's smart HTTP protocol, all versions: fetches (shallow and of any commit, too) and pushes. The work is done by git's
+ * own programs; this file decides who may call them with what.
+ */
+import type { Clock } from "#base/clock.ts";
+import { bodyIdleMsDefault, bodyParts } from "#http/body.ts";
+import { Problem } from "#http/problem.ts";
+import type { Repository } from "./book.ts";
+import type { Copies } from "./copies.ts";
+import { startGit, type GitOptions } from "./git.ts";
+import type { Pushes } from "./pushes.ts";
+
+export type GitService = "upload-pack" | "receive-pack";
+
+/** One call, recognised by its address. */
+export type GitCall = {
+  readonly repository: string;
+  readonly service: GitService;
+  readonly kind: "refs" | "run";
+};
+
+const shape =
+  /^\/([A-Za-z0-9_][A-Za-z0-9._-]{0,99}\/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/;
+
+/** Undefined for an address that is not git's. */
+export function gitCallIn({ pathname, searchParams }: URL, method: string): GitCall | undefined {
+  const [, repository, what] = shape.exec(pathname) ?? [];
+  if (repository === undefined || what === undefined) return undefined;
+  if (what === "info/refs") {
+    const service = /^git-(upload-pack|receive-pack)$/.exec(searchParams.get("service") ?? "")?.[1];
+    if (method !== "GET" || service === undefined) return undefined;
+    return { repository, service: service as GitService, kind: "refs" };
+  }
+  return method === "POST" ? { repository, service: what.slice(4) as GitService, kind: "run" } : undefined;
+}
+
+export type SmartHttpPorts = {
+  readonly copies: Copies;
+  readonly pushes: Pushes;
+  readonly clock: Clock;
+  readonly pushBytesMax: number;
+};
+
+const wantsBytesMax = 16 * 1024 * 1024;
+const fetchMsMax = 3_600_000;
+
+export async function serveGit(
+  ports: SmartHttpPorts,
+  request: Request,
+  { repository, call, pusher }: { readonly repository: Repository; readonly call: GitCall; readonly pusher: string },
+): Promise<Response> {
+  if (call.service === "receive-pack" && repository.url !== undefined)
+    throw new Problem(403, "this repository is a copy of another: push to that one");
+  const path =
+    repository.url === undefined ? await ports.copies.create(repository) : await ports.copies.fetch(repository);
+  const options = optionsFor(request, ports);
+  if (call.kind === "refs") return await advertise(path, call.service, options);
+  const type = `application/x-git-${call.service}`;
+  if (request.headers.get("content-type") !== `${type}-request`) throw new Problem(415, `send ${type}-request`);
+  const answer = { headers: { ...always, "content-type": `${type}-result` } };
+  if (call.service === "upload-pack") {
+    const input = bodyParts(request, { bytesMax: wantsBytesMax, idleMs: bodyIdleMsDefault }, ports.clock);
+    const { output } = startGit(path, ["upload-pack", "--strict", "--stateless-rpc", "."], { ...options, input });
+    return new Response(ReadableStream.from(output), answer);
+  }
+  return new Response(await receive(ports, request, { repository, path, pusher, options }), answer);
+}
+
+const always = {
+  "cache-control": "no-cache, max-age=0, must-revalidate",
+  "x-content-type-options": "nosniff",
+} as const;
+
+function optionsFor(request: Request, { pushBytesMax }: SmartHttpPorts): GitOptions {
+  const version = /^version=[0-9]$/.exec(request.headers.get("git-protocol") ?? "")?.[0];
+  return {
+    timeoutMs: fetchMsMax,
+    signal: request.signal,
+    ...(version !== undefined && { env: { GIT_PROTOCOL: version } }),
+    config: {
+      "receive.fsckObjects": "true",
+      "receive.maxInputSize": String(pushBytesMax),
+      "receive.hideRefs": "refs/pull", // the node's own
+      "receive.advertiseAtomic": "true",
+      "uploadpack.allowFilter": "true",
+    },
+  };
+}
+
+async function advertise(path: string, service: GitService, options: GitOptions): Promise<Response> {
+  const running = startGit(path, [service, "--stateless-rpc", "--http-backend-info-refs", "."], options);
+  const parts: Uint8Array[] = [];
+  if (service === "receive-pack" || options.env?.["GIT_PROTOCOL"] !== "version=2") parts.push(head(service));
+  for await (const part of running.output) parts.push(part);
+  await running.ended;
+  const headers = { ...always, "content-type": `application/x-git-${service}-advertisement` };
+  return new Response(Buffer.concat(parts), { headers });
+}
+
+/** A line of the protocol begins with its length in hex digits, and 0000 ends a section. */
+function head(service: GitService): Buffer {
+  const line = `# service=git-${service}\n`;
+  return Buffer.from(`${(line.length + 4).toString(16).padStart(4, "0")}${line}0000`);
+}
+
+/** The client gets its answer when the push is announced (PS1): what it is told has happened leads to runs. */
+async function receive(
+  { copies, pushes, clock, pushBytesMax }: SmartHttpPorts,
+  request: Request,
+  push: {
+    readonly repository: Repository;
+    readonly path: string;
+    readonly pusher: string;
+    readonly options: GitOptions;
+  },
+): Promise<Buffer<ArrayBuffer>> {
+  const { repository, path, pusher, options } = push;
+  return await copies.turns.take(path, async () => {
+    await pushes.announce(repository, path, pusher); // what an earlier push left
+    const input = bodyParts(request, { bytesMax: pushBytesMax, idleMs: bodyIdleMsDefault }, clock);
+    // A push that was read whole is carried through, whether or not its client waits.
+    const { signal: _signal, ...rest } = options;
+    const running = startGit(path, ["receive-pack", "--stateless-rpc", "."], { ...rest, input });
+    const parts: Uint8Array[] = [];
+    try {
+      for await (const part of running.output) parts.push(part);
+      await running.ended;
+    } finally {
+      await pushes.announce(repository, path, pusher);
+    }
+    return Buffer.concat(parts);
+  });
+}
