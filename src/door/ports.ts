@@ -7,6 +7,7 @@ import type { Streams } from "#blobs/streams.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import type { LogFields } from "#edge/log/log.ts";
 import type { Records } from "#records/watch.ts";
+import type { Sources } from "#sources/sources.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Vault } from "#vault/vault.ts";
 import type { AttemptWatch } from "#worker/attempt-watch.ts";
@@ -30,6 +31,8 @@ export type DoorPorts = {
   readonly client: WorkClient;
   readonly peers: Peers;
   readonly stored: Stored;
+  /** Repositories, their commits, and what is pushed to them. */
+  readonly sources: Sources;
   /** Named documents of tenants, which all nodes share; a door's kinds begin with its name ("ci.repository"). */
   readonly records: Records;
   /** Secrets of tenants. A door that hands one to work keeps it out of specs, results and logs. */

@@ -137,7 +137,8 @@ export class Copies {
     await mkdir(fresh);
     try {
       await git(fresh, ["init", "--quiet", "--bare", "--initial-branch=main", "--template=", "."]);
-      await git(fresh, ["config", "uploadpack.allowAnySHA1InWant", "true"]); // jobs fetch the commit that they are about
+      // jobs fetch the one commit that they are about
+      await git(fresh, ["config", "uploadpack.allowAnySHA1InWant", "true"]);
       await rename(fresh, path);
     } finally {
       await rm(fresh, { recursive: true, force: true });

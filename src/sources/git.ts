@@ -6,7 +6,7 @@
  * GT2 A git process ends with its whole process group: when it is done, when its time is over, when its caller leaves.
  */
 import { spawn, type ChildProcessByStdio } from "node:child_process";
-import type { Readable, Writable } from "node:stream";
+import { pipeline, Readable, type Writable } from "node:stream";
 import { Fault } from "#base/fault.ts";
 
 export type GitOptions = {
@@ -24,7 +24,7 @@ const saidMax = 4_000;
 
 /** GT1. These count for all processes that git starts, too. */
 const settings: Readonly<Record<string, string>> = {
-  "safe.directory": "*", // the node decides which repositories are read, whoever owns them
+  "safe.directory": "*", // the node decides which repositories are read, not their owner
   "core.hooksPath": "/dev/null",
   "core.fsmonitor": "false",
   "core.askPass": "/bin/false",
@@ -150,12 +150,10 @@ async function* outputOf(child: Child, stop: (why: string) => void): AsyncGenera
 function feed(stdin: Writable, input: GitOptions["input"], stop: (why: string) => void): void {
   stdin.on("error", () => {}); // git says why it does not read
   if (input === undefined || typeof input === "string") return void stdin.end(input ?? "");
-  const send = async (): Promise<void> => {
-    for await (const part of input)
-      if (!stdin.write(part)) await new Promise((resolve) => stdin.once("drain", resolve).once("close", resolve));
-    stdin.end();
-  };
-  send().catch((error: unknown) => stop(error instanceof Error ? error.message : "its input broke off"));
+  // What fails is the input, or git, which then says so itself.
+  pipeline(Readable.from(input, { objectMode: false }), stdin, (error) => {
+    if (error && error.code !== "EPIPE") stop(error.message);
+  });
 }
 
 /** A group that is gone already, or was never there, is no failure. */

@@ -1,6 +1,6 @@
 /**
- * Git's smart HTTP protocol, all versions: fetches (shallow and of any commit, too) and pushes. The work is done by git's
- * own programs; this file decides who may call them with what.
+ * Git's smart HTTP protocol, all versions: fetches (shallow and of any commit, too) and pushes. Git's own programs do
+ * the work; this file decides what they are called with.
  */
 import type { Clock } from "#base/clock.ts";
 import { bodyIdleMsDefault, bodyParts } from "#http/body.ts";
@@ -19,8 +19,8 @@ export type GitCall = {
   readonly kind: "refs" | "run";
 };
 
-const shape =
-  /^\/([A-Za-z0-9_][A-Za-z0-9._-]{0,99}\/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}?)(?:\.git)?\/(info\/refs|git-upload-pack|git-receive-pack)$/;
+const name = "[A-Za-z0-9_][A-Za-z0-9._-]{0,99}";
+const shape = new RegExp(`^/(${name}/${name}?)(?:\\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`);
 
 /** Undefined for an address that is not git's. */
 export function gitCallIn({ pathname, searchParams }: URL, method: string): GitCall | undefined {

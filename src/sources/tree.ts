@@ -12,7 +12,7 @@ export type TreeFile = {
 const filesMax = 200_000;
 const bytesMax = 8 * 1024 ** 3;
 
-/** Throws Fault "invalid" for a tree that is too large, or that would lead out of its folder. Submodules are left out. */
+/** Throws Fault "invalid" for a tree that is too large, or that leads out of its folder. Submodules are left out. */
 export function readTree(listed: string): readonly TreeFile[] {
   const files: TreeFile[] = [];
   const links = new Set<string>();

@@ -16,6 +16,8 @@ import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { partitionedJournal } from "#journal/partitioned.ts";
 import { Memory } from "#kernel/memory/memory.ts";
+import { spoolIn } from "#blobs/spool.ts";
+import { Sources } from "#sources/sources.ts";
 import { watchedRecords } from "#records/watch.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Node } from "#shard/node.ts";
@@ -249,6 +251,18 @@ async function doorPorts(
   const { metrics, calls, watch } = watching;
   const doorLog = undo.use(new Log((line) => log(line.trimEnd()), clock));
   const { blobs, store, index, upkeep, streams } = stored;
+  const spool = { folder: await spoolFolder(folder), bytesMax: spoolBytesMax(config) };
+  const { protocols, privateAddresses, pushMax } = config.sources;
+  const sources = new Sources({
+    node: name,
+    folder: folder.path,
+    records,
+    store,
+    spool: spoolIn(spool.folder, spool.bytesMax),
+    clock,
+    rules: { protocols, privateAddresses },
+    pushBytesMax: pushMax,
+  });
   return {
     node: name,
     clock,
@@ -264,7 +278,8 @@ async function doorPorts(
     records,
     vault: vaults.secrets,
     dataFolder: folder.path,
-    spool: { folder: await spoolFolder(folder), bytesMax: spoolBytesMax(config) },
+    sources,
+    spool,
     live: liveSource({ name, streams }, node, tcp),
     origin: () => serves.origin,
     place,

@@ -16,6 +16,7 @@ import { EdgeConfig } from "./edge-config.ts";
 import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
 import type { TierConfig } from "./tier-config.ts";
+import { SourcesConfig } from "./sources-config.ts";
 import { TracesConfig } from "./traces-config.ts";
 import { VaultConfig } from "./vault-config.ts";
 import { WorkConfig } from "./work-config.ts";
@@ -223,6 +224,7 @@ const sections = {
   ),
   journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
   blobs: BlobsConfig.prefault({ kind: "disk" }).describe("Where bytes are stored."),
+  sources: SourcesConfig.prefault({}).describe("Repositories, for all doors."),
 };
 
 const sectionsBehind = {
