@@ -1,5 +1,5 @@
 /**
- * From where repositories may be fetched. A caller that registers one makes the node call an address: only protocols that
+ * From where repositories may be fetched. A caller that registers one makes the node call an address: only by protocols
  * the configuration allows, and no address inside the node's own network unless it says so.
  */
 import { lookup } from "node:dns/promises";
