@@ -14,6 +14,7 @@ import { systemClock } from "#door/system-clock.ts";
 import { version } from "#app/version.ts";
 import { Fault } from "#base/fault.ts";
 import type { ExitCode, World } from "#door/command.ts";
+import { logOutput } from "./log-output.ts";
 import type { UpFacts } from "./up.ts";
 
 type UpValues = {
@@ -35,7 +36,8 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   setFlagsFromString(compileSooner);
   await using undo = new AsyncDisposableStack();
   const { config, folder, file } = await configured(values, world, undo);
-  const log = quietly((line) => world.note(`${new Date().toISOString()} ${line}`));
+  const write = logOutput(2, world.note);
+  const log = quietly((line) => write(`${new Date().toISOString()} ${line}`));
   const stopping = firstSignal(world, undo);
   const running = await startNode(config, folder, { log, configFile: file });
   await serving(running);
