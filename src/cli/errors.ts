@@ -30,7 +30,7 @@ function explained(thrown: unknown, command: string): Explained {
   return { code: "internal", message: `this is a bug: ${stack}` };
 }
 
-/** A name of an error, such as EACCES, says little to most. */
+/** Plain words for error names such as EACCES. */
 function withReason({ message, facts }: Fault): string {
   const words = facts["why"] === undefined ? systemWords[String(facts["errno"])] : undefined;
   return words ? `${message}: ${words.why}` : message;

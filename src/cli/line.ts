@@ -2,7 +2,7 @@ import { parseLine } from "./parse.ts";
 import type { Command, ExitCode, World } from "#door/command.ts";
 import { tableFor } from "./table.ts";
 
-/** A world in which the way to a node over HTTP is not known yet. */
+/** The world without its HTTP client, which `runLine` adds. */
 export type Terminal = Omit<World, "http">;
 
 /** Runs one command line. The terminal is given, so that tests can look at what was said; so is the table. */

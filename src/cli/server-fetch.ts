@@ -11,9 +11,9 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { Fault } from "#base/fault.ts";
 
 export type Trust =
-  /** This very certificate, whatever its names and its signer. Undefined: no certificate is valid any more. */
+  /** Trusts exactly this certificate, whatever its names and its signer. Undefined: trusts none any more. */
   | { readonly kind: "same"; readonly certificate: () => string | undefined }
-  /** What these have signed, as PEM, for the name that was asked for; undefined: whom this machine trusts. */
+  /** Trusts these authorities (PEM), for the requested name; undefined: the machine's own authorities. */
   | { readonly kind: "signed"; readonly ca: string | undefined };
 
 /** Certificate and private key as PEM. */
@@ -35,7 +35,7 @@ export async function fetchOverUnixSocket(path: string, url: string, init: Reque
   return await answerOver(await connected(connectSocket(path), "connect", request.signal), request);
 }
 
-/** Nothing is sent before it is known to whom. */
+/** Checks the server's certificate before anything is sent. */
 async function connectTrusted(
   { hostname, port }: URL,
   { trust, client }: { readonly trust: Trust; readonly client?: ClientCertificate | undefined },
@@ -47,7 +47,7 @@ async function connectTrusted(
     port: Number(port || 443),
     ALPNProtocols: ["http/1.1"],
     ...(isIP(host) === 0 && { servername: host }),
-    // The very certificate is compared below: its names and its dates do not matter then.
+    // The whole certificate is compared below, so its names and dates do not matter here.
     ...(trust.kind === "same" ? { rejectUnauthorized: false } : trust.ca !== undefined && { ca: trust.ca }),
     ...client,
   });
@@ -104,7 +104,7 @@ async function answered(asked: Request, socket: Socket): Promise<Response> {
   const answer = new Promise<IncomingMessage>((resolve, reject) =>
     request.once("response", resolve).on("error", reject),
   );
-  // When that fails, the request does, too, unless there is an answer already.
+  // A failed upload fails the request, unless the answer has arrived already.
   if (asked.body) pipeline(Readable.fromWeb(asked.body), request).catch(() => {});
   else request.end();
   const incoming = await answer;

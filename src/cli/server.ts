@@ -10,7 +10,7 @@ import type { ClientCertificate, Trust } from "./server-fetch.ts";
 export type Server = {
   readonly base: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** With TLS: whose certificates are good. Left out: whose this machine says. */
+  /** With TLS: which certificates to trust. Left out: the machine's own authorities. */
   readonly trust?: Trust | undefined;
   /** Shown to a node that asks for one. */
   readonly client?: ClientCertificate | undefined;
@@ -130,7 +130,7 @@ export async function askServer(
   throw new Fault(code, doing, { status: response.status, why: title, wants });
 }
 
-/** The same as a door's commands are given it. */
+/** The same client, in the form that doors' commands get. */
 export function httpOf(values: ServerFlagValues, env: NodeJS.ProcessEnv): NodeHttp {
   const server = serverOf(values, env);
   return {

@@ -54,7 +54,7 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   return 0;
 }
 
-/** Its data is gone, so there is nothing to save: whatever does not end in time is left. */
+/** The data folder is gone, so there is nothing to save: parts that do not stop in time are left behind. */
 async function stoppedWithout(lost: Fault, running: Running, { note }: World): Promise<ExitCode> {
   note(`stopping: ${lost.message}`);
   const stopped = running.stop().catch((error: unknown) => note(`stop: ${String(error)}`));
@@ -64,7 +64,7 @@ async function stoppedWithout(lost: Fault, running: Running, { note }: World): P
 
 const stopWithoutMs = 3_000;
 
-/** What the flags, the environment and the configuration together say. */
+/** Merges the flags, the environment and the configuration file. */
 export async function configured(values: UpValues, world: World, undo: AsyncDisposableStack) {
   const throwaway = values.dev ? await throwawayFolder() : undefined;
   if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true, maxRetries: 5 }));
@@ -111,7 +111,7 @@ function firstSignal({ note }: World, undo: AsyncDisposableStack): Promise<void>
 
 /**
  * bin/millrace.js starts this process with a channel that breaks when it ends, also by kill -9: without that, the node
- * that `npm start` started would go on with nothing to stop it by. Returns how to listen no more.
+ * that `npm start` started would go on, and nothing would stop it. Returns a function that stops listening.
  */
 function whenStarterEnds(ended: () => void): () => void {
   if (!process.channel && process.connected !== false) return () => {};
@@ -124,7 +124,7 @@ function whenStarterEnds(ended: () => void): () => void {
   return () => void process.off("disconnect", ended);
 }
 
-/** Until every shard has an owner; a while at most, for one that cannot be read must not hide the others. */
+/** Waits until every shard has an owner. Gives up after a while, so that one unreadable shard does not hide the others. */
 async function serving({ node, journal }: Running): Promise<void> {
   for (let tries = 0; tries < 100; tries += 1) {
     const owned = (await journal.ownerships()).filter(
@@ -164,7 +164,7 @@ async function linkOf(running: Running, { edge }: Config): Promise<UpFacts["logi
   );
 }
 
-/** The same line is said once, then at most every ten seconds, with how often it came meanwhile. */
+/** Writes a repeated line at most every ten seconds, with the number of repeats. */
 function quietly(say: (line: string) => void): (line: string) => void {
   const last = new Map<string, { atMs: number; times: number }>();
   return (line) => {

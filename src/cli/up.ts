@@ -54,7 +54,7 @@ export type UpFacts = {
   readonly shardsHere: number;
   readonly slots: number;
   readonly labels: readonly string[];
-  /** What else a command must be told to find this node; empty for the usual place. */
+  /** The flag that a command needs to find this node; empty for the default data folder. */
   readonly flag: string;
 };
 

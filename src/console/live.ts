@@ -12,7 +12,7 @@ const nothing = { value: undefined, problem: undefined, isLive: false } as const
 type Listener<T> = {
   readonly message: (value: T) => void;
   readonly state: (isLive: boolean, problem?: string) => void;
-  /** Whether nothing comes after this one: the stream would only be opened again to hear the same. */
+  /** Whether this event is the last: the stream is then not opened again. */
   readonly isLast?: ((value: T) => boolean) | undefined;
 };
 
@@ -41,7 +41,7 @@ export function follow<T>(path: string, { message, state, isLast = () => false }
       state(false);
       if (source?.readyState !== EventSource.CLOSED) return;
       isOver = true;
-      // An EventSource does not say why it failed: the same address is asked once to learn the reason.
+      // An EventSource does not say why it failed: one request to the same address learns the reason.
       void reasonOf(path).then((problem) => state(false, problem));
     });
   };

@@ -38,7 +38,7 @@ async function* rawParts(request: Request, idleMs: number, clock: BodyClock): As
       yield value;
     }
   } finally {
-    reader.cancel().catch(() => {}); // a client that was left in the middle must not keep its connection waiting
+    reader.cancel().catch(() => {}); // otherwise the connection would wait for the rest of the body
   }
 }
 

@@ -10,7 +10,7 @@ export type Asked = {
   readonly url: string;
   /** Which site's page it comes from, where a browser says so. */
   readonly origin: string | null;
-  /** Whether it is believed for where it comes from: in clear, from this machine, with nothing to prove who it is. */
+  /** Whether only its address speaks for it: without TLS, from this machine, without a credential. */
   readonly isUnproven: boolean;
   /** Whether it shows a session's cookie, which the browser sends whatever page asks, to any port of the host. */
   readonly hasSession?: boolean;
@@ -21,13 +21,13 @@ export const foreignPage = "a page of another site may not do this";
 /** Why it is refused, or undefined. */
 export function crossSiteProblem({ method, url, origin, isUnproven, hasSession }: Asked): string | undefined {
   const asked = new URL(url);
-  // What only looks is let through: the browser does not show the answer to the page.
+  // Requests that only read pass: the browser does not show the answer to the page.
   const changes = method !== "GET" && method !== "HEAD" && method !== "OPTIONS";
   if (changes && origin !== null && URL.parse(origin)?.host !== asked.host) return foreignPage;
   // Browsers name the page's site for whatever changes something: what does not is no page of this node.
   if (changes && hasSession === true && origin === null)
     return "with a browser's session this needs an origin header; programs call with a token";
-  // The owner of a name can make it lead here: then the page and the node seem to be one site.
+  // The owner of a domain can point it at this node (DNS rebinding): page and node then look like one site.
   if (isUnproven && !isPlain(asked.hostname))
     return `without credentials this node is called by its address or localhost, not ${asked.hostname.slice(0, 200)}`;
   return undefined;

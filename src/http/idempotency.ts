@@ -77,7 +77,7 @@ export async function once(
   }
   const body = await response.text();
   const answer: KeptAnswer = { status: response.status, headers: Object.fromEntries(response.headers), body };
-  // What was done is done: that its answer cannot be kept is no reason to call it a failure.
+  // The request had its effect: failing to keep its answer must not turn it into an error.
   const isKept = Buffer.byteLength(body) <= keptBodyBytesMax;
   await (isKept ? kept.finish(key, begun.claim, answer) : kept.abandon(key, begun.claim)).catch(report);
   return new Response(bodyAllowed(answer.status) ? body : null, { status: answer.status, headers: answer.headers });

@@ -42,7 +42,7 @@ async function asked(server: Server, method: "GET" | "POST" | "DELETE", query = 
   return (await (await askServer(server, `${path}${query}`, doing, { method })).json()) as DrainView;
 }
 
-/** Until it is drained, or gone when it was to leave. */
+/** Waits until the node is drained; if it was told to leave, until it is gone. */
 async function followed(server: Server, begun: DrainView, json: boolean | undefined, world: World): Promise<0 | 1> {
   let last = begun;
   for (;;) {
@@ -50,7 +50,7 @@ async function followed(server: Server, begun: DrainView, json: boolean | undefi
     try {
       last = await asked(server, "GET");
     } catch (error) {
-      // It had said that it would leave. An answer, whatever it says, is not the end of a node.
+      // The node had said that it would leave. Any answer, also an error, means that it still runs.
       if (!last.leaves || !hasEnded(error)) throw error;
       world.progress("");
       world.out(json ? JSON.stringify({ ...last, state: "left" }) : "left: the node has ended");

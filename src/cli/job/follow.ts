@@ -16,7 +16,7 @@ export type FollowOptions = {
   readonly output: boolean;
 };
 
-/** 0 when the job succeeded. What happens to the job goes beside what its tasks print. */
+/** Returns 0 when the job succeeded. Events of the job go to stderr, the output of its tasks to stdout. */
 export async function followToEnd(
   values: ServerFlagValues,
   { jobId, json, output }: FollowOptions,
@@ -100,7 +100,7 @@ export async function showLogs(
   return await untilInterrupted<ExitCode>(run, () => 0, world);
 }
 
-/** How long a node that was heard is waited for, and one that was not: it may just be starting. */
+/** How long to wait for a node that has answered before, and for one that has not (it may be starting). */
 const patienceMs = { heard: 60_000, unheard: 15_000 } as const;
 const againMs = 500;
 
@@ -111,7 +111,7 @@ type Following<T> = {
   readonly show: (event: T) => void;
   /** Whether nothing comes after it. */
   readonly isEnd?: (event: T) => boolean;
-  /** Asked when an answer ends: a node that stops ends its answers, too. */
+  /** Called when an answer ends: a node that stops ends its answers, too. */
   readonly isComplete: () => Promise<boolean>;
   readonly signal: AbortSignal;
   /** Called when it has to wait for a node; left out: it does not wait. */

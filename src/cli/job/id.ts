@@ -1,6 +1,6 @@
 import type { World } from "#door/command.ts";
 
-/** The job that a command is about, or a word on how to name it. */
+/** The job that the command names, or an error that shows how to name one. */
 export function jobIdOf(
   command: string,
   positionals: readonly string[],

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { Fault } from "#base/fault.ts";
 import { command, serverFlags } from "#door/command.ts";
 
-/** A node that is just restarting is waited for: the key of the request makes it safe to send again. */
+/** Waits for a node that is restarting: the request's key makes it safe to send it again. */
 const patienceMs = 5_000;
 
 export const jobSubmit = command({
