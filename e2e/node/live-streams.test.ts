@@ -162,7 +162,7 @@ test("of an action on another node is pulled from there as it arrives", async ()
   const service = {} as ShardService; // not called here
   const { address } = await there.listen(service, { routed: service, calls: liveCalls(store.streams) });
   const row = { node: "there", address, alive: true, seenAgoMs: 0, features: 1, state: "up", facts: {} } as const;
-  const source = liveSource({ name: "here", streams: undefined }, { keeper: { nodes: [row] } }, here);
+  const source = liveSource({ name: "here", streams: undefined, areShared: false }, { keeper: { nodes: [row] } }, here);
   const key = { tenant: "mill", task: "t0-1", token: 3, name: "stdout" };
   const options = (waitMs: number) => ({ waitMs, signal: new AbortController().signal });
   const text = async (offset: number, waitMs = 10_000): Promise<string | undefined> => {

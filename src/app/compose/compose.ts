@@ -280,7 +280,7 @@ async function doorPorts(
     dataFolder: folder.path,
     sources,
     spool,
-    live: liveSource({ name, streams }, node, tcp),
+    live: liveSource({ name, streams, areShared: stored.areStreamsShared ?? false }, node, tcp),
     origin: () => serves.origin,
     place,
     labels: config.worker.labels,
@@ -310,7 +310,8 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     ...(isLost ? ["data folder: it was removed or replaced"] : []),
   ];
   const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
-  const live = liveSource({ name, streams: stored.streams }, node, tcp);
+  const { streams, areStreamsShared: areShared = false } = stored;
+  const live = liveSource({ name, streams, areShared }, node, tcp);
   const api = { name, work: client, doors: ground.doors, live, status: () => node.status(), vaults: ground.vaults };
   const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log, socket: folder.edgeSocket });
   if (!edge) return undefined;

@@ -7,11 +7,13 @@ import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
-import { sealedInto } from "#blobs/sealed-into.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
 import type { PinsOf } from "#shard/host/prepare.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
+import { directorySegments } from "#blobs/tiers/streams/directory-segments.ts";
+import { memorySegments } from "#blobs/tiers/streams/memory-segments.ts";
+import { segmentStreams } from "#blobs/tiers/streams/segment-streams.ts";
 import { uploadSharesDefault } from "#blobs/upload-limits.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
@@ -28,8 +30,10 @@ export type ComposedStore = {
   readonly index: ActionIndex;
   /** Of the node's own disk; left out if there is none. */
   readonly upkeep?: Upkeep;
-  /** Live output of tasks that run here; left out if there is no disk. */
+  /** Output of tasks. */
   readonly streams?: Streams;
+  /** Whether every node reads the same streams; otherwise they are those of tasks that run here. */
+  readonly areStreamsShared?: boolean;
   /** Binds its metrics. */
   readonly observe?: (registry: MetricsRegistry) => void;
   close(): Promise<void>;
@@ -51,9 +55,7 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
       const { upkeep, index, streams } = store;
       const pins = pinsIn(store.all, (tenant) => store.forTenant(tenant).blobs);
       const disk = { blobs: store.all, pins, store, index, upkeep, streams, close: () => store.close() };
-      if (!blobs.authoritative) return disk;
-      const tiered = await overTier(disk, blobs.authoritative, ports);
-      return { ...tiered, streams: sealedInto(streams, tiered.blobs) };
+      return blobs.authoritative ? await overTier(disk, blobs.authoritative, ports) : disk;
     }
     case "directory": {
       // The folder is shared by nodes; what doors store is each node's own.
@@ -61,16 +63,20 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
       const shared = await openSharedDirectory(blobs.directory, ports.clock);
       // A tenant's uploads stay on this node's disk, so that no result can name them.
       const pins = pinsIn(shared, () => nothingThere);
-      const { index, upkeep, streams } = store;
-      const shown = sealedInto(streams, shared);
-      return { blobs: shared, pins, store, index, upkeep, streams: shown, close: () => store.close() };
+      const { index, upkeep } = store;
+      const segments = await directorySegments(blobs.directory);
+      const streams = segmentStreams({ segments, clock: ports.clock, blobsOf: () => shared });
+      const whole = { blobs: shared, pins, store, index, upkeep, streams, areStreamsShared: true };
+      return { ...whole, close: () => store.close() };
     }
     case "memory": {
       const options = { clock: ports.clock, sizeBytesMax: blobs.sizeMax };
       const store = createMemoryStore(options);
       const own = createMemoryBlobs(options);
       const pins = pinsIn(own, (tenant) => store.forTenant(tenant).blobs);
-      return { blobs: own, pins, store, index: createMemoryIndex(), close: () => store.close() };
+      const segments = memorySegments(blobs.sizeMax / 4);
+      const streams = segmentStreams({ segments, clock: ports.clock, blobsOf: () => own });
+      return { blobs: own, pins, store, index: createMemoryIndex(), streams, close: () => store.close() };
     }
     default:
       return blobs satisfies never;
@@ -87,10 +93,14 @@ type Pins = ReturnType<PinsOf>;
 const nothingThere: Pins = { pin: async (digests) => ({ missing: digests }) };
 
 /** Imported on demand: a single node does not load clients of other stores. */
-async function overTier(disk: ComposedStore, tier: TierConfig, { clock, peers }: StorePorts): Promise<ComposedStore> {
+async function overTier(
+  disk: ComposedStore,
+  tier: TierConfig,
+  { clock, peers, log }: StorePorts,
+): Promise<ComposedStore> {
   const { composeTiers } = await import("./tiers.ts");
   const random = new Random(randomUUID());
-  return await composeTiers(disk, tier, { clock, random, env: process.env, ...(peers && { peers }) });
+  return await composeTiers(disk, tier, { clock, random, env: process.env, log, ...(peers && { peers }) });
 }
 
 const diskDefault = BlobsConfig.parse({ kind: "disk" }) as DiskConfig;

@@ -1,5 +1,6 @@
 /** Two nodes' stores over one tier of each kind: each reads the other's blobs and finds its names. */
-import { deepEqual, doesNotMatch, equal, match, rejects } from "node:assert/strict";
+import { deepEqual, doesNotMatch, equal, match, ok, rejects } from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -7,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
+import { must } from "#base/assert.ts";
 import { Random } from "#base/random.ts";
 import { bytes, put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
@@ -41,7 +43,23 @@ const env = {
 };
 
 const opened = (config: unknown): Promise<ComposedStore> =>
-  composeTiers(local(), TierConfig.parse(config), { clock, random: new Random(1), env });
+  composeTiers(local(), TierConfig.parse(config), { clock, random: new Random(1), env, log: () => {} });
+
+/** What one node was told is durable is read from the other, also as a blob. */
+async function sharedStreams(one: ComposedStore, two: ComposedStore, tenant: string): Promise<void> {
+  const key = { tenant, task: randomUUID(), token: 3, name: "output" };
+  ok(one.areStreamsShared);
+  const [here, there] = [must(one.streams, "streams"), must(two.streams, "streams")];
+  await here.append(key, 0, bytes("one "));
+  await here.append(key, 4, bytes("two"));
+  equal((await there.state(key))?.sizeBytes, 7);
+  const reading = text(there.read(key, 2, new AbortController().signal));
+  await there.append(key, 4, bytes("two three"));
+  const digest = await there.seal(key);
+  equal(await reading, "e two three");
+  equal(await text(one.blobs.read(digest)), "one two three");
+  await rejects(here.append({ ...key, token: 2 }, 0, bytes("old")), (e) => isFault(e, "stale"));
+}
 
 async function twoNodes(config: unknown, tenants: readonly [string, string]): Promise<void> {
   const [one, two] = [await opened(config), await opened(config)];
@@ -54,6 +72,7 @@ async function twoNodes(config: unknown, tenants: readonly [string, string]): Pr
     equal(await text(two.blobs.read(own)), "archive");
     const other = two.store.forTenant(foreign).blobs;
     deepEqual(await other.missing([digest]), [digest], "B5");
+    await sharedStreams(one, two, mine);
     await rejects(text(other.read(digest)), (e) => isFault(e, "not-found"));
   } finally {
     await one.close();
@@ -100,7 +119,8 @@ test("B5: another Millrace, with a token for each tenant; without tokens it serv
   for (const name of ["a", "b"]) await writeFile(join(folder, "tokens", name), `${secretOf(name)}\n`);
   await writeFile(join(folder, "own"), `${secretOf("own")}\n`);
   const tokens = ["a", "b", "own"].map((name) => {
-    return { name, tenant: name, roles: ["cache-writer"], sha256: tokenSha256(secretOf(name)) };
+    const roles = [name === "own" ? "action-cache-writer" : "cache-writer"];
+    return { name, tenant: name, roles, sha256: tokenSha256(secretOf(name)) };
   });
   const store = createMemoryStore({ clock, sizeBytesMax: 8 * MiB });
   const edge = await startEdge({

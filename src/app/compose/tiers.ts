@@ -17,7 +17,13 @@ import { reapiBlobs } from "#blobs/tiers/reapi/reapi.ts";
 import { createS3Client } from "#blobs/tiers/s3/s3-client.ts";
 import { checkConditions, s3Index } from "#blobs/tiers/s3/s3-index.ts";
 import { s3Blobs } from "#blobs/tiers/s3/s3.ts";
+import { sealedInto } from "#blobs/sealed-into.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
+import { directorySegments } from "#blobs/tiers/streams/directory-segments.ts";
+import { reapiSegments, whyNoSegments } from "#blobs/tiers/streams/reapi-segments.ts";
+import { s3Segments } from "#blobs/tiers/streams/s3-segments.ts";
+import { segmentStreams } from "#blobs/tiers/streams/segment-streams.ts";
+import type { Segments } from "#blobs/tiers/streams/segments.ts";
 import { withShortCuts, type ShortCutOptions } from "#blobs/tiers/short-cut.ts";
 import type { S3Credentials } from "#blobs/tiers/s3/sigv4.ts";
 import { tieredStore } from "#blobs/tiers/tiered-store.ts";
@@ -33,6 +39,7 @@ export type TierPorts = {
   readonly clock: Clock;
   readonly random: Random;
   readonly env: NodeJS.ProcessEnv;
+  readonly log: (line: string) => void;
   /** Base URLs of other nodes; empty if they are not known. */
   readonly peers?: () => readonly string[];
 };
@@ -43,6 +50,8 @@ type Tier = {
   /** A tenant's part of it. */
   readonly part: (tenant: string) => Promise<BlobStore> | BlobStore;
   readonly index?: ActionIndex;
+  /** Where streams lie; left out where it cannot hold them. */
+  readonly segments?: Segments | undefined;
   readonly close: () => Promise<void> | void;
 };
 
@@ -75,10 +84,15 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   await part(ownPart).missing([]); // so that a tier that cannot be opened is reported now
   const { whenDead } = config;
   const near: Store = { ...local.store, forTenant: (tenant) => local.store.forTenant(tenant), close: async () => {} };
+  const blobs = readThrough({ near: local.blobs, far: part(ownPart), whenDead, served });
+  const { streams } = local;
   const owned = undo.move();
   return {
     ...local,
-    blobs: readThrough({ near: local.blobs, far: part(ownPart), whenDead, served }),
+    blobs,
+    ...(tier.segments
+      ? { streams: segmentStreams({ segments: tier.segments, clock, blobsOf: () => blobs }), areStreamsShared: true }
+      : streams && { streams: sealedInto(streams, blobs) }),
     pins: pinsOf(part),
     store: tieredStore({ near, far: part, whenDead, served, close: () => owned.disposeAsync() }),
     index: named,
@@ -152,6 +166,7 @@ async function openTier(config: TierConfig, ports: TierPorts): Promise<Tier> {
     case "directory":
       return {
         part: (tenant) => openSharedDirectory(config.directory, ports.clock, `tenants/${tenant}`),
+        segments: await directorySegments(config.directory),
         close: () => {},
       };
     default:
@@ -179,6 +194,7 @@ async function openBucket(
         partBytes: config.partSize,
       }),
     index: s3Index({ client, prefix }),
+    segments: s3Segments({ client, prefix }),
     close: () => client[Symbol.dispose](),
   };
 }
@@ -200,7 +216,7 @@ async function s3Credentials(file: string | undefined, env: NodeJS.ProcessEnv): 
  * A server shows each caller its own blobs, whatever the instance. So tenants are separated by their tokens, or there
  * is one tenant alone (B5).
  */
-async function openServer(config: ReapiConfig, { clock, random }: TierPorts): Promise<Tier> {
+async function openServer(config: ReapiConfig, { clock, random, log }: TierPorts): Promise<Tier> {
   const lifetime = config.lifetime === undefined ? {} : { lifetimeMs: config.lifetime };
   const callMs = config.answerWithin;
   const clients = new Map<string, GrpcClient>();
@@ -211,7 +227,13 @@ async function openServer(config: ReapiConfig, { clock, random }: TierPorts): Pr
     clients.set(tokenFile ?? "", made);
     return made;
   };
+  const own = await clientFor(config.token);
+  const common = { clock, random, client: own, instance: config.instance, callMs };
+  const segments = reapiSegments({ ...common, blobs: reapiBlobs({ ...common, ...lifetime }) });
+  const why = await whyNoSegments(segments);
+  if (why !== undefined) log(`output of tasks stays on this node: the tier does not keep streams (${why})`);
   return {
+    ...(why === undefined && { segments }),
     async part(tenant) {
       if (config.tokens === undefined && tenant !== config.tenant && tenant !== ownPart)
         throw new Fault("invalid", "reach the tier", {

@@ -31,20 +31,41 @@ export const liveCalls = (streams: Streams | undefined) => ({
   },
 });
 
+export type OwnStreams = {
+  readonly name: string;
+  readonly streams: Streams | undefined;
+  /** Whether every node reads the same streams. */
+  readonly areShared: boolean;
+};
+
+/**
+ * A node that runs the task has the end of its output in memory. Streams that all nodes share are read here when that
+ * node is gone, or when who runs the task is no node.
+ */
 export const liveSource = (
-  own: { readonly name: string; readonly streams: Streams | undefined },
+  own: OwnStreams,
   node: { readonly keeper: Pick<Node["keeper"], "nodes"> },
   tcp: Pick<TcpTransport, "call">,
-): LiveSource => ({
-  async pull(worker, key, offset, options) {
-    if (worker === own.name) return own.streams && (await firstPiece(own.streams, key, offset, options));
-    const found = node.keeper.nodes.find(({ node: id, alive, address }) => id === worker && alive && address !== "");
-    if (!found) return undefined;
-    const question = { ...key, offset, waitMs: options.waitMs };
-    const { bytes } = Answer.parse(await tcp.call(found.address, method, question, options.signal));
-    return Buffer.from(bytes, "base64");
-  },
-});
+): LiveSource => {
+  const here = async (key: StreamKey, offset: number, options: PullOptions): Promise<Uint8Array | undefined> =>
+    own.streams && (await firstPiece(own.streams, key, offset, options));
+  return {
+    async pull(worker, key, offset, options) {
+      if (worker === own.name) return await here(key, offset, options);
+      const found = node.keeper.nodes.find(({ node: id }) => id === worker);
+      if (found?.alive && found.address !== "")
+        try {
+          const question = { ...key, offset, waitMs: options.waitMs };
+          const { bytes } = Answer.parse(await tcp.call(found.address, method, question, options.signal));
+          return Buffer.from(bytes, "base64");
+        } catch (error) {
+          if (!own.areShared || options.signal.aborted) throw error;
+        }
+      // A worker that is no node sends its output to the node that it is connected to.
+      return own.areShared || !found ? await here(key, offset, options) : undefined;
+    },
+  };
+};
 
 /** The first bytes as soon as there are some; empty when the time is over, or when the stream has ended. */
 async function firstPiece(
