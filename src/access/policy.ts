@@ -43,6 +43,9 @@ export const policy = {
   // Says where nodes fetch from, and which paths of theirs they read.
   "ci.admin": { of: "tenant", for: ["operator"] },
 
+  // Pushes to repositories that nodes keep; a push starts runs.
+  "sources.push": { of: "tenant", for: ["operator", "member"] },
+
   "cache.read": {
     of: "tenant",
     for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],

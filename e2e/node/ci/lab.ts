@@ -11,6 +11,8 @@ import { dataFolder } from "#app/node/data-folder.ts";
 import { must } from "#base/assert.ts";
 import { formatTask } from "#base/ids.ts";
 import type { Door } from "#door/door.ts";
+import { tokenSha256 } from "#edge/identity/bearer.ts";
+import type { Sources } from "#sources/sources.ts";
 import { openCiServices } from "#doors/ci/services/open.ts";
 import type { JobServices } from "#doors/ci/services/job-services.ts";
 import type { ServiceLimits } from "#doors/ci/services/limits.ts";
@@ -32,6 +34,7 @@ export type Lab = AsyncDisposable & {
   readonly node: Running;
   readonly origin: string;
   readonly services: CiServices;
+  readonly sources: Sources;
   readonly folder: string;
   /** A job that runs until the lab ends, or until it is cancelled. */
   hold(): Promise<HeldJob>;
@@ -40,16 +43,27 @@ export type Lab = AsyncDisposable & {
 
 const hourMs = 3_600_000;
 
+/** Members: ann of the tenant mill, bob of another. */
+export const tokenFor = (name: string): string => `${name}-${"0123456789".repeat(4)}`;
+const grant = (name: string, tenant: string) => ({
+  name,
+  tenant,
+  roles: ["member"],
+  sha256: tokenSha256(tokenFor(name)),
+});
+
 export async function openLab(limits: Partial<ServiceLimits> = {}): Promise<Lab> {
   const folder = await mkdtemp(join(tmpdir(), "millrace-ci-services-"));
   let services: CiServices | undefined;
+  let sources: Sources | undefined;
   const listed = doors.map((door): Door =>
     door.name === "ci"
       ? {
           ...door,
           async open(ports) {
+            sources = ports.sources;
             const opened = (services = await openCiServices(ports, limits));
-            return { http: (request) => opened.http(request) };
+            return { http: (request, identify) => opened.http(request, identify) };
           },
         }
       : door,
@@ -57,19 +71,20 @@ export async function openLab(limits: Partial<ServiceLimits> = {}): Promise<Lab>
   const config = configOf(listed).parse({
     cluster: { shards: 1 },
     journal: { kind: "memory" },
-    edge: { listen: ["127.0.0.1:0"] },
+    edge: { listen: ["127.0.0.1:0"], identity: { tokens: [grant("ann", "mill"), grant("bob", "other")] } },
     blobs: { kind: "disk", sizeMax: "1GiB" },
     worker: { slots: 4 },
   });
   const node = await startNode(config, dataFolder(join(folder, "data")), { log: () => {}, doors: listed });
   const origin = `http://${node.edgeAddresses[0]}`;
-  if (!services) throw new Error("the door was not opened");
+  if (!services || !sources) throw new Error("the door was not opened");
   const opened = services;
   const held: HeldJob[] = [];
   return {
     node,
     origin,
     services: opened,
+    sources,
     folder,
     async hold() {
       const job = await hold(node);
@@ -78,7 +93,7 @@ export async function openLab(limits: Partial<ServiceLimits> = {}): Promise<Lab>
     },
     env: (job, more = {}) =>
       opened.jobServices({
-        tenant: "default",
+        tenant: "mill",
         run: job.run,
         task: job.task,
         claim: job.claim,

@@ -11,20 +11,15 @@ import { openServices, type CiServices } from "./services.ts";
  * each attempt at a job, with the claim that the attempt runs under.
  */
 export async function openCiServices(
-  {
-    clock,
-    records,
-    stored,
-    spool,
-    client,
-    warn,
-  }: Pick<DoorPorts, "clock" | "records" | "stored" | "spool" | "client" | "warn">,
+  ports: Pick<DoorPorts, "clock" | "records" | "stored" | "sources" | "spool" | "client" | "warn">,
   limits: Partial<ServiceLimits> = {},
 ): Promise<CiServices> {
+  const { clock, records, stored, sources, spool, client, warn } = ports;
   const wallMs = (): number => clock.wallMs();
   return openServices({
     names: records,
     store: stored.counted("ci").store,
+    sources,
     spool: spoolIn(spool.folder, spool.bytesMax),
     clock,
     seal: sealWith(await sharedKey(records), wallMs),

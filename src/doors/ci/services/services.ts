@@ -2,6 +2,8 @@
 import type { Clock } from "#base/clock.ts";
 import type { Spool } from "#blobs/spool.ts";
 import type { Store } from "#blobs/store.ts";
+import type { Identify } from "#http/serve.ts";
+import type { Sources } from "#sources/sources.ts";
 import { asProblem, Problem, problemResponse } from "#http/problem.ts";
 import { Artifacts } from "./artifacts.ts";
 import { artifactMethods } from "./artifact-twirp.ts";
@@ -9,6 +11,8 @@ import { BlockUploads } from "./block-uploads.ts";
 import { Caches } from "./caches.ts";
 import { cacheMethods } from "./cache-twirp.ts";
 import { cacheV1Prefix, serveCacheV1 } from "./cache-v1.ts";
+import { serveGitCalls } from "./git-access.ts";
+import { restPrefix, serveRest } from "./rest.ts";
 import { jobServices, type JobServices, type JobServicesInput } from "./job-services.ts";
 import { JobTokens, tokenIn, type LiveClaims } from "./job-token.ts";
 import type { ServiceLimits } from "./limits.ts";
@@ -21,6 +25,7 @@ import { readTwirp, twirpFailure, type TwirpMethod } from "./twirp.ts";
 export type ServicePorts = {
   readonly names: Names;
   readonly store: Store;
+  readonly sources: Sources;
   readonly spool: Spool;
   readonly clock: Clock;
   readonly seal: Seal;
@@ -35,7 +40,7 @@ export type CiServices = {
   readonly caches: Caches;
   readonly tokens: JobTokens;
   /** Undefined for an address that is not a service's. */
-  readonly http: (request: Request) => Promise<Response> | undefined;
+  readonly http: (request: Request, identify: Identify) => Promise<Response> | undefined;
   readonly jobServices: (input: JobServicesInput) => Promise<JobServices>;
   readonly sign: (origin: string, signed: Signed) => string;
 };
@@ -76,18 +81,25 @@ export function openServices(ports: ServicePorts): CiServices {
     return await serveCacheV1({ ...files, sign }, { request, url, job, origin: url.origin });
   }
 
+  async function rest(request: Request, url: URL): Promise<Response> {
+    const job = await tokens.require(tokenIn(request.headers), "repository");
+    return await serveRest({ ...ports, artifacts, caches, sign }, request, url, job);
+  }
+
   return {
     artifacts,
     caches,
     tokens,
     sign,
     jobServices: (input) => jobServices(seal, input),
-    http(request) {
+    http(request, identify) {
       const url = new URL(request.url);
       if (url.pathname.startsWith(twirpPrefix)) return twirp(request, url);
       if (url.pathname.startsWith(cacheV1Prefix)) return orProblem(cacheV1(request, url), ports.report);
       if (url.pathname.startsWith(signedPrefix)) return orProblem(serveSigned(files, request, url), ports.report);
-      return undefined;
+      if (url.pathname.startsWith(restPrefix)) return orProblem(rest(request, url), ports.report);
+      const git = serveGitCalls({ ...ports, tokens }, request, identify);
+      return git && orProblem(git, ports.report);
     },
   };
 }
