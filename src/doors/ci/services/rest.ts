@@ -191,7 +191,12 @@ async function showFile(found: Found, path = ""): Promise<Response> {
   const bytes = await git(folder, ["cat-file", "blob", object], { bytesMax: fileBytesMax });
   const name = path.slice(path.lastIndexOf("/") + 1);
   return Response.json({
-    ...{ type: "file", encoding: "base64", size: bytes.length, name, path, sha: object },
+    type: "file",
+    encoding: "base64",
+    size: bytes.length,
+    name,
+    path,
+    sha: object,
     content: bytes.toString("base64"),
   });
 }
