@@ -26,6 +26,7 @@ const kinds = [
   "record-plan",
   "fail",
   "release",
+  "checkpoint",
   "leave",
   "invalidate",
   "drain",

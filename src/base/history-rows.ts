@@ -52,7 +52,7 @@ export type TaskRow = {
   readonly phase: string;
   readonly generation: number;
   readonly attempts: number;
-  /** The committed result, as the door wrote it. */
+  /** The committed result, or what the last attempt left that failed, as the door wrote it. */
   readonly result: string;
   readonly digests: readonly string[];
   readonly reason: string;

@@ -18,7 +18,7 @@ import { checkState } from "./testing/check.ts";
 import { factsOf, snapshotOf } from "./testing/facts.ts";
 
 /** v2: results that are to be published; v3: a log for each of the things that came with feature level 3. */
-const logs = ["v1", "v2", "v3-arrays", "v3-tags"];
+const logs = ["v1", "v2", "v3-plans", "v3-arrays", "v3-tags"];
 
 const read = (name: string): string => readFileSync(new URL(`./golden/${name}`, import.meta.url), "utf8");
 

@@ -174,9 +174,41 @@ export function applyReused`,
   {
     name: "commit without pin",
     file: "kernel/decide/finish.ts",
-    find: "if (unproven) return reject(unproven);",
+    find: "  if (unproven) return reject(unproven);\n  const { job } = task.stage;",
+    replace: "  const { job } = task.stage;",
+    focus: ["invents"],
+  },
+  {
+    name: "what a failed attempt leaves is pinned",
+    file: "kernel/decide/finish.ts",
+    find: "  if (unproven) return reject(unproven);\n  const left",
+    replace: "  const left",
+    focus: ["invents"],
+  },
+  {
+    name: "checkpoint without pin",
+    file: "kernel/decide/checkpoint.ts",
+    find: "wrongEvidence(checkpoint.digests, evidence) ??",
     replace: "",
     focus: ["invents"],
+  },
+  {
+    name: "stale checkpoint",
+    file: "kernel/decide/checkpoint.ts",
+    find: "  if (!found.claim) return reject(found.why);\n  const { task } = found.claim;\n  const { checkpoint: last } = task;",
+    replace: `  if (!found.claim && found.task && found.task.phase === "RUNNING")
+    return accept({ recorded: true }, [{ kind: "checkpointed", task: command.task, token, checkpoint, at: nowMs }]);
+  if (!found.claim) return reject(found.why);
+  const { task } = found.claim;
+  const { checkpoint: last } = task;`,
+    focus: ["stalls", "single"],
+  },
+  {
+    name: "the next attempt gets the last checkpoint",
+    file: "kernel/decide/claim.ts",
+    find: "if (task.checkpoint) {",
+    replace: "if (task.checkpoint && task.attempts < 2) {",
+    focus: ["single", "vanishes"],
   },
   {
     name: "key reuse",

@@ -5,14 +5,17 @@
  * W3 A result is committed only after its bytes are in the store.
  */
 import { afterAwake, type Clock } from "#base/clock.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import type { Digest } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { FailReason, Plan } from "#kernel/model/model.ts";
+import type { FailReason, Plan, Step } from "#kernel/model/model.ts";
 import type { ExecutorClient } from "#shard/client/executor.ts";
 import { isRejected } from "#shard/work/rejected.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import { Stopped, type Holding } from "./holding.ts";
 import { Reports } from "./reports.ts";
-import type { Output, Planners, Runner, RunOutcome, Runners } from "./runner.ts";
+import type { Left, Planners, Runner, RunOutcome, Runners } from "./runner.ts";
+import { digestsOf, uploadAll } from "./upload.ts";
 
 export type AttemptPorts = {
   readonly client: ExecutorClient;
@@ -44,14 +47,24 @@ export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<E
   // Nothing ran while the machine slept, and the shard does not count that time either.
   const cancelTimer = afterAwake(ports.clock, granted.attemptMs, () => holding.stop("timed-out"));
   const reports = new Reports(ports.client, ports.clock, holding);
+  const checkpoints = new Checkpoints(ports, holding);
   try {
-    const run = granted.planning ? plan(holding, ports) : runTask(holding, { runner, reports, refused }, ports);
+    const run = granted.planning
+      ? plan(holding, ports)
+      : runTask(holding, { runner, reports, checkpoints, refused }, ports);
     const ending = await orStuck(run, holding, ports);
     await reports.flush();
+    await checkpoints.settled();
     // A runner that prepares may end without waiting for the confirmation.
-    return (await refused) ?? (holding.stopped === undefined ? ending : stoppedEnding(holding));
+    return (
+      (await refused) ??
+      (holding.stopped === undefined ? ending : stoppedEnding(holding, ending, checkpoints.isRecorded))
+    );
   } catch (error) {
-    return (await refused) ?? (holding.stopped === undefined ? thrownEnding(error) : stoppedEnding(holding));
+    return (
+      (await refused) ??
+      (holding.stopped === undefined ? thrownEnding(error) : stoppedEnding(holding, undefined, checkpoints.isRecorded))
+    );
   } finally {
     cancelTimer();
   }
@@ -77,12 +90,13 @@ function runnerOf({ granted }: Holding, { runners }: AttemptPorts): Runner | und
 type TaskRun = {
   readonly runner: Runner | undefined;
   readonly reports: Reports;
+  readonly checkpoints: Checkpoints;
   readonly refused: Promise<Ending | undefined>;
 };
 
 async function runTask(
   holding: Holding,
-  { runner, reports, refused }: TaskRun,
+  { runner, reports, checkpoints, refused }: TaskRun,
   { blobs, clock }: AttemptPorts,
 ): Promise<Ending> {
   const { granted: task, signal } = holding;
@@ -94,7 +108,9 @@ async function runTask(
     signal.throwIfAborted();
   };
   const leftMs = (): number => holding.leftMs;
-  return await runner({ task, signal, blobs, clock, leftMs, started, report: (step) => reports.add(step), afterwards });
+  const report = (step: Step): void => reports.add(step);
+  const checkpoint = (left: Left): Promise<void> => checkpoints.record(left);
+  return await runner({ task, signal, blobs, clock, leftMs, started, report, checkpoint, afterwards });
 }
 
 async function plan(holding: Holding, { planners, client, blobs, clock }: AttemptPorts): Promise<Ending> {
@@ -135,20 +151,34 @@ function thrownEnding(error: unknown): Ending {
   return { kind: "failed", reason, message };
 }
 
-function stoppedEnding({ stopped }: Holding): Ending {
+/** `ending`: what the runner returned although it was stopped, if it did. */
+function stoppedEnding({ stopped }: Holding, ending?: Ending, isRecorded = false): Ending {
+  const left = ending && leftIn(ending);
   switch (stopped) {
     case "cancelled":
-      return { kind: "failed", reason: "cancelled", message: "cancelled" };
-    case "timed-out":
-      return { kind: "failed", reason: "timed-out", message: "the attempt exceeded its time limit" };
+      return { kind: "failed", reason: "cancelled", message: "cancelled", ...(left && { left }) };
+    case "timed-out": {
+      const message = "the attempt exceeded its time limit";
+      return { kind: "failed", reason: "timed-out", message, ...(left && { left }) };
+    }
     case "drained":
-      return { kind: "failed", reason: "preempted", message: "the worker left" };
+      if (ending?.kind === "given-back" || ending?.kind === "done") return ending;
+      if (isRecorded) return { kind: "given-back" };
+      return { kind: "failed", reason: "preempted", message: "the worker left", ...(left && { left }) };
     // The owner may be back and find the claim alive: report it, so that it need not wait for the lease to expire.
     case "lease-ran-out":
       return { kind: "failed", reason: "executor-lost", message: "the lease could not be renewed in time" };
     default:
       return { kind: "silent", why: stopped ?? "not stopped" };
   }
+}
+
+function leftIn(ending: Ending): Left | undefined {
+  if (ending.kind === "failed") return ending.left;
+  if (ending.kind === "given-back") return ending.checkpoint;
+  if (ending.kind !== "done") return undefined;
+  const { payload, outputs = [], digests = [] } = ending;
+  return { payload, outputs, digests };
 }
 
 const uploadsMax = 3;
@@ -162,7 +192,8 @@ export async function tell(holding: Holding, ending: Ending, ports: AttemptPorts
   try {
     if (ending.kind === "done") await commit(holding, ending, ports);
     else if (ending.kind === "planned") await client.recordPlan(claim, ending.plan, options);
-    else await client.fail(claim, ending.reason, ending.message, options);
+    else if (ending.kind === "given-back") await giveBack(holding, ending.checkpoint, ports);
+    else await fail(holding, ending, ports);
   } catch (error) {
     if (ports.signal.aborted) return;
     if (isRejected(error, "token-stale") || isRejected(error, "task-unknown"))
@@ -170,7 +201,7 @@ export async function tell(holding: Holding, ending: Ending, ports: AttemptPorts
     if (!isFault(error) && !isRejected(error)) throw error;
     ports.log(`${claim.taskId}: ${error.message}`);
     const reason = refusalReason(error);
-    if (reason !== undefined && ending.kind !== "failed")
+    if (reason !== undefined && ending.kind !== "failed" && ending.kind !== "given-back")
       await client.fail(claim, reason, error.message, options).catch(() => {});
   }
 }
@@ -192,14 +223,24 @@ async function commit(
   done: Extract<RunOutcome, { kind: "done" }>,
   ports: AttemptPorts,
 ): Promise<void> {
-  const { outputs = [], payload, publish } = done;
-  const digests = [...new Set([...outputs.map(({ digest }) => digest), ...(done.digests ?? [])])];
+  const { payload, publish } = done;
+  await whilePinned(done, ports, async (digests) => {
+    const result = publish === undefined ? { payload, digests } : { payload, digests, publish };
+    await ports.client.commit(holding.claim, result, { deadlineMs: ports.tellMsMax, signal: ports.signal });
+  });
+}
+
+/** Uploads the outputs, then reports what names them. */
+async function whilePinned(
+  { outputs = [], digests = [] }: Omit<Left, "payload">,
+  { blobs }: AttemptPorts,
+  report: (digests: readonly Digest[]) => Promise<void>,
+): Promise<void> {
+  const all = digestsOf({ outputs, digests });
   for (let upload = 1; ; upload += 1) {
     try {
-      await uploadAll(outputs, ports.blobs);
-      const result = publish === undefined ? { payload, digests } : { payload, digests, publish };
-      await ports.client.commit(holding.claim, result, { deadlineMs: ports.tellMsMax, signal: ports.signal });
-      return;
+      await uploadAll(outputs, blobs);
+      return await report(all);
     } catch (error) {
       // Evicted between upload and pin: upload again, the bytes are still here.
       const again = isRejected(error, "evidence-missing") || isRejected(error, "evidence-expired");
@@ -208,15 +249,37 @@ async function commit(
   }
 }
 
-async function uploadAll(outputs: readonly Output[], blobs: BlobStore): Promise<void> {
-  if (outputs.length === 0) return;
-  const missing = new Set(await blobs.missing(outputs.map(({ digest }) => digest)));
-  for (const { digest, bytes } of outputs) {
-    if (!missing.delete(digest)) continue;
-    try {
-      await blobs.write(digest, bytes);
-    } catch (error) {
-      throw isFault(error) ? error : new Fault("unavailable", "upload output", { digest }, error);
-    }
+/** Why it failed counts in any case; what it leaves only if it can be stored. */
+async function fail(
+  { claim }: Holding,
+  { reason, message, left }: Extract<RunOutcome, { kind: "failed" }>,
+  ports: AttemptPorts,
+): Promise<void> {
+  const { client, tellMsMax: deadlineMs, signal } = ports;
+  if (!left) return await client.fail(claim, reason, message, { deadlineMs, signal });
+  try {
+    await whilePinned(left, ports, (digests) =>
+      client.fail(claim, reason, message, { deadlineMs, signal, result: { payload: left.payload, digests } }),
+    );
+  } catch (error) {
+    if (signal.aborted || isRejected(error, "token-stale") || isRejected(error, "task-unknown")) throw error;
+    if (!isFault(error) && !isRejected(error)) throw error;
+    ports.log(`${claim.taskId}: what it left is not kept: ${error.message}`);
+    await client.fail(claim, reason, message, { deadlineMs, signal });
+  }
+}
+
+async function giveBack({ claim }: Holding, checkpoint: Left | undefined, ports: AttemptPorts): Promise<void> {
+  const { client, tellMsMax: deadlineMs, signal } = ports;
+  try {
+    if (!checkpoint) return void (await client.release(claim, { deadlineMs, signal }));
+    const { payload } = checkpoint;
+    await whilePinned(checkpoint, ports, async (digests) => {
+      await client.release(claim, { deadlineMs, signal, checkpoint: { payload, digests } });
+    });
+  } catch (error) {
+    if (isRejected(error, "token-stale") || !isRejected(error)) throw error;
+    // Work with outside effects and without a checkpoint: that it was interrupted is all that can be said.
+    await client.fail(claim, "preempted", `it could not be given back: ${error.message}`, { deadlineMs, signal });
   }
 }

@@ -19,6 +19,11 @@ export type RunContext = {
    * for runners that prepare: those must have no visible effect before it.
    */
   readonly started?: () => Promise<void>;
+  /**
+   * Records how far the attempt has got: the task's next attempt gets it as `task.checkpoint`. Resolves when it is
+   * durable, or when a newer one is; a runner that is asked to stop may still record where it stopped.
+   */
+  readonly checkpoint?: (left: Left) => Promise<void>;
   /** Sends steps to the shard in batches, in order. Returns at once. */
   readonly report: (step: Step) => void;
   /** Called when nothing more will be reported: until then a later process may have to report the attempt. */
@@ -28,16 +33,26 @@ export type RunContext = {
 /** Bytes that the result names; the worker uploads them before it commits. */
 export type Output = { readonly digest: Digest; readonly bytes: Uint8Array };
 
+/** What an attempt leaves: a text for its door, blobs that the worker uploads first, and blobs that are stored. */
+export type Left = {
+  readonly payload: string;
+  readonly outputs?: readonly Output[];
+  readonly digests?: readonly Digest[];
+};
+
 export type RunOutcome =
-  | {
+  | (Left & {
       readonly kind: "done";
-      readonly payload: string;
-      readonly outputs?: readonly Output[];
-      readonly digests?: readonly Digest[];
       /** What the shard's owner publishes once the result is committed; the door's publisher reads it. */
       readonly publish?: string;
-    }
-  | { readonly kind: "failed"; readonly reason: FailReason; readonly message: string };
+    })
+  /** `left`: what it leaves nevertheless. Also for an attempt that was stopped: the worker then says why. */
+  | { readonly kind: "failed"; readonly reason: FailReason; readonly message: string; readonly left?: Left }
+  /**
+   * It stopped in the middle: another attempt goes on from the checkpoint, or from one that was recorded before. Costs
+   * no attempt.
+   */
+  | { readonly kind: "given-back"; readonly checkpoint?: Left };
 
 /** A task that an earlier process started and that still runs; its runner knows how to continue. */
 export type Resume = {
@@ -52,7 +67,10 @@ export type Runner = ((context: RunContext) => Promise<RunOutcome>) & {
 };
 
 /** Returns the tasks of a stage. Its inputs never change, so a repeated call returns the same tasks. */
-export type Planner = (inputs: PlanInputs, context: Omit<RunContext, "report" | "afterwards">) => Promise<Plan> | Plan;
+export type Planner = (
+  inputs: PlanInputs,
+  context: Omit<RunContext, "report" | "checkpoint" | "afterwards">,
+) => Promise<Plan> | Plan;
 
 /** By kind of task, and by kind of plan. */
 export type Runners = Readonly<Record<string, Runner>>;

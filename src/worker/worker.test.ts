@@ -614,3 +614,104 @@ describe("a worker", () => {
       equal((await client.job(jobId)).view.tasks[0]?.attempts, 1, "a release costs no attempt");
   });
 });
+
+describe("what an attempt leaves", () => {
+  const left = (text: string) => ({
+    payload: text,
+    outputs: [{ digest: sha256Digest(bytes(text)), bytes: bytes(text) }],
+  });
+
+  test("a checkpoint is durable when it is acknowledged, and the next attempt gets the last one", async () => {
+    const seen: (string | undefined)[] = [];
+    const order1: string[] = [];
+    const runners: Runners = {
+      sleep: async ({ task, checkpoint }) => {
+        seen.push(task.checkpoint?.payload);
+        if (task.attempt > 1) return { kind: "done", payload: "went on" };
+        const first = checkpoint?.(left("one")).then(() => order1.push("one"));
+        const second = checkpoint?.(left("two")).then(() => order1.push("two"));
+        await Promise.all([first, second, checkpoint?.(left("three"))]);
+        return { kind: "failed", reason: "preempted", message: "away", left: left("log") };
+      },
+    };
+    const { client, clock, start, phase, blobs } = await scene({ runners });
+    start();
+    const { jobId } = await client.submit(order([stage(["1"])]));
+    await clock.advance(5_000);
+    equal(await phase(jobId), "SUCCEEDED");
+    deepEqual(seen, [undefined, "three"]);
+    deepEqual(order1, ["one", "two"]);
+    deepEqual(await blobs.missing([sha256Digest(bytes("log")), sha256Digest(bytes("three"))]), []);
+  });
+
+  test("drained, started work with outside effects goes on elsewhere at no cost to its attempts", async () => {
+    const attempts: string[] = [];
+    const runners: Runners = {
+      sleep: async ({ task, signal, checkpoint, clock }): Promise<RunOutcome> => {
+        attempts.push(`${task.attempt} ${task.checkpoint?.payload}`);
+        if (task.checkpoint) return { kind: "done", payload: "went on" };
+        await checkpoint?.({ payload: "begun" });
+        await clock.sleep(100_000, signal).catch(() => {});
+        return { kind: "given-back", checkpoint: { payload: "half" } };
+      },
+    };
+    const { client, clock, start, phase } = await scene({ runners });
+    const first = start("first");
+    const { jobId } = await client.submit(order([stage(["1"], { effects: "outside", graceMs: 0, attemptsMax: 1 })]));
+    await clock.advance(500);
+    const drained = first.worker.drain(0);
+    await clock.advance(2_000);
+    await drained;
+    start("second");
+    await clock.advance(3_000);
+    equal(await phase(jobId), "SUCCEEDED");
+    deepEqual(attempts, ["1 undefined", "1 half"]);
+  });
+
+  test("cancelled, it has the time that its task says, and what it leaves is kept", async () => {
+    const runners: Runners = {
+      sleep: async ({ signal, clock }): Promise<RunOutcome> => {
+        await clock.sleep(100_000, signal).catch(() => {});
+        await clock.sleep(60_000);
+        return { kind: "failed", reason: "cancelled", message: "", left: left("cleaned up") };
+      },
+    };
+    const { client, clock, start, phase } = await scene({ runners });
+    start();
+    const { jobId } = await client.submit(order([stage(["1"], { stopMs: 120_000 })]));
+    await clock.advance(500);
+    await client.cancel(jobId, "enough");
+    await clock.advance(30_000);
+    equal(await phase(jobId), "CANCELLING");
+    await clock.advance(40_000);
+    equal(await phase(jobId), "CANCELLED");
+    const { view } = await client.job(jobId);
+    deepEqual(view.tasks[0]?.lastFailure?.result?.payload, "cleaned up");
+  });
+
+  test("that a step began or ended is reported until the shard has it, however long that takes", async () => {
+    const runners: Runners = {
+      sleep: async ({ report, clock, signal }): Promise<RunOutcome> => {
+        report({ step: 1, name: "one", status: "started" });
+        report({ step: 1, name: "one", status: "succeeded" });
+        await clock.sleep(4_000, signal);
+        return { kind: "done", payload: "" };
+      },
+    };
+    const { client, clock, start } = await scene({ runners });
+    let refusals = 3;
+    const reports = client.report.bind(client);
+    Object.assign(client, {
+      report: async (...asked: Parameters<typeof reports>): Promise<void> => {
+        refusals -= 1;
+        if (refusals >= 0) throw new Fault("unavailable", "report", {});
+        await reports(...asked);
+      },
+    });
+    start();
+    const { jobId } = await client.submit(order([stage(["1"])]));
+    await clock.advance(6_000);
+    const { view } = await client.job(jobId);
+    deepEqual(view.tasks[0]?.steps, [{ step: 1, name: "one", status: "succeeded" }]);
+  });
+});

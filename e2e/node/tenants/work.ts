@@ -79,6 +79,10 @@ export const workRows: GrpcRows = {
     })),
     row(Work.methods.fail, (named, as) => ({ ...claim("fail")(named, as), reason: 2, message: "" })),
     row(Work.methods.release, claim("release")),
+    row(Work.methods.checkpoint, (named, as) => ({
+      ...claim("report")(named, as),
+      checkpoint: { payload: "forged", digests: [`${named.blob.hash}/${named.blob.sizeBytes}`], token: 0 },
+    })),
     row(Work.methods.invalidate, ({ tasks }) => ({ shard: 0, task: tasks.invalidate.task, generation: 1, reason: "" })),
     row(Work.methods.batch, (named, as) => ({ shard: 0, commands: batched(named, as) })),
     row(Admin.methods.drain, ({ executor }) => ({ shard: 0, executor, reason: "" }), operatorsOnly),

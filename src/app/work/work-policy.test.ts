@@ -283,6 +283,12 @@ describe("a caller of one tenant", () => {
     { kind: "record-plan", ...request, plan: { kind: "skip", reason: "" } },
     { kind: "fail", ...request, reason: "preempted", message: "" },
     { kind: "release", ...request },
+    {
+      kind: "checkpoint",
+      ...request,
+      checkpoint: { payload: "", digests: [] },
+      evidence: { digests: [], pinnedForMs: 0 },
+    },
     { kind: "invalidate", task: 1, generation: 1, reason: "" },
   ];
   // The other commands name neither a job nor a task, or are for operators.

@@ -30,6 +30,7 @@ export const commandActions: Readonly<Record<AskedKind, Action>> = {
   commit: "work.execute",
   "record-plan": "work.execute",
   fail: "work.execute",
+  checkpoint: "work.execute",
   release: "work.execute",
   invalidate: "work.execute",
   drain: "work.admin",
@@ -60,6 +61,7 @@ const narrowed: ReadonlySet<CommandKind> = new Set([
   "commit",
   "record-plan",
   "fail",
+  "checkpoint",
   "release",
   "invalidate",
 ]);

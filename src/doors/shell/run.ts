@@ -112,7 +112,10 @@ async function failureOf(ended: Ended, { blobs }: RunContext): Promise<RunOutcom
       : `exit code ${ended.exitCode}`;
   const digest = await digestOf(ended, blobs);
   const message = digest === undefined ? `${how}${said}` : withOutput(`${how}${said}`, digest);
-  return { kind: "failed", reason: isOutOfMemory ? "out-of-memory" : "user-failure", message };
+  const failed = { kind: "failed", reason: isOutOfMemory ? "out-of-memory" : "user-failure", message } as const;
+  if (digest === undefined) return failed;
+  const { exitCode, tail } = ended;
+  return { ...failed, left: { payload: JSON.stringify({ exitCode, output: digest, tail }), digests: [digest] } };
 }
 
 /** A store without space for the output must not hide why the command failed. */

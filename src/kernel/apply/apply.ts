@@ -11,6 +11,7 @@ import { applyNotified } from "./notice.ts";
 import { applyPublished, applyPublishingGivenUp } from "./publish.ts";
 import {
   applyAttemptEnded,
+  applyCheckpointed,
   applyClaimed,
   applyClaimGone,
   applyCommitted,
@@ -123,6 +124,8 @@ export function apply(state: State, event: Event): void {
       return applyReused(state, event);
     case "attempt-ended":
       return applyAttemptEnded(state, event);
+    case "checkpointed":
+      return applyCheckpointed(state, event);
     case "claim-gone":
       return applyClaimGone(state, event);
     case "task-failed":

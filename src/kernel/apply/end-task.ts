@@ -4,7 +4,7 @@ import type { Stage, Task } from "#kernel/model/entities.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 import type { State } from "#kernel/model/state.ts";
 import { queueNextOf, retire } from "./arrays.ts";
-import { beforeChange, isTaskOver, toReady } from "./moves.ts";
+import { beforeChange, isTaskOver, setCheckpoint, toReady } from "./moves.ts";
 
 /** Moves the next held tasks of a stage into the ready queue, as many as its parallelMax allows. */
 export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
@@ -28,6 +28,7 @@ export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" 
   beforeChange(state, stage);
   state.ready.dequeue(task);
   state.agenda.drop(task);
+  if (task.checkpoint) setCheckpoint(state, task, undefined);
   const wasActive = task.order !== 0;
   task.phase = phase;
   stage.job.tenant.queued -= 1;

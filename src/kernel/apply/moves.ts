@@ -8,7 +8,7 @@ import { lockOf, type LockHolder, lockSpecOf } from "#kernel/ready/locks.ts";
 import type { TaskPhase } from "#kernel/model/model.ts";
 import type { State } from "#kernel/model/state.ts";
 import type { EndsPage } from "#kernel/model/task-array.ts";
-import { bytesOfJob, bytesOfNames, bytesOfText, claimBytes } from "#kernel/memory/weigh.ts";
+import { bytesOfCheckpoint, bytesOfJob, bytesOfNames, bytesOfText, claimBytes } from "#kernel/memory/weigh.ts";
 
 export const isTaskOver = (phase: TaskPhase): boolean =>
   phase === "SUCCEEDED" || phase === "FAILED" || phase === "CANCELLED";
@@ -96,6 +96,11 @@ export function fileTimed(state: State, task: Task): void {
 /** K9: planning has this much time from when its stage became ready, including time spent waiting for signals. */
 export const planEndsAtMs = (task: Task): number =>
   task === task.stage.planning ? task.stage.startedAtMs + task.template.queueMs : Number.POSITIVE_INFINITY;
+
+export function setCheckpoint(state: State, task: Task, checkpoint: Task["checkpoint"]): void {
+  state.grow(task.stage.job, bytesOfCheckpoint(checkpoint) - bytesOfCheckpoint(task.checkpoint));
+  task.checkpoint = checkpoint;
+}
 
 /** Removes the claim: its executor has stopped working on it, or its lease is over. */
 export function dropClaim(state: State, claim: Claim): void {

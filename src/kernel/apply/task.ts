@@ -3,7 +3,8 @@ import { Claim, type LastEnd, type Task } from "#kernel/model/entities.ts";
 import type { AttemptOutcome, EventOf } from "#kernel/model/event.ts";
 import type { FailReason, Result } from "#kernel/model/model.ts";
 import { dropFromOutbox, toOutbox } from "./publish.ts";
-import { beforeChange, checkQuota, dropClaim, fileClaim, toReady, toTimed, voidClaim, waitFor } from "./moves.ts";
+import { beforeChange, checkQuota, dropClaim, fileClaim, setCheckpoint, toReady, toTimed, voidClaim } from "./moves.ts";
+import { waitFor } from "./moves.ts";
 import { endTask, queueHeldTasks } from "./end-task.ts";
 import type { State } from "#kernel/model/state.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
@@ -128,6 +129,7 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
     reason: event.reason,
     message: event.message,
     retryInMs: event.next.do === "retry" ? event.next.atMs - event.at : undefined,
+    result: event.result,
   });
   if (task.array) task.array.troubles += 1;
   if (blamesExecutor(event)) claim.executor.failures += 1;
@@ -151,6 +153,13 @@ export const blamesExecutor = (event: { readonly reason: string; readonly outcom
 /** False if the attempt was being cancelled: then its memory use has no consequences. */
 export const ranOutOfMemory = (end: { readonly reason: FailReason; readonly outcome: AttemptOutcome }): boolean =>
   end.outcome === "failed" && end.reason === "out-of-memory";
+
+export function applyCheckpointed(state: State, event: EventOf<"checkpointed">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  const { payload, digests } = event.checkpoint;
+  setCheckpoint(state, task, { payload, digests, token: event.token, atMs: event.at });
+}
 
 export function applyClaimGone(state: State, event: EventOf<"claim-gone">): void {
   const claim = state.executors.get(event.executor)?.claims.get(event.token);
@@ -176,6 +185,7 @@ export function applyTaskFailed(state: State, event: EventOf<"task-failed">): vo
     reason: "timed-out",
     message: event.reason,
     retryInMs: undefined,
+    result: undefined,
   });
   endTask(state, task, "FAILED", event.at);
 }

@@ -112,6 +112,10 @@ export function grantOf(claim: Claim): Grant {
   if (stage.shape.needs.length > 0) grant.manifests = manifestsOf(stage);
   if (job.trace !== undefined) grant.trace = job.trace;
   if (template.stopMs !== undefined) grant.stopMs = template.stopMs;
+  if (task.checkpoint) {
+    const { payload, digests, token } = task.checkpoint;
+    grant.checkpoint = { payload, digests, token };
+  }
   return grant;
 }
 
@@ -200,32 +204,6 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
   return accept({ held, lost }, [], [{ kind: "renewed", executor: executor.id, silent, at: nowMs }]);
 }
 
-export function decideRelease(state: State, command: CommandOf<"release">, nowMs: number): Decision {
-  const found = findClaim(state, command);
-  if (!found.claim) {
-    const last = endedBy(found.task, command);
-    const again = last?.outcome === "released" || last?.outcome === "cancelled";
-    return again ? accept({ released: true }) : reject(found.why);
-  }
-  const { task } = found.claim;
-  // Work without outside effects can be released after it started, as if it had never run.
-  if (found.claim.startedAtMs !== 0 && task.template.effects !== "pure")
-    return reject(wrongPhase(task, "unstarted, to be released"));
-  const cancelling = task.phase === "CANCELLING";
-  return accept({ released: true }, [
-    {
-      kind: "attempt-ended",
-      task: task.no,
-      token: command.token,
-      outcome: cancelling ? "cancelled" : "released",
-      reason: cancelling ? "cancelled" : "preempted",
-      message: found.claim.startedAtMs === 0 ? "released before it was started" : "given back",
-      next: cancelling ? whenCancelling(task) : { do: task.second ? "nothing" : "ready" },
-      at: nowMs,
-    },
-  ]);
-}
-
 export function decideReport(state: State, command: CommandOf<"report">, nowMs: number): Decision {
   const wrong = wrongSteps(command.steps, state.limits);
   if (wrong) return reject(wrong);
@@ -236,8 +214,9 @@ export function decideReport(state: State, command: CommandOf<"report">, nowMs: 
   const news = command.steps.filter((step) => !known.some((other) => sameStep(step, other)));
   if (news.length === 0) return accept({ steps: known.length });
   const { stepsPerTaskMax } = state.limits;
-  if (known.length + news.length > stepsPerTaskMax)
-    return reject({ kind: "limit", what: "steps", limit: stepsPerTaskMax, got: known.length + news.length });
+  const numbers = new Set(known.map(({ step }) => step)).union(new Set(news.map(({ step }) => step)));
+  if (numbers.size > stepsPerTaskMax)
+    return reject({ kind: "limit", what: "steps", limit: stepsPerTaskMax, got: numbers.size });
   const full = noMemoryForMore(state, task.stage.job, bytesOfSteps(news), "due");
   if (full) return reject(full);
   return accept({ steps: known.length + news.length }, [

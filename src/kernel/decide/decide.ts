@@ -11,7 +11,8 @@ import {
   decideTakeOver,
   decideTakeQuota,
 } from "./admin.ts";
-import { decideRelease, decideRenew, decideReport, decideStart } from "./claim.ts";
+import { decideCheckpoint, decideRelease } from "./checkpoint.ts";
+import { decideRenew, decideReport, decideStart } from "./claim.ts";
 import { decideCommit, decideFail, decideInvalidate } from "./finish.ts";
 import { decideNotified } from "./notice.ts";
 import { decidePublished, decideRecordManifest } from "./publish.ts";
@@ -45,6 +46,8 @@ export function decide(state: State, command: SingleCommand, nowMs: number): Dec
       return decideRecordPlan(state, command, nowMs);
     case "fail":
       return decideFail(state, command, nowMs);
+    case "checkpoint":
+      return decideCheckpoint(state, command, nowMs);
     case "release":
       return decideRelease(state, command, nowMs);
     case "invalidate":

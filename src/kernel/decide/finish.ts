@@ -2,6 +2,8 @@
 import { hash32 } from "#base/random.ts";
 import { blamesExecutor } from "#kernel/apply/task.ts";
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
+import type { Rejection } from "#kernel/model/rejection.ts";
+import { newestFeatures } from "./feature.ts";
 import { endedBy, findClaim, wasCancelled, whenCancelling } from "./claim.ts";
 import { wrongEvidence } from "./submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
@@ -33,12 +35,13 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
   const { task } = claim;
   if (task === task.stage.planning)
     return reject({ kind: "invalid", path: "task", why: "planning is answered with a plan, not a result" });
-  if (task.phase === "CANCELLING")
-    return accept({ committed: false, generation: task.generation }, [
-      endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
-    ]);
   // K3: every blob must be pinned, and the pin must not have expired.
   const unproven = wrongEvidence(command.result.digests, command.evidence);
+  if (task.phase === "CANCELLING") {
+    const left = unproven ? {} : leftBy(state, task, command.result);
+    const end = { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs } as const;
+    return accept({ committed: false, generation: task.generation }, [endAttempt(claim, { ...end, ...left })]);
+  }
   if (unproven) return reject(unproven);
   const { job } = task.stage;
   if (outgrows(state, task, command.result)) return outgrown(claim, nowMs);
@@ -78,7 +81,8 @@ const reasons: readonly FailReason[] = [
 export function decideFail(state: State, command: CommandOf<"fail">, nowMs: number): Decision {
   const wrong =
     wrongChoice("reason", command.reason, reasons) ??
-    wrongText("message", command.message, state.limits.resultBytesMax);
+    wrongText("message", command.message, state.limits.resultBytesMax) ??
+    (command.result && within("result", wrongFailureResult(command.result, state, command.evidence?.digests)));
   if (wrong) return reject(wrong);
   const found = findClaim(state, command);
   if (!found.claim) {
@@ -87,8 +91,34 @@ export function decideFail(state: State, command: CommandOf<"fail">, nowMs: numb
       return accept({ retryInMs: last.retryInMs });
     return endVoidClaimOr(state, command, nowMs) ?? reject(found.why);
   }
-  const message = shortened(command.message, state.limits.messageLengthMax);
-  return failAttempt(state, found.claim, { ...command, message, outcome: "failed", nowMs });
+  const { reason, result } = command;
+  const unproven = result && wrongEvidence(result.digests, command.evidence);
+  if (unproven) return reject(unproven);
+  const left = leftBy(state, found.claim.task, result);
+  const message = shortened(
+    left.lost ? `${command.message} (${left.lost})` : command.message,
+    state.limits.messageLengthMax,
+  );
+  return failAttempt(state, found.claim, { reason, message, ...left, outcome: "failed", nowMs });
+}
+
+function wrongFailureResult(result: Result, { limits }: State, pinned?: readonly string[]): Rejection | undefined {
+  const wrong = wrongResult(result, limits, pinned);
+  if (wrong || result.publish === undefined) return wrong;
+  return { kind: "invalid", path: "publish", why: "must not be there: only what succeeded is published" };
+}
+
+/** What an attempt leaves without succeeding. The attempt ends in any case: what cannot be kept is left out. */
+function leftBy(
+  state: State,
+  task: Task,
+  result: Result | undefined,
+): { readonly result?: Result; readonly lost?: string } {
+  if (!result || state.featureLevel < newestFeatures) return {};
+  const { payload, digests } = result;
+  const { job } = task.stage;
+  const full = outgrows(state, task, result) || noMemoryForResult(state, job, result) !== undefined;
+  return full ? { lost: "there was no memory for what it left" } : { result: { payload, digests } };
 }
 
 /** Cut the message instead of refusing the command: a failing executor has no way to shorten it. */
@@ -121,6 +151,7 @@ export function failAttempt(
     readonly outcome: AttemptOutcome;
     readonly reason: FailReason;
     readonly message: string;
+    readonly result?: Result | undefined;
     readonly nowMs: number;
   },
 ): Decision {
@@ -170,6 +201,7 @@ export const endAttempt = (
     readonly outcome: AttemptOutcome;
     readonly reason: FailReason;
     readonly message: string;
+    readonly result?: Result | undefined;
     readonly next: Next;
     readonly nowMs: number;
   },
@@ -180,6 +212,7 @@ export const endAttempt = (
   outcome: claim.task.phase === "CANCELLING" ? "cancelled" : given.outcome,
   reason: given.reason,
   message: given.message,
+  ...(given.result && { result: given.result }),
   next: given.next,
   at: given.nowMs,
 });

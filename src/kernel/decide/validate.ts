@@ -6,6 +6,7 @@ import { isDigest } from "#base/digest.ts";
 import type { Submit } from "#kernel/model/command.ts";
 import type { Limits } from "#kernel/model/limits.ts";
 import type {
+  Checkpoint,
   LockSpec,
   PlanDecides,
   PlanSpec,
@@ -314,6 +315,10 @@ export function wrongResult(result: Result, limits: Limits, pinned?: readonly st
   for (const digest of result.digests)
     if (typeof digest !== "string" || !isDigest(digest)) return invalid("digests", "must be digests");
   return undefined;
+}
+
+export function wrongCheckpoint(checkpoint: Checkpoint, limits: Limits): Wrong {
+  return wrongResult(checkpoint, limits) ?? wrongList("digests", checkpoint.digests, limits.checkpointDigestsMax);
 }
 
 const stepStatuses = ["started", "succeeded", "failed", "skipped", "progress"];

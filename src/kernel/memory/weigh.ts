@@ -17,8 +17,8 @@ import type {
   StageShape,
   Task,
 } from "#kernel/model/entities.ts";
-import type { ArrayPlan, LockSpec, Notice, Result, Reuse, Signal, Step, Tag, TaskPlan } from "#kernel/model/model.ts";
-import type { TaskTemplate } from "#kernel/model/model.ts";
+import type { ArrayPlan, Checkpoint, LockSpec, Notice, Result, Reuse, Signal, Step } from "#kernel/model/model.ts";
+import type { Tag, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
 import type { ArrayFailure, EndsPage, TaskArray } from "#kernel/model/task-array.ts";
 import type { KeyBinding } from "#kernel/model/state.ts";
 import { bytesOfKept } from "#kernel/model/text-reference.ts";
@@ -188,7 +188,10 @@ export const bytesOfSignal = ({ id, name, payload }: Signal): number =>
 export const bytesOfStep = ({ name }: Step): number => 80 + bytesOfText(name);
 
 export const bytesOfLast = (last: LastEnd | undefined): number =>
-  last ? 100 + bytesOfText(last.message) + bytesOfText(last.executor) : 0;
+  last ? 100 + bytesOfText(last.message) + bytesOfText(last.executor) + bytesOfResult(last.result) : 0;
+
+export const bytesOfCheckpoint = (checkpoint: Checkpoint | undefined): number =>
+  checkpoint ? 40 + bytesOfResult(checkpoint) : 0;
 
 export const bytesOfNames = (names: readonly string[]): number => (names.length === 0 ? 0 : bytesOfTexts(names));
 
@@ -201,6 +204,7 @@ function bytesOfGate(gate: Gate | undefined): number {
 
 function bytesOfTask(task: Task): number {
   let bytes = bytesOfPlan(task.plan) + bytesOfResult(task.result) + bytesOfLast(task.last);
+  bytes += bytesOfCheckpoint(task.checkpoint);
   for (const step of task.steps ?? []) bytes += bytesOfStep(step);
   return bytes;
 }

@@ -4,7 +4,8 @@
  * same token and payload it gets its first answer again.
  */
 import type { Digest } from "#base/digest.ts";
-import type { Evidence, FailReason, LockSpec, Notice, NoticeOutcome, Plan, Result, Reuse } from "./model.ts";
+import type { Checkpoint, Evidence, FailReason, LockSpec, Notice, NoticeOutcome, Plan, Result } from "./model.ts";
+import type { Reuse } from "./model.ts";
 import type { Signal, StageSpec, Step, Tag } from "./model.ts";
 
 export type Submit = {
@@ -120,8 +121,19 @@ export type Command =
       /** Set by the host, as in `submit`. */
       readonly textsKept?: boolean;
     })
-  | (Tokened & { readonly kind: "fail"; readonly reason: FailReason; readonly message: string })
-  | (Tokened & { readonly kind: "release" })
+  | (Tokened & {
+      readonly kind: "fail";
+      readonly reason: FailReason;
+      readonly message: string;
+      /** What the attempt leaves nevertheless. It has nothing to publish. */
+      readonly result?: Result;
+      /** Set by the host, as in `commit`. */
+      readonly evidence?: Evidence;
+    })
+  /** Replaces the task's last checkpoint. Answered when it is durable. */
+  | (Tokened & { readonly kind: "checkpoint"; readonly checkpoint: Checkpoint; readonly evidence: Evidence })
+  /** Gives the task back, at no cost to its attempts. Work with outside effects that was started needs a checkpoint. */
+  | (Tokened & { readonly kind: "release"; readonly checkpoint?: Checkpoint; readonly evidence?: Evidence })
   | (OfTenant & {
       readonly kind: "invalidate";
       readonly task: number;

@@ -3,6 +3,7 @@
  * Only the files of `apply` change them. Millions of them exist at once: small, flat, one hidden class each.
  */
 import type {
+  Checkpoint,
   FailReason,
   JobPhase,
   LockSpec,
@@ -271,7 +272,11 @@ export type LastEnd = {
   readonly reason: FailReason;
   readonly message: string;
   readonly retryInMs: number | undefined;
+  /** What it left nevertheless. */
+  readonly result: Result | undefined;
 };
+
+export type KeptCheckpoint = Checkpoint & { readonly token: number; readonly atMs: number };
 
 export class Task {
   readonly no: number;
@@ -293,6 +298,8 @@ export class Task {
   /** The token that the result was committed under; 0 for a result taken over from an earlier job. */
   resultToken = 0;
   last: LastEnd | undefined;
+  /** Of the task's last attempt that recorded one, until the task ends. */
+  checkpoint: KeptCheckpoint | undefined;
   steps: Step[] | undefined;
   speculated = false;
   queuedAtMs = 0;

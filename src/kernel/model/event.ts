@@ -4,8 +4,8 @@
  * logs: kernel/golden/). Instants (`at…`) are kernel time.
  */
 import type { Digest } from "#base/digest.ts";
-import type { FailReason, JobPhase, LockSpec, Notice, NoticeOutcome, PlanDecides, Reuse, Result } from "./model.ts";
-import type { SeriesNumber } from "./model.ts";
+import type { Checkpoint, FailReason, JobPhase, LockSpec, Notice, NoticeOutcome, PlanDecides } from "./model.ts";
+import type { Result, Reuse, SeriesNumber } from "./model.ts";
 import type { StagePhase, StageSpec, Step, Tag, TaskSet } from "./model.ts";
 
 /** What happens to the task when one of its attempts has ended. */
@@ -193,7 +193,17 @@ export type Event =
       readonly outcome: AttemptOutcome;
       readonly reason: FailReason;
       readonly message: string;
+      /** What the attempt left nevertheless. */
+      readonly result?: Result;
       readonly next: Next;
+      readonly at: number;
+    }
+  /** The task's next attempt gets this with its grant. */
+  | {
+      readonly kind: "checkpointed";
+      readonly task: number;
+      readonly token: number;
+      readonly checkpoint: Checkpoint;
       readonly at: number;
     }
   /** A void claim (superseded, timed out) is known to have stopped, or its lease has expired. */
@@ -359,4 +369,5 @@ export const featureOf = {
   forgotten: 1,
   "executor-drained": 1,
   "executor-resumed": 1,
+  checkpointed: 3,
 } as const satisfies Readonly<Record<EventKind, number>>;

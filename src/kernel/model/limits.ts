@@ -25,6 +25,9 @@ export type Limits = {
   readonly specBytesMax: number;
   readonly resultBytesMax: number;
   readonly publishBytesMax: number;
+  /** Digests of one checkpoint, and how soon after it another one of the task is recorded. */
+  readonly checkpointDigestsMax: number;
+  readonly checkpointMsMin: number;
   /** Unpublished results; when there are this many, no new work is accepted. */
   readonly unpublishedMax: number;
   /** How long after its job's end the shard keeps trying to publish a result. */
@@ -110,6 +113,8 @@ export const defaultLimits: Limits = {
   specBytesMax: 64 * KiB,
   resultBytesMax: 64 * KiB,
   publishBytesMax: 2 * KiB,
+  checkpointDigestsMax: 5_000,
+  checkpointMsMin: 1_000,
   unpublishedMax: 100_000,
   publishMsMax: hour,
   nameLengthMax: 256,

@@ -155,6 +155,12 @@ export type Result = {
   readonly publish?: string;
 };
 
+/** What an attempt has got so far, from which the next attempt of the task may go on. Opaque to the kernel. */
+export type Checkpoint = { readonly payload: string; readonly digests: readonly Digest[] };
+
+/** Why an attempt ended without a result of its task, and what it left nevertheless: a log, outputs, partial state. */
+export type Failure = { readonly reason: FailReason; readonly message: string; readonly result?: Result | undefined };
+
 /** The receiving node's statement (never the executor's) that blobs are pinned in the store until a given time (K3). */
 export type Evidence = { readonly digests: readonly Digest[]; readonly pinnedForMs: number };
 
@@ -237,6 +243,8 @@ export type Grant = {
   readonly effects: "pure" | "outside";
   /** How long the attempt has to stop when it is asked to; undefined: as long as the executor gives it. */
   readonly stopMs?: number | undefined;
+  /** The last one that an earlier attempt recorded, and under which token. */
+  readonly checkpoint?: (Checkpoint & { readonly token: number }) | undefined;
   /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count them. */
   readonly outOfMemory?: number | undefined;
   /** The task's index, if it is one of an array. */

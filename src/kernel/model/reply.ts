@@ -24,6 +24,7 @@ export type Replies = {
   /** The plan that counts: the first one recorded for the generation, perhaps by another planner. */
   "record-plan": { readonly recorded: boolean; readonly plan: Plan["kind"] };
   fail: { readonly retryInMs: number | undefined };
+  checkpoint: { readonly recorded: boolean };
   release: { readonly released: boolean };
   invalidate: { readonly generation: number };
   drain: { readonly draining: boolean };

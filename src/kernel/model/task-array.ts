@@ -168,4 +168,5 @@ const endOf = (
   reason,
   message,
   retryInMs: undefined,
+  result: undefined,
 });

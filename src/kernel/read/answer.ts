@@ -1,10 +1,10 @@
 /** Answers queries from the state alone. */
 import type { OfTenant } from "#kernel/model/command.ts";
 import { staleToken } from "#kernel/decide/claim.ts";
-import type { Claim, Executor, Job, Stage, Task } from "#kernel/model/entities.ts";
+import type { Claim, Executor, Job, LastEnd, Stage, Task } from "#kernel/model/entities.ts";
 import { clamp, countJobs, extrasOf, listJobs, listMax } from "./list.ts";
 import type { Answer, ExecutorView, JobView, PlanInputs, Query, StageView, Stats, TaskView } from "./query.ts";
-import type { Tag } from "#kernel/model/model.ts";
+import type { Failure, Tag } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { State } from "#kernel/model/state.ts";
 import type { TaskArray } from "#kernel/model/task-array.ts";
@@ -143,11 +143,17 @@ function taskView(task: Task, nowMs: number): TaskView {
       started: claim.startedAtMs !== 0,
     })),
     result: task.result,
-    lastFailure: task.last && { reason: task.last.reason, message: task.last.message },
+    lastFailure: task.last && failureOf(task.last),
+    ...(task.checkpoint && {
+      checkpoint: { token: task.checkpoint.token, agoMs: nowMs - task.checkpoint.atMs },
+    }),
     steps: task.steps ?? [],
     retryInMs: task.phase === "RETRY_PENDING" ? task.dueAtMs - nowMs : undefined,
   };
 }
+
+const failureOf = ({ reason, message, result }: LastEnd): Failure =>
+  result ? { reason, message, result } : { reason, message };
 
 function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>, nowMs: number): Answered {
   const task = visibleTask(state, query);
@@ -167,8 +173,9 @@ function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>
         next = { stage: need.index, index: i };
         break;
       }
-      const { plan, generation, phase, result } = need.tasks[i] as Task;
-      results.push({ stage: need.index, key: plan.key, generation, phase, result });
+      const { plan, generation, phase, result, last } = need.tasks[i] as Task;
+      const failure = !result && last ? { failure: failureOf(last) } : {};
+      results.push({ stage: need.index, key: plan.key, generation, phase, result, ...failure });
     }
   }
   return fine({

@@ -2,7 +2,7 @@
  * The queries that a shard answers, and the answers. They change nothing; `answer` in kernel/read/answer.ts is pure.
  */
 import type { Digest } from "#base/digest.ts";
-import type { FailReason, JobPhase, Result, SeriesNumber, Signal } from "#kernel/model/model.ts";
+import type { Failure, JobPhase, Result, SeriesNumber, Signal } from "#kernel/model/model.ts";
 import type { StagePhase, Step, Tag, TaskPhase } from "#kernel/model/model.ts";
 
 export type Query =
@@ -68,7 +68,9 @@ export type TaskView = {
   readonly attempts: number;
   readonly claims: readonly ClaimView[];
   readonly result: Result | undefined;
-  readonly lastFailure: { readonly reason: FailReason; readonly message: string } | undefined;
+  readonly lastFailure: Failure | undefined;
+  /** The token under which the task's last checkpoint was recorded, and how long ago. */
+  readonly checkpoint?: { readonly token: number; readonly agoMs: number } | undefined;
   readonly steps: readonly Step[];
   readonly retryInMs: number | undefined;
 };
@@ -182,6 +184,8 @@ export type PlanInputs = {
     readonly generation: number;
     readonly phase: TaskPhase;
     readonly result: Result | undefined;
+    /** Of a task that has none, if one of its attempts failed. */
+    readonly failure?: Failure | undefined;
   }[];
   /** Where to continue when not all results fitted. */
   readonly next: { readonly stage: number; readonly index: number } | undefined;

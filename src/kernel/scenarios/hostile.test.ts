@@ -86,6 +86,14 @@ const valid: { readonly [K in CommandKind]: Extract<Command, { kind: K }> } = {
     plan: { kind: "tasks", set: { template: templateOf(new Map()), tasks: [{ key: "k", spec: "s", affinity: "a" }] } },
   },
   fail: { kind: "fail", executor: "ada", task: 2, token: 2, reason: "preempted", message: "m" },
+  checkpoint: {
+    kind: "checkpoint",
+    executor: "ada",
+    task: 2,
+    token: 2,
+    checkpoint: { payload: "p", digests: [digestOf("d")] },
+    evidence: { digests: [digestOf("d")], pinnedForMs: 1 },
+  },
   release: { kind: "release", executor: "bea", task: 4, token: 4 },
   invalidate: { kind: "invalidate", task: 1, generation: 1, reason: "r" },
   drain: { kind: "drain", executor: "ada", reason: "r" },
@@ -333,7 +341,7 @@ describe("every kind of rejection can be provoked", () => {
   test("counts are limited: subscribers, steps", () => {
     meet("limit", "submit j merge=m by=a : a[x]\nsubmit j merge=m by=b : a[x]", { subscribersMax: 1 });
     meet("limit", "submit j : a[x]\nreserve ada\nreport ada x one two\nreport ada x three four five", {
-      stepsPerTaskMax: 4,
+      stepsPerTaskMax: 2,
     });
     meet("limit", "submit j : a[x]\nreserve ada\nreport ada x one two three", { stepsMax: 2 });
     meet("limit", "reserve ada n=2", { reserveCountMax: 1 });

@@ -158,7 +158,14 @@ describe("planning is claimed work", () => {
       signals: [{ id: "b", name: "go", payload: "now" }],
       results: [
         { stage: 0, key: "x", generation: 1, phase: "SUCCEEDED", result: { payload: "r", digests: [digestOf("d")] } },
-        { stage: 0, key: "y", generation: 1, phase: "FAILED", result: undefined },
+        {
+          stage: 0,
+          key: "y",
+          generation: 1,
+          phase: "FAILED",
+          result: undefined,
+          failure: { reason: "user-failure", message: "" },
+        },
       ],
       next: { stage: 0, index: 2 },
     });

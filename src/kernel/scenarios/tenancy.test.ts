@@ -40,6 +40,14 @@ const commands: Readonly<Record<CommandKind, Row | undefined>> = {
   fail: ({ executor, task, token }) => {
     return { kind: "fail", executor, task, token, reason: "user-failure", message: "" };
   },
+  checkpoint: ({ executor, task, token }) => ({
+    kind: "checkpoint",
+    executor,
+    task,
+    token,
+    checkpoint: { payload: "", digests: [] },
+    evidence: { digests: [], pinnedForMs: 1 },
+  }),
   release: ({ executor, task, token }) => ({ kind: "release", executor, task, token }),
   invalidate: ({ task }) => ({ kind: "invalidate", task, generation: 1, reason: "lost" }),
   submit: undefined, // names its own tenant

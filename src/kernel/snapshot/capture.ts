@@ -234,10 +234,10 @@ class Capturing implements Capture {
 
   #task(task: Task): void {
     const { no, stage, index, plan, template, phase, generation, attempts, claim, second, result, resultToken } = task;
-    const { last, steps, speculated, queuedAtMs, dueAtMs, order, list, outOfMemory, array } = task;
+    const { last, steps, speculated, queuedAtMs, dueAtMs, order, list, outOfMemory, array, checkpoint } = task;
     const waiting = result && this.#state.outbox.get(no);
     const rare =
-      claim || result || last || steps || speculated || resultToken !== 0 || array
+      claim || result || last || steps || speculated || checkpoint || resultToken !== 0 || array
         ? {
             claims: [claim, second].flatMap((one) => (one ? [claimRow(one)] : [])),
             result,
@@ -245,6 +245,7 @@ class Capturing implements Capture {
             last,
             steps,
             speculated,
+            checkpoint,
             ...(array && { array: (stage.arrays ?? []).indexOf(array) }),
             // Also a zero: what older snapshots leave out is derived from how the last attempt ended.
             ...((outOfMemory > 0 || last) && { outOfMemory }),

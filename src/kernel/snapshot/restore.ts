@@ -242,8 +242,8 @@ export class Restorer {
   }
 
   #rareOf(task: Task, rare: Row[number]): void {
-    const { claims, result, resultToken, last, steps, speculated, unpublishedSinceMs } = rare;
-    Object.assign(task, { result, resultToken, last, steps, speculated });
+    const { claims, result, resultToken, last, steps, speculated, checkpoint, unpublishedSinceMs } = rare;
+    Object.assign(task, { result, resultToken, last, steps, speculated, checkpoint });
     // Older snapshots do not have the count, only how the last attempt ended.
     task.outOfMemory = rare.outOfMemory ?? (last && ranOutOfMemory(last) ? 1 : 0);
     if (unpublishedSinceMs !== undefined) toOutbox(this.#state, task, unpublishedSinceMs);

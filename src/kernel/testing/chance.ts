@@ -52,6 +52,8 @@ const words: readonly CommandKind[] = [
   "start",
   "release",
   "report",
+  "checkpoint",
+  "checkpoint",
   "cancel",
   "leave",
   "forget",
@@ -114,8 +116,11 @@ export class Chance {
         return { kind, executor, offers, prefer: [], count: random.between(1, 3), start: startOf(random), nonce };
       }
       case "start":
-      case "release":
         return { kind, ...claim };
+      case "release":
+        return random.chance(0.5) ? { kind, ...claim } : { kind, ...claim, ...this.#checkpoint() };
+      case "checkpoint":
+        return { kind, ...claim, ...this.#checkpoint() };
       case "renew":
         return { kind, executor, claims: random.chance(0.5) ? [{ task: claim.task, token: claim.token }] : [] };
       case "report":
@@ -125,7 +130,7 @@ export class Chance {
       case "record-plan":
         return { kind, ...this.#planning(claim), plan: this.#plan() };
       case "fail":
-        return { kind, ...claim, reason: random.pick(reasons), message: "m" };
+        return { kind, ...claim, reason: random.pick(reasons), message: "m", ...(random.chance(0.4) && this.#left()) };
       case "invalidate": {
         const task = this.#state.findTask(1 + random.below(this.#state.nextTask));
         return { kind, task: task?.no ?? 1, generation: task?.generation ?? 1, reason: "lost" };
@@ -230,6 +235,18 @@ export class Chance {
     const payload = this.random.pick(["p", "p", "q"]);
     const result = this.random.chance(0.3) ? { payload, digests, publish: "known" } : { payload, digests };
     return { kind: "commit", ...claim, result, evidence: { digests: pinned, pinnedForMs: 1 } };
+  }
+
+  #checkpoint() {
+    const digests = this.random.chance(0.5) ? [digestOf("d")] : [];
+    const pinned = this.random.chance(0.9) ? digests : [];
+    const payload = this.random.pick(["half", "more", "nearly all"]);
+    return { checkpoint: { payload, digests }, evidence: { digests: pinned, pinnedForMs: 1 } };
+  }
+
+  #left() {
+    const { checkpoint: result, evidence } = this.#checkpoint();
+    return { result, evidence };
   }
 
   #plan(): Plan {

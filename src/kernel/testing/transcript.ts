@@ -17,7 +17,7 @@ import type { Command } from "#kernel/model/command.ts";
 import type { Task } from "#kernel/model/entities.ts";
 import type { Event } from "#kernel/model/event.ts";
 import { defaultLimits, type Limits } from "#kernel/model/limits.ts";
-import type { FailReason } from "#kernel/model/model.ts";
+import type { Checkpoint, Evidence, FailReason } from "#kernel/model/model.ts";
 import type { Query, WhyReason } from "#kernel/read/query.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Replies } from "#kernel/model/reply.ts";
@@ -222,8 +222,11 @@ export class Transcript {
           ...(options.has("tenant") ? { tenant: options.get("tenant") ?? "" } : {}),
         };
       case "start":
-      case "release":
         return { kind: verb, ...this.#claim(words) };
+      case "release":
+        return { kind: verb, ...this.#claim(words), ...(options.has("at") ? checkpointOf(options, "at") : {}) };
+      case "checkpoint":
+        return { kind: verb, ...this.#claim(words), ...checkpointOf(options, "at") };
       case "renew": {
         const executor = this.state.executors.get(first);
         const claims = [...(executor?.claims.values() ?? [])].map(({ task, token }) => ({ task: task.no, token }));
@@ -280,7 +283,10 @@ export class Transcript {
     const claim = this.#claim(words);
     if (verb === "fail") {
       const reason = (words.slice(2).find((word) => !word.includes("=")) ?? "user-failure") as FailReason;
-      return { kind: "fail", ...claim, reason, message: options.get("message") ?? "" };
+      const fail = { kind: "fail", ...claim, reason, message: options.get("message") ?? "" } as const;
+      if (!options.has("left")) return fail;
+      const { checkpoint: result, evidence } = checkpointOf(options, "left");
+      return { ...fail, result, evidence };
     }
     if (verb === "plan") return { kind: "record-plan", ...claim, plan: planOf(must(words[2], "plan")) };
     const digests = listOf(options.get("digests")).map(digestOf);
@@ -302,6 +308,16 @@ export class Transcript {
     const at = stages.findIndex((stage) => stage.shape.name === name);
     return at === -1 ? Number(name) : at;
   }
+}
+
+/** `at=half digests=d pinned=d`: what an attempt has got, and what is pinned of it. */
+function checkpointOf(options: Options, name: string): { checkpoint: Checkpoint; evidence: Evidence } {
+  const digests = listOf(options.get("digests")).map(digestOf);
+  const pinned = options.has("pinned") ? listOf(options.get("pinned")).map(digestOf) : digests;
+  return {
+    checkpoint: { payload: options.get(name) ?? "", digests },
+    evidence: { digests: pinned, pinnedForMs: 60_000 },
+  };
 }
 
 const labelOf = (task: Task): string => (task.index === -1 ? `${task.stage.shape.name}/plan` : task.plan.key);

@@ -1,7 +1,7 @@
 /** An executor's requests to shards: reserve tasks, renew claims, report results. */
 import { formatJob, formatTask, type ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
-import type { FailReason, Grant, HeldClaim, Plan, Result, Step } from "#kernel/model/model.ts";
+import type { Checkpoint, FailReason, Grant, HeldClaim, Plan, Result, Step } from "#kernel/model/model.ts";
 import type { PlanInputs, Stats } from "#kernel/read/query.ts";
 import { taskRef, type AskCommand, type AskQuery } from "./ask.ts";
 import type { AskOptions } from "#shard/router/router.ts";
@@ -46,8 +46,16 @@ export type ExecutorClient = {
     plan: Plan,
     options?: AskOptions,
   ): Promise<{ readonly recorded: boolean; readonly plan: Plan["kind"] }>;
-  fail(claim: ClaimRef, reason: FailReason, message: string, options?: AskOptions): Promise<void>;
-  release(claim: ClaimRef, options?: AskOptions): Promise<boolean>;
+  /** With `result`, the attempt leaves something nevertheless; its blobs must be in the store. */
+  fail(
+    claim: ClaimRef,
+    reason: FailReason,
+    message: string,
+    options?: AskOptions & { readonly result?: Result | undefined },
+  ): Promise<void>;
+  /** Resolves when it is durable. Refused with `shard-full` and a time to try again if it comes too soon. */
+  checkpoint(claim: ClaimRef, checkpoint: Checkpoint, options?: AskOptions): Promise<void>;
+  release(claim: ClaimRef, options?: AskOptions & { readonly checkpoint?: Checkpoint | undefined }): Promise<boolean>;
   /** All of a planner's inputs, page by page. */
   planInputs(claim: ClaimRef, options?: AskOptions): Promise<PlanInputs>;
   stats(shard: ShardId, options?: AskOptions): Promise<Stats>;
@@ -105,12 +113,17 @@ export function executorClient(
     },
     recordPlan: (claim, plan, options) =>
       command(taskRef(claim.taskId).shard, { kind: "record-plan", ...numbered(claim), plan }, options),
-    async fail(claim, reason, message, options) {
-      const short = message.slice(0, messageLengthMax);
-      await bring(taskRef(claim.taskId).shard, { kind: "fail", ...numbered(claim), reason, message: short }, options);
+    async fail(claim, reason, message, { result, ...options } = {}) {
+      const fail = { kind: "fail", ...numbered(claim), reason, message: message.slice(0, messageLengthMax) } as const;
+      await bring(taskRef(claim.taskId).shard, result ? { ...fail, result } : fail, options);
     },
-    async release(claim, options) {
-      const release = { kind: "release", ...numbered(claim) } as const;
+    async checkpoint(claim, checkpoint, options) {
+      const { shard } = taskRef(claim.taskId);
+      const evidence = noEvidence;
+      await command(shard, { kind: "checkpoint", ...numbered(claim), checkpoint, evidence }, options);
+    },
+    async release(claim, { checkpoint, ...options } = {}) {
+      const release = { kind: "release", ...numbered(claim), ...(checkpoint && { checkpoint }) } as const;
       return (await command(taskRef(claim.taskId).shard, release, options)).released;
     },
     planInputs: (claim, options) => allPlanInputs(query, claim, options),

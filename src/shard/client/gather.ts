@@ -102,7 +102,8 @@ function takeAlike(lane: Lane): readonly Waiting[] {
   for (const one of lane.waiting) {
     const { deadlineMs, signal } = one.options;
     const isAlike = deadlineMs === first?.deadlineMs && signal === first?.signal && together.length < togetherMax;
-    const digests = one.command.kind === "commit" ? one.command.result.digests.length : 0;
+    const { kind } = one.command;
+    const digests = kind === "commit" || kind === "fail" ? (one.command.result?.digests.length ?? 0) : 0;
     const fits = together.length === 0 || digests <= digestsLeft;
     (isAlike && fits ? together : others).push(one);
     if (isAlike && fits) digestsLeft -= digests;

@@ -20,7 +20,7 @@ import { broken, Desk, type Hold, type UnclaimedWork } from "./desk.ts";
 import { Load } from "./load.ts";
 import type { ShardObserver } from "./observer.ts";
 import { Poisons } from "./poison.ts";
-import { Preparer, type PinsOf } from "./prepare.ts";
+import { namesBlobs, Preparer, type PinsOf } from "./prepare.ts";
 import { Preparing, type PreparedPorts } from "./preparing.ts";
 import { Pulse } from "./pulse.ts";
 import { defaultHostSettings, type HostSettings } from "./settings.ts";
@@ -267,7 +267,7 @@ export class ShardHost implements ShardService {
     try {
       const refusal = this.#refusal(shard, command);
       if (refusal) return this.#desk.reject(shard, asker, refusal);
-      if (command.kind !== "commit" && !hasTexts(command)) return this.#desk.execute(shard, command, asker, hold);
+      if (!hasTexts(command) && !namesBlobs(command)) return this.#desk.execute(shard, command, asker, hold);
       this.#preparer.prepare(shard, command, new Preparing(this.#prepared, shard, asker));
     } catch (error) {
       this.#desk.reject(shard, asker, broken(error));

@@ -8,7 +8,7 @@ import { isDigest, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Command, CommandOf, Submit } from "#kernel/model/command.ts";
-import type { Evidence, Result, Reuse } from "#kernel/model/model.ts";
+import type { Checkpoint, Evidence, Result, Reuse } from "#kernel/model/model.ts";
 import { requestKeyOf } from "#kernel/apply/job.ts";
 import { decideSubmit } from "#kernel/decide/submit.ts";
 import { visibleTask } from "#kernel/read/visible.ts";
@@ -36,6 +36,15 @@ export type PreparePorts = {
 
 const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
 
+/** A command under a claim that names blobs: what an attempt has made, in the end or so far. */
+export type BlobCommand = CommandOf<"commit" | "fail" | "checkpoint" | "release">;
+
+export const namesBlobs = (command: Command): command is BlobCommand =>
+  command.kind === "commit" ||
+  command.kind === "checkpoint" ||
+  (command.kind === "fail" && command.result !== undefined) ||
+  (command.kind === "release" && command.checkpoint !== undefined);
+
 export class Preparer {
   readonly #pins = new WeakMap<Pick<BlobStore, "pin">, TurnBatch<readonly Digest[], Evidence>>();
   readonly #keys = new Map<HostedShard, TurnBatch<string, RequestKey | undefined>>();
@@ -49,8 +58,8 @@ export class Preparer {
    * Passes on the command with the host's own evidence: at once if nothing is needed from outside, else later. A
    * callback, because a promise or two for each of a hundred thousand commits a second would use up a core.
    */
-  prepare(shard: HostedShard, given: CommandOf<"commit"> | TextCommand, on: Prepared): void {
-    if (given.kind === "commit") return this.#commit(shard, given, on);
+  prepare(shard: HostedShard, given: BlobCommand | TextCommand, on: Prepared): void {
+    if (namesBlobs(given)) return this.#pinned(shard, given, on);
     const command = unkept(given);
     const prepared = command.kind === "submit" ? this.#submit(shard, command) : this.#kept(command);
     if (!(prepared instanceof Promise)) return on.ready(prepared);
@@ -64,13 +73,15 @@ export class Preparer {
     this.#keys.delete(shard);
   }
 
-  #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
-    const digests = digestsOf(command.result);
+  #pinned(shard: HostedShard, command: BlobCommand, on: Prepared): void {
+    const digests = digestsOf(
+      command.kind === "commit" || command.kind === "fail" ? command.result : command.checkpoint,
+    );
     if (digests.length === 0 || !canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
     // A task that does not exist or belongs to another tenant is refused in any case: pin nothing for it.
     const tenant = visibleTask(shard.state, command)?.stage.job.tenant.name;
     if (tenant === undefined) return on.ready({ ...command, evidence: noEvidence });
-    this.#pinsOf(tenant, command.tenant === undefined ? "any" : "tenant").ask(digests, new EvidentCommit(command, on));
+    this.#pinsOf(tenant, command.tenant === undefined ? "any" : "tenant").ask(digests, new EvidentCommand(command, on));
   }
 
   #pinsOf(tenant: string, whose: "tenant" | "any"): TurnBatch<readonly Digest[], Evidence> {
@@ -195,7 +206,7 @@ const canBePinned = (digests: readonly Digest[], { state }: HostedShard): boolea
   Array.isArray(digests) && digests.length <= state.limits.digestsMax && digests.every(isText);
 
 /** The digests of a result as the caller sent it. */
-const digestsOf = (result: Result | undefined): readonly Digest[] => result?.digests ?? [];
+const digestsOf = (result: Result | Checkpoint | undefined): readonly Digest[] => result?.digests ?? [];
 
 const isText = (digest: unknown): boolean => typeof digest === "string";
 
@@ -216,11 +227,11 @@ export const journalKeyOf = (key: string): string => JSON.stringify(key);
 type AnswerHandler<A> = { ready(answer: A): void; failed(error: unknown): void };
 export type Prepared = AnswerHandler<Command>;
 
-class EvidentCommit implements AnswerHandler<Evidence> {
-  readonly #command: CommandOf<"commit">;
+class EvidentCommand implements AnswerHandler<Evidence> {
+  readonly #command: BlobCommand;
   readonly #on: Prepared;
 
-  constructor(command: CommandOf<"commit">, on: Prepared) {
+  constructor(command: BlobCommand, on: Prepared) {
     this.#command = command;
     this.#on = on;
   }

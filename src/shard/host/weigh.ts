@@ -29,7 +29,11 @@ export function weigh(command: Command): number {
       case "signal":
         return base + command.signal.payload.length;
       case "fail":
-        return base + command.message.length;
+        return base + command.message.length + (command.result ? weighResult(command.result) : 0);
+      case "checkpoint":
+        return base + weighResult(command.checkpoint);
+      case "release":
+        return base + (command.checkpoint ? weighResult(command.checkpoint) : 0);
       case "report":
         return base + command.steps.length * perTask;
       case "renew":

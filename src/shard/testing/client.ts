@@ -101,10 +101,8 @@ export class TestShard implements ShardService {
 
   #do(command: Command): CommandOutcome {
     // A host vouches for blobs; here every blob is assumed to exist.
-    const evident =
-      command.kind === "commit"
-        ? { ...command, evidence: { digests: command.result.digests, pinnedForMs: 3_600_000 } }
-        : command;
+    const { digests } = blobsIn(command) ?? {};
+    const evident = (digests ? { ...command, evidence: { digests, pinnedForMs: 3_600_000 } } : command) as Command;
     const outcome = step(this.state, evident, this.#clock.wallMs());
     this.#note(outcome.events);
     return outcome.ok
@@ -119,6 +117,11 @@ export class TestShard implements ShardService {
 }
 
 /** A cluster of such shards, each on a node of its own, and a client for it. */
+function blobsIn(command: Command): { readonly digests: readonly string[] } | undefined {
+  if (command.kind === "commit" || command.kind === "fail") return command.result;
+  return command.kind === "checkpoint" || command.kind === "release" ? command.checkpoint : undefined;
+}
+
 export async function testCluster(clock: Clock, count = 1) {
   const network = new MemoryNetwork();
   const shards = Array.from({ length: count }, (_, shard) => new TestShard(shard, clock));

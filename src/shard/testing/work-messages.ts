@@ -109,6 +109,8 @@ export const steps: Arbitrary<model.Step[]> = list(
     status: fc.constantFrom<model.StepStatus>("started", "succeeded", "failed", "skipped", "progress"),
   }),
 );
+export const checkpoint = record({ payload: text, digests: list(digest) });
+export const failure: Arbitrary<model.Failure> = shape({ reason: failReason, message: text }, { result });
 export const claims = list(record({ task: id, token: id }));
 export const held = { executor: text, task: id, token: id };
 
@@ -133,4 +135,5 @@ export const grant: Arbitrary<model.Grant> = record({
   outOfMemory: fc.option(small, { nil: undefined }),
   trace: fc.option(text, { nil: undefined }),
   stopMs: fc.option(ms, { nil: undefined }),
+  checkpoint: fc.option(record({ payload: text, digests: list(digest), token: id }), { nil: undefined }),
 });

@@ -9,7 +9,9 @@ import type { CommandOutcome, ShardRequest, ShardResponse } from "#shard/transpo
 import type { ClientKind } from "#shard/work/commands.ts";
 import { rejectionTable } from "#shard/work/rejections.ts";
 import {
+  checkpoint,
   claims,
+  failure,
   failReason,
   grant,
   held,
@@ -85,8 +87,9 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
   report: record({ ...held, steps }),
   commit: record({ ...held, result, evidence: fc.constant({ digests: [], pinnedForMs: 0 }) }),
   "record-plan": record({ ...held, plan }),
-  fail: record({ ...held, reason: failReason, message: text }),
-  release: record(held),
+  fail: shape({ ...held, reason: failReason, message: text }, { result }),
+  checkpoint: record({ ...held, checkpoint, evidence: fc.constant({ digests: [], pinnedForMs: 0 }) }),
+  release: shape(held, { checkpoint }),
   invalidate: record({ task: id, generation: small, reason: text }),
   drain: record({ executor: text, reason: text }),
   resume: record({ executor: text }),
@@ -119,6 +122,7 @@ const replies: { readonly [K in ClientKind]: Arbitrary<Replies[K]> } = {
     plan: fc.constantFrom<model.Plan["kind"]>("tasks", "skip", "fail", "wait"),
   }),
   fail: record({ retryInMs: maybe(ms) }),
+  checkpoint: record({ recorded: yes }),
   release: record({ released: yes }),
   invalidate: record({ generation: small }),
   drain: record({ draining: yes }),
@@ -127,22 +131,25 @@ const replies: { readonly [K in ClientKind]: Arbitrary<Replies[K]> } = {
   "lend-quota": record({ slots: small, forMs: ms, slice: fc.option(id, { nil: undefined }) }),
 };
 
-const taskView: Arbitrary<TaskView> = record({
-  task: id,
-  job: id,
-  stage: small,
-  key: text,
-  kind: text,
-  phase: taskPhase,
-  planning: yes,
-  generation: small,
-  attempts: small,
-  claims: list(record({ token: id, executor: text, expiresInMs: ms, started: yes })),
-  result: maybe(result),
-  lastFailure: maybe(record({ reason: failReason, message: text })),
-  steps,
-  retryInMs: maybe(ms),
-});
+const taskView: Arbitrary<TaskView> = shape(
+  {
+    task: id,
+    job: id,
+    stage: small,
+    key: text,
+    kind: text,
+    phase: taskPhase,
+    planning: yes,
+    generation: small,
+    attempts: small,
+    claims: list(record({ token: id, executor: text, expiresInMs: ms, started: yes })),
+    result: maybe(result),
+    lastFailure: maybe(failure),
+    steps,
+    retryInMs: maybe(ms),
+  },
+  { checkpoint: record({ token: id, agoMs: ms }) },
+);
 const extras = { tags, series: record({ name: text, number: id }) };
 const line = {
   job: id,
@@ -220,7 +227,9 @@ const answers: { readonly [K in QueryKind]: Arbitrary<Answers[K]> } = {
       generation: small,
       needs: list(record({ stage: small, name: text, phase: stagePhase, generation: small })),
       signals: list(signal),
-      results: list(record({ stage: small, key: text, generation: small, phase: taskPhase, result: maybe(result) })),
+      results: list(
+        shape({ stage: small, key: text, generation: small, phase: taskPhase, result: maybe(result) }, { failure }),
+      ),
       next: maybe(place),
     },
     { cancelled: record({ reason: text, forMs: ms }) },

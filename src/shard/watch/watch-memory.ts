@@ -36,7 +36,14 @@ function weigh(event: Event): number {
     case "reported":
       return eventBytes * event.steps.length;
     case "attempt-ended":
-      return eventBytes + event.message.length;
+      return (
+        eventBytes +
+        event.message.length +
+        (event.result?.payload.length ?? 0) +
+        100 * (event.result?.digests.length ?? 0)
+      );
+    case "checkpointed":
+      return eventBytes + event.checkpoint.payload.length + 100 * event.checkpoint.digests.length;
     default:
       return eventBytes;
   }

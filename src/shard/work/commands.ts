@@ -8,8 +8,9 @@ import type * as wire from "#wire/generated/millrace/work/v1/commands.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { internalKinds } from "#shard/transport/protocol.ts";
 import { startOf } from "./plain/claims.ts";
+import { readCheckpoint, writeCheckpoint } from "./model.ts";
 import { readPlan, readResult, readReuse, readStages, readSteps, writePlan, writeStage, writeSteps } from "./model.ts";
-import { each, failReasons, must, noSuch, readPart } from "./enums.ts";
+import { each, failReasons, must, noSuch, readPart, within } from "./enums.ts";
 
 /** Commands that may come from outside. */
 export type ClientKind = Exclude<CommandKind, (typeof internalKinds)[number]>;
@@ -26,6 +27,7 @@ type Messages = {
   commit: [wire.CommitRequest, wire.CommitResponse];
   "record-plan": [wire.RecordPlanRequest, wire.RecordPlanResponse];
   fail: [wire.FailRequest, wire.FailResponse];
+  checkpoint: [wire.CheckpointRequest, wire.CheckpointResponse];
   release: [wire.ReleaseRequest, wire.ReleaseResponse];
   invalidate: [wire.InvalidateRequest, wire.InvalidateResponse];
   drain: [wire.DrainRequest, wire.DrainResponse];
@@ -143,19 +145,40 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
     method: Work.methods.fail,
     field: "fail",
     write: (fail) => ({ ...fail, reason: failReasons.numberOf(fail.reason) }),
-    read: ({ executor, task, token, reason, message }) => ({
+    read: ({ executor, task, token, reason, message, result }) => ({
       executor,
       task,
       token,
       reason: failReasons.wordOf(reason) ?? noSuch("reason"),
       message,
+      ...(result && { result: within("result", () => readResult(result)) }),
+    }),
+  },
+  checkpoint: {
+    method: Work.methods.checkpoint,
+    field: "checkpoint",
+    write: ({ checkpoint, ...rest }) => ({ ...rest, checkpoint: writeCheckpoint(checkpoint) }),
+    read: ({ executor, task, token, checkpoint }) => ({
+      executor,
+      task,
+      token,
+      checkpoint: readPart("checkpoint", checkpoint, readCheckpoint),
+      evidence: noEvidence,
     }),
   },
   release: {
     method: Work.methods.release,
     field: "release",
-    write: (release) => release,
-    read: ({ executor, task, token }) => ({ executor, task, token }),
+    write: ({ checkpoint, ...release }) => ({
+      ...release,
+      ...(checkpoint && { checkpoint: writeCheckpoint(checkpoint) }),
+    }),
+    read: ({ executor, task, token, checkpoint }) => ({
+      executor,
+      task,
+      token,
+      ...(checkpoint && { checkpoint: readCheckpoint(checkpoint) }),
+    }),
   },
   invalidate: {
     method: Work.methods.invalidate,

@@ -51,6 +51,14 @@ export const readStage = ({ tasks, plan, lock, ...stage }: wire.StageSpec): kern
 export const readResult = ({ payload, digests, publish }: wire.Result): kernel.Result =>
   publish === undefined ? { payload, digests } : { payload, digests, publish };
 
+export const writeCheckpoint = ({ payload, digests }: kernel.Checkpoint): wire.Checkpoint => ({
+  payload,
+  digests,
+  token: 0,
+});
+
+export const readCheckpoint = ({ payload, digests }: wire.Checkpoint): kernel.Checkpoint => ({ payload, digests });
+
 export const readReuse = ({ result, ...reuse }: wire.Reuse): kernel.Reuse => ({
   ...reuse,
   result: readPart("result", result, readResult),

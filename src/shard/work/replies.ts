@@ -35,6 +35,7 @@ export const replyTable: { readonly [K in ClientKind]: Entry<K> } = {
     read: ({ recorded, plan }) => ({ recorded, plan: planKinds.wordOf(plan) ?? noSuch("plan") }),
   },
   fail: { write: (reply) => reply, read: ({ retryInMs }) => ({ retryInMs }) },
+  checkpoint: { write: (reply) => reply, read: ({ recorded }) => ({ recorded }) },
   release: { write: (reply) => reply, read: ({ released }) => ({ released }) },
   invalidate: { write: (reply) => reply, read: ({ generation }) => ({ generation }) },
   drain: { write: (reply) => reply, read: ({ draining }) => ({ draining }) },

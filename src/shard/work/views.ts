@@ -1,24 +1,35 @@
 /** Views of a shard as messages of the work protocol, and back. */
 import type * as kernel from "#kernel/read/query.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/view.ts";
+import type { Failure } from "#kernel/model/model.ts";
 import { readResult, readSteps, writeSteps } from "./model.ts";
-import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases } from "./enums.ts";
+import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases, within } from "./enums.ts";
 
 export const writeTask = (task: kernel.TaskView): wire.TaskView => ({
   ...task,
   phase: taskPhases.numberOf(task.phase),
-  lastFailure: task.lastFailure && { ...task.lastFailure, reason: failReasons.numberOf(task.lastFailure.reason) },
+  lastFailure: task.lastFailure && writeFailure(task.lastFailure),
   steps: writeSteps(task.steps),
 });
 
-export const readTask = ({ result, lastFailure, retryInMs, ...task }: wire.TaskView): kernel.TaskView => ({
+const writeFailure = ({ reason, message, result }: Failure): wire.Failure => ({
+  reason: failReasons.numberOf(reason),
+  message,
+  result,
+});
+
+const readFailure = ({ reason, message, result }: wire.Failure): Failure => ({
+  reason: failReasons.wordOf(reason) ?? noSuch("reason"),
+  message,
+  ...(result && { result: readResult(result) }),
+});
+
+export const readTask = ({ result, lastFailure, checkpoint, retryInMs, ...task }: wire.TaskView): kernel.TaskView => ({
   ...task,
+  ...(checkpoint && { checkpoint }),
   phase: taskPhases.wordOf(task.phase) ?? noSuch("phase"),
   result: result && readResult(result),
-  lastFailure: lastFailure && {
-    reason: failReasons.wordOf(lastFailure.reason) ?? noSuch("lastFailure.reason"),
-    message: lastFailure.message,
-  },
+  lastFailure: lastFailure && within("lastFailure", () => readFailure(lastFailure)),
   steps: readSteps(task.steps),
   retryInMs,
 });
@@ -110,7 +121,11 @@ function readReason(reason: wire.Why["because"]): kernel.WhyReason {
 export const writeInputs = (inputs: kernel.PlanInputs): wire.PlanInputs => ({
   ...inputs,
   needs: inputs.needs.map((need) => ({ ...need, phase: stagePhases.numberOf(need.phase) })),
-  results: inputs.results.map((result) => ({ ...result, phase: taskPhases.numberOf(result.phase) })),
+  results: inputs.results.map(({ failure, ...result }) => ({
+    ...result,
+    phase: taskPhases.numberOf(result.phase),
+    ...(failure && { failure: writeFailure(failure) }),
+  })),
 });
 
 export const readInputs = ({ next, cancelled, ...inputs }: wire.PlanInputs): kernel.PlanInputs => ({
@@ -120,10 +135,11 @@ export const readInputs = ({ next, cancelled, ...inputs }: wire.PlanInputs): ker
     ...need,
     phase: stagePhases.wordOf(need.phase) ?? noSuch("phase"),
   })),
-  results: each("results", inputs.results, ({ result, ...rest }) => ({
+  results: each("results", inputs.results, ({ result, failure, ...rest }) => ({
     ...rest,
     phase: taskPhases.wordOf(rest.phase) ?? noSuch("phase"),
     result: result && readResult(result),
+    ...(failure && { failure: within("failure", () => readFailure(failure)) }),
   })),
   next,
 });

@@ -121,6 +121,8 @@ export function taskScript(c: DrawContext): TaskScript {
     outputs: c.random.below(3),
     steps: c.random.chance(0.3) ? c.random.between(1, 3) : 0,
     publish: c.random.chance(0.4),
+    leaves: fails ? c.random.below(3) : 0,
+    checkpoints: c.random.chance(0.25) ? c.random.between(1, 3) : 0,
   };
 }
 

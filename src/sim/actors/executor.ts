@@ -62,6 +62,7 @@ export class Executor {
   readonly #clock: Clock;
   #nonce = 0;
   #busy = 0;
+  #got = 0;
 
   constructor(ports: ExecutorPorts, habits: ExecutorHabits) {
     this.ports = ports;
@@ -186,17 +187,58 @@ export class Executor {
       return;
     }
     const script = readTask(grant.spec);
+    if (script.checkpoints > 0) void this.checkpoint(held);
     const end = await this.run(held, script.runMs);
     if (end !== "done") {
-      if (end === "cancelled" || end === "expired")
-        await this.ask(shard, { kind: "fail", executor, task, token, reason: "cancelled", message: `stopped: ${end}` });
+      if (end === "cancelled" || end === "expired") await this.#stopped(held, end);
       return;
     }
     if (grant.attempt <= script.failures) {
-      await this.ask(shard, { kind: "fail", executor, task, token, reason: script.reason, message: "as scripted" });
+      const left = script.leaves > 0 ? await this.left(held, script.leaves) : {};
+      await this.ask(shard, {
+        kind: "fail",
+        executor,
+        task,
+        token,
+        reason: script.reason,
+        message: "as scripted",
+        ...left,
+      });
       return;
     }
     await this.commit(held, script.outputs);
+  }
+
+  /** Some give the task back instead, with where they have got. */
+  async #stopped(held: Held, why: string): Promise<void> {
+    const { shard, grant } = held;
+    const claim = { executor: this.habits.name, task: grant.task, token: grant.token };
+    if (this.ports.random.chance(0.2)) {
+      await this.ask(shard, { kind: "release", ...claim, ...(await this.got(held, 1)) });
+      return;
+    }
+    const left = this.ports.random.chance(0.3) ? await this.left(held, 1) : {};
+    await this.ask(shard, { kind: "fail", ...claim, reason: "cancelled", message: `stopped: ${why}`, ...left });
+  }
+
+  async left({ shard, grant }: Held, count: number) {
+    const digests = await makeOutputs(this.ports.blobs, `left by ${shard}/${grant.task}/${grant.token}`, count);
+    return { result: { payload: `left by ${grant.token}`, digests }, evidence: { digests: [], pinnedForMs: 0 } };
+  }
+
+  /** How far it has got, as a checkpoint. */
+  async got({ shard, grant }: Held, count: number) {
+    const digests = await makeOutputs(this.ports.blobs, `got by ${shard}/${grant.task}/${grant.token}`, count);
+    const payload = `got by ${grant.token}, ${(this.#got += 1)}`;
+    return { checkpoint: { payload, digests }, evidence: { digests: [], pinnedForMs: 0 } };
+  }
+
+  async checkpoint(held: Held): Promise<void> {
+    const { shard, grant } = held;
+    const claim = { executor: this.habits.name, task: grant.task, token: grant.token };
+    const got = await this.got(held, this.ports.random.below(2));
+    await this.ask(shard, { kind: "checkpoint", ...claim, ...got }, 3_000);
+    if (this.ports.random.chance(0.2)) await this.ask(shard, { kind: "checkpoint", ...claim, ...got }, 3_000);
   }
 
   /** Runs for this long, as long as the lease allows. */
@@ -217,6 +259,8 @@ export class Executor {
         if (nowMono >= doneMono) return "done";
         await this.#clock.sleep(Math.min(doneMono, lastMono) - nowMono, rogue ? undefined : held.stop.signal);
         if (this.ports.random.chance(0.2)) void this.report(held);
+        if (!grant.planning && readTask(grant.spec).checkpoints > 0 && this.ports.random.chance(0.5))
+          void this.checkpoint(held);
       }
     } catch (error) {
       return error instanceof Error && error.message === "lost" ? "lost" : "cancelled";

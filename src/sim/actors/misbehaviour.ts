@@ -24,7 +24,9 @@ const ways = {
   async stalls(executor, held) {
     held.renewed = false;
     await executor.run(held, held.grant.leaseMs * (1 + executor.ports.random.below(4)), true);
-    if (!held.grant.planning) await executor.commit(held, readTask(held.grant.spec).outputs);
+    if (held.grant.planning) return true;
+    if (executor.ports.random.chance(0.5)) await executor.checkpoint(held);
+    await executor.commit(held, readTask(held.grant.spec).outputs);
     return true;
   },
   /** Takes the work and is never heard of again, though its machine is alive. */
@@ -94,7 +96,18 @@ const ways = {
     const digests = [digestOf(Buffer.from(`never written ${shard}/${task}/${token}`))];
     const evidence = { digests, pinnedForMs: 1_000_000 };
     const result = { payload: "invented", digests };
-    await executor.ask(shard, { kind: "commit", executor: executor.habits.name, task, token, result, evidence }, 3_000);
+    const claim = { executor: executor.habits.name, task, token };
+    await executor.ask(shard, { kind: "commit", ...claim, result, evidence }, 3_000);
+    const checkpoint = { payload: "invented", digests };
+    await executor.ask(shard, { kind: "checkpoint", ...claim, checkpoint, evidence }, 3_000);
+    const { random } = executor.ports;
+    if (random.chance(0.3)) await executor.ask(shard, { kind: "release", ...claim, checkpoint, evidence }, 3_000);
+    if (random.chance(0.3))
+      await executor.ask(
+        shard,
+        { kind: "fail", ...claim, reason: "preempted", message: "invented", result, evidence },
+        3_000,
+      );
     return false;
   },
   /** Releases the claim. */

@@ -13,6 +13,10 @@ export type TaskScript = {
   readonly steps: number;
   /** Whether its result is to be published. */
   readonly publish: boolean;
+  /** How many blobs an attempt leaves that fails. */
+  readonly leaves: number;
+  /** How often an attempt records how far it has got. */
+  readonly checkpoints: number;
   /** For how long the outside system refuses it. */
   readonly refusedMs?: number;
 };

@@ -33,7 +33,7 @@ export function startWorker(ports: ExecutorPorts, habits: ExecutorHabits): void 
 }
 
 const runner = ({ life, runs }: ExecutorPorts): Runner =>
-  async function run({ task, signal, clock, report }: RunContext) {
+  async function run({ task, signal, clock, report, checkpoint }: RunContext) {
     const script = readTask(task.spec);
     const over = runs.begin({
       shard: task.shard,
@@ -44,6 +44,10 @@ const runner = ({ life, runs }: ExecutorPorts): Runner =>
       isStopped: () => signal.aborted,
     });
     try {
+      for (let i = 0; i < script.checkpoints; i += 1)
+        void checkpoint?.({ payload: `got by ${task.token}, ${i}`, outputs: i === 0 ? [outputOf(task, 1)] : [] }).catch(
+          () => {},
+        );
       for (let step = 0; step < script.steps; step += 1) {
         report({ step, name: `step ${step}`, status: "started" });
         await clock.sleep(script.runMs / script.steps, signal);
@@ -53,7 +57,10 @@ const runner = ({ life, runs }: ExecutorPorts): Runner =>
     } finally {
       over();
     }
-    if (task.attempt <= script.failures) return { kind: "failed", reason: script.reason, message: "as scripted" };
+    if (task.attempt <= script.failures) {
+      const left = { payload: `left by ${task.token}`, outputs: script.leaves > 0 ? [outputOf(task, 0)] : [] };
+      return { kind: "failed", reason: script.reason, message: "as scripted", left };
+    }
     const outputs = Array.from({ length: script.outputs }, (_, i) => outputOf(task, i));
     const done = { kind: "done", payload: `ran as ${task.token}`, outputs } as const;
     return script.publish ? { ...done, publish: publishOf(task.shard, task) } : done;

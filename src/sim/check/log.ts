@@ -61,20 +61,37 @@ export const commitsUnderGuard: Checker = {
   invariant: "K3",
   promise: "a commit needs the token of a live attempt and pins on every blob that it names",
   event(court, { model, decidedAfterMs }, event) {
-    if (event.kind !== "committed" && event.kind !== "reused") return undefined;
+    const named = digestsIn(event);
+    if (named === undefined) return undefined;
     const at = where(model, event);
-    const task = model.tasks.get(event.task);
-    if (!task) return `${String(at)}: task ${event.task} does not exist`;
-    if (event.kind === "reused") return undefined;
+    const { task: no, token } = event as { readonly task: number; readonly token?: number };
+    const task = model.tasks.get(no);
+    if (!task) return `${String(at)}: task ${no} does not exist`;
+    if (event.kind === "reused" || token === undefined) return undefined;
     if (task.planning) return `${String(at)}: task ${task.no} is planning`;
-    const claim = task.claims.get(event.token);
-    if (!claim?.live) return `${String(at)}: token ${event.token} of task ${task.no} is ${claim ? "void" : "unknown"}`;
-    const loose = event.result.digests.find((digest) => court.pins.until(digest) < decidedAfterMs);
+    const claim = task.claims.get(token);
+    if (!claim?.live) return `${String(at)}: token ${token} of task ${task.no} is ${claim ? "void" : "unknown"}`;
+    const loose = named.find((digest) => court.pins.until(digest) < decidedAfterMs);
     return loose === undefined
       ? undefined
       : `${String(at)}: ${loose} was not pinned (until ${court.pins.until(loose)})`;
   },
 };
+
+/** The blobs that an event names; undefined for events that name none. */
+function digestsIn(event: Event): readonly string[] | undefined {
+  switch (event.kind) {
+    case "committed":
+    case "reused":
+      return event.result.digests;
+    case "checkpointed":
+      return event.checkpoint.digests;
+    case "attempt-ended":
+      return event.result?.digests;
+    default:
+      return undefined;
+  }
+}
 
 export const requeuesOnce: Checker = {
   invariant: "K4",
@@ -82,13 +99,19 @@ export const requeuesOnce: Checker = {
   event(_court, { model }, event) {
     const at = where(model, event);
     if (event.kind === "requeued") return requeue(model, event, at);
-    if (event.kind !== "attempt-ended" && event.kind !== "started" && event.kind !== "reported") return undefined;
+    if (!underToken(event)) return undefined;
     const task = model.tasks.get(event.task);
     const claim = task?.claims.get(event.token);
     if (!task || !claim?.live) return `${String(at)}: token ${event.token} of task ${event.task} is not live`;
     return event.kind === "attempt-ended" ? retry(task, event, at) : undefined;
   },
 };
+
+const underToken = (event: Event): event is EventOf<"attempt-ended" | "started" | "reported" | "checkpointed"> =>
+  event.kind === "attempt-ended" ||
+  event.kind === "started" ||
+  event.kind === "reported" ||
+  event.kind === "checkpointed";
 
 function requeue(model: ShardModel, event: EventOf<"requeued">, at: EventLocation): string | undefined {
   const task = model.tasks.get(event.task);

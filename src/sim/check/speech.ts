@@ -76,7 +76,15 @@ const facts: Facts = {
   },
   reserve(model, command, reply) {
     const bad = reply.grants.find(({ task, token }) => model.claim(task, token)?.executor !== command.executor);
-    return bad && `claim ${bad.token} of task ${bad.task} is not in the log`;
+    if (bad) return `claim ${bad.token} of task ${bad.task} is not in the log`;
+    const wrong = reply.grants.find(
+      ({ task, token, checkpoint }) => !model.claim(task, token)?.checkpoints.has(checkpoint?.payload),
+    );
+    return wrong && `claim ${wrong.token} came with the checkpoint ${wrong.checkpoint?.payload}`;
+  },
+  checkpoint(model, { task, token, checkpoint }, reply) {
+    if (!reply.recorded) return "it was not recorded, and not refused";
+    return model.claim(task, token)?.checkpoints.has(checkpoint.payload) ? undefined : "it is not in the log";
   },
   start: (model, { task, token }) =>
     model.claim(task, token)?.started === true ? undefined : `claim ${token} was not started`,

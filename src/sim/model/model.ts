@@ -14,6 +14,8 @@ export type ModelClaim = {
   readonly executor: string;
   readonly leaseMs: number;
   started: boolean;
+  /** The task's checkpoint when it was granted, and those recorded under it. */
+  readonly checkpoints: Set<string | undefined>;
   /** Its token is valid. */
   live: boolean;
   /** Known to have stopped, or its lease expired. */
@@ -39,6 +41,8 @@ export type ModelTask = {
   readonly claims: Map<number, ModelClaim>;
   /** Token of the result by generation; 0 for a reused one. */
   readonly results: Map<number, number>;
+  /** The last checkpoint, while the task has not ended. */
+  checkpoint: string | undefined;
 };
 
 export type ModelStage = {
@@ -194,4 +198,5 @@ export const newTask = (
   attempts: 0,
   claims: new Map(),
   results: new Map(),
+  checkpoint: undefined,
 });

@@ -16,7 +16,8 @@ export const taskFolds = {
     model.tokenMax = Math.max(model.tokenMax, token);
     const task = model.tasks.get(event.task);
     if (!task) return;
-    task.claims.set(token, { token, executor, leaseMs, started, live: true, gone: false });
+    const checkpoints = new Set([task.checkpoint]);
+    task.claims.set(token, { token, executor, leaseMs, started, checkpoints, live: true, gone: false });
     task.attempts += 1;
     task.standing = "claimed";
   },
@@ -59,6 +60,12 @@ export const taskFolds = {
     task.standing = "retry";
     task.retryAtMs = event.next.atMs;
   },
+  checkpointed(model, event) {
+    const task = model.tasks.get(event.task);
+    if (!task) return;
+    task.checkpoint = event.checkpoint.payload;
+    for (const claim of task.claims.values()) if (claim.live) claim.checkpoints.add(task.checkpoint);
+  },
   "claim-gone"(model, event) {
     const claim = model.claim(event.task, event.token);
     if (claim) claim.gone = true;
@@ -77,6 +84,7 @@ export const taskFolds = {
     if (!task) return;
     setPublication(model, `${task.no}/${task.generation}`, "void");
     task.generation = event.generation;
+    task.checkpoint = undefined;
     task.attempts = 0;
     task.speculated = false;
     task.standing = "ready";

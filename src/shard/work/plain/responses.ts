@@ -5,7 +5,7 @@
 import type { Grant } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { Status } from "#wire/generated/google/rpc/status.ts";
-import { Stamp as StampMessage } from "#wire/generated/millrace/work/v1/model.ts";
+import { Checkpoint, Stamp as StampMessage } from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
 import type { Writer } from "#wire/writer.ts";
 import type { CommandOutcome, ShardRequest, ShardResponse, Stamp } from "#shard/transport/protocol.ts";
@@ -110,6 +110,7 @@ const outcomeTags: Readonly<Record<ClientKind, number>> = {
   commit: 74,
   "record-plan": 82,
   fail: 90,
+  checkpoint: 322,
   release: 98,
   invalidate: 106,
   drain: 114,
@@ -165,4 +166,9 @@ function writeGrant(grant: Grant, to: Writer): void {
   if (grant.outOfMemory !== undefined) to.int32(144, grant.outOfMemory);
   if (grant.trace !== undefined) to.string(154, grant.trace);
   if (grant.stopMs !== undefined) to.int64(320, grant.stopMs);
+  if (grant.checkpoint !== undefined) {
+    const start = to.open(330);
+    Checkpoint.write(grant.checkpoint, to);
+    to.close(start);
+  }
 }

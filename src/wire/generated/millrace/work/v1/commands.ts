@@ -1,6 +1,7 @@
 // Generated from proto/millrace/work/v1/commands.proto: change that and run `npm run generate`.
 import type { Message } from "#wire/message.ts";
 import { Status } from "#wire/generated/google/rpc/status.ts";
+import { Checkpoint } from "#wire/generated/millrace/work/v1/model.ts";
 import { Claim } from "#wire/generated/millrace/work/v1/model.ts";
 import { Grant } from "#wire/generated/millrace/work/v1/model.ts";
 import { HeldClaim } from "#wire/generated/millrace/work/v1/model.ts";
@@ -1469,6 +1470,8 @@ export type FailRequest = {
   readonly reason: number;
   /** More, for people. */
   readonly message: string;
+  /** What the attempt leaves nevertheless. Its blobs must have been uploaded before; it has nothing to publish. */
+  readonly result?: Result | undefined;
 };
 
 export const FailRequest: Message<FailRequest> = {
@@ -1492,6 +1495,11 @@ export const FailRequest: Message<FailRequest> = {
     if (message.message !== "") {
       to.string(50, message.message);
     }
+    if (message.result !== undefined) {
+      const start = to.open(322);
+      Result.write(message.result, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -1500,6 +1508,7 @@ export const FailRequest: Message<FailRequest> = {
     let token = before === undefined ? 0 : before.token;
     let reason = before === undefined ? 0 : before.reason;
     let message = before === undefined ? "" : before.message;
+    let result = before?.result;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1527,11 +1536,17 @@ export const FailRequest: Message<FailRequest> = {
           message = from.string();
           break;
         }
+        case 322: {
+          const stop = from.enter();
+          result = Result.read(from, stop, result);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, executor, task, token, reason, message };
+    return { shard, executor, task, token, reason, message, result };
   },
 };
 
@@ -1579,8 +1594,8 @@ export const FailResponse: Message<FailResponse> = {
   },
 };
 
-/** Gives a claim back untouched. */
-export type ReleaseRequest = {
+/** Records what an attempt has got so far: the next attempt at the task gets it with its grant. */
+export type CheckpointRequest = {
   /** The shard that is asked. In a Batch: leave it unset. */
   readonly shard: number;
   /** The executor that holds the claim. */
@@ -1589,10 +1604,12 @@ export type ReleaseRequest = {
   readonly task: number;
   /** The claim's token. */
   readonly token: number;
+  /** It replaces the one before. Must be there; its blobs must have been uploaded before. */
+  readonly checkpoint?: Checkpoint | undefined;
 };
 
-export const ReleaseRequest: Message<ReleaseRequest> = {
-  typeName: "millrace.work.v1.ReleaseRequest",
+export const CheckpointRequest: Message<CheckpointRequest> = {
+  typeName: "millrace.work.v1.CheckpointRequest",
   write(message, to) {
     if (message.shard !== 0) {
       to.int32(8, message.shard);
@@ -1606,12 +1623,18 @@ export const ReleaseRequest: Message<ReleaseRequest> = {
     if (message.token !== 0) {
       to.int64(32, message.token);
     }
+    if (message.checkpoint !== undefined) {
+      const start = to.open(42);
+      Checkpoint.write(message.checkpoint, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
     let executor = before === undefined ? "" : before.executor;
     let task = before === undefined ? 0 : before.task;
     let token = before === undefined ? 0 : before.token;
+    let checkpoint = before?.checkpoint;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1631,11 +1654,135 @@ export const ReleaseRequest: Message<ReleaseRequest> = {
           token = from.int64();
           break;
         }
+        case 42: {
+          const stop = from.enter();
+          checkpoint = Checkpoint.read(from, stop, checkpoint);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, executor, task, token };
+    return { shard, executor, task, token, checkpoint };
+  },
+};
+
+/** The answer to Checkpoint, given when it is durable. */
+export type CheckpointResponse = {
+  /** How fresh the answer is. */
+  readonly stamp?: Stamp | undefined;
+  /** Always true. */
+  readonly recorded: boolean;
+};
+
+export const CheckpointResponse: Message<CheckpointResponse> = {
+  typeName: "millrace.work.v1.CheckpointResponse",
+  write(message, to) {
+    if (message.stamp !== undefined) {
+      const start = to.open(10);
+      Stamp.write(message.stamp, to);
+      to.close(start);
+    }
+    if (message.recorded) {
+      to.bool(16, message.recorded);
+    }
+  },
+  read(from, end, before) {
+    let stamp = before?.stamp;
+    let recorded = before === undefined ? false : before.recorded;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          const stop = from.enter();
+          stamp = Stamp.read(from, stop, stamp);
+          from.leave(stop);
+          break;
+        }
+        case 16: {
+          recorded = from.bool();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { stamp, recorded };
+  },
+};
+
+/** Gives a claim back, at no cost to the task's attempts. */
+export type ReleaseRequest = {
+  /** The shard that is asked. In a Batch: leave it unset. */
+  readonly shard: number;
+  /** The executor that holds the claim. */
+  readonly executor: string;
+  /** The task. */
+  readonly task: number;
+  /** The claim's token. */
+  readonly token: number;
+  /** Where the next attempt goes on. Started work with outside effects is taken back only with one. */
+  readonly checkpoint?: Checkpoint | undefined;
+};
+
+export const ReleaseRequest: Message<ReleaseRequest> = {
+  typeName: "millrace.work.v1.ReleaseRequest",
+  write(message, to) {
+    if (message.shard !== 0) {
+      to.int32(8, message.shard);
+    }
+    if (message.executor !== "") {
+      to.string(18, message.executor);
+    }
+    if (message.task !== 0) {
+      to.int64(24, message.task);
+    }
+    if (message.token !== 0) {
+      to.int64(32, message.token);
+    }
+    if (message.checkpoint !== undefined) {
+      const start = to.open(322);
+      Checkpoint.write(message.checkpoint, to);
+      to.close(start);
+    }
+  },
+  read(from, end, before) {
+    let shard = before === undefined ? 0 : before.shard;
+    let executor = before === undefined ? "" : before.executor;
+    let task = before === undefined ? 0 : before.task;
+    let token = before === undefined ? 0 : before.token;
+    let checkpoint = before?.checkpoint;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          shard = from.int32();
+          break;
+        }
+        case 18: {
+          executor = from.string();
+          break;
+        }
+        case 24: {
+          task = from.int64();
+          break;
+        }
+        case 32: {
+          token = from.int64();
+          break;
+        }
+        case 322: {
+          const stop = from.enter();
+          checkpoint = Checkpoint.read(from, stop, checkpoint);
+          from.leave(stop);
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { shard, executor, task, token, checkpoint };
   },
 };
 
@@ -2269,7 +2416,7 @@ export type Command = {
     | { readonly kind: "recordPlan"; readonly value: RecordPlanRequest }
     /** Ends an attempt without a result. */
     | { readonly kind: "fail"; readonly value: FailRequest }
-    /** Gives a claim back untouched. */
+    /** Gives a claim back, at no cost to the task's attempts. */
     | { readonly kind: "release"; readonly value: ReleaseRequest }
     /** Says that a result is no longer any good, because its blobs are lost: the task is done again. */
     | { readonly kind: "invalidate"; readonly value: InvalidateRequest }
@@ -2281,6 +2428,8 @@ export type Command = {
     | { readonly kind: "setTenant"; readonly value: SetTenantRequest }
     /** Asks a tenant's home shard to lend slots of its quota to another shard for a while. */
     | { readonly kind: "lendQuota"; readonly value: LendQuotaRequest }
+    /** Records what an attempt has got so far. */
+    | { readonly kind: "checkpoint"; readonly value: CheckpointRequest }
     | undefined;
 };
 
@@ -2387,6 +2536,12 @@ export const Command: Message<Command> = {
       case "lendQuota": {
         const start = to.open(138);
         LendQuotaRequest.write(message.command.value, to);
+        to.close(start);
+        break;
+      }
+      case "checkpoint": {
+        const start = to.open(322);
+        CheckpointRequest.write(message.command.value, to);
         to.close(start);
         break;
       }
@@ -2499,6 +2654,12 @@ export const Command: Message<Command> = {
           from.leave(stop);
           break;
         }
+        case 322: {
+          const stop = from.enter();
+          command = { kind: "checkpoint", value: CheckpointRequest.read(from, stop, command?.kind === "checkpoint" ? command.value : undefined) };
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
@@ -2591,6 +2752,8 @@ export type Outcome = {
     | { readonly kind: "lendQuota"; readonly value: LendQuotaResponse }
     /** Refused. The stamp is in the metadata of the ErrorInfo, as "epoch" and "seq". */
     | { readonly kind: "refused"; readonly value: Status }
+    /** The answer to Checkpoint. */
+    | { readonly kind: "checkpoint"; readonly value: CheckpointResponse }
     | undefined;
 };
 
@@ -2706,6 +2869,12 @@ export const Outcome: Message<Outcome> = {
         to.close(start);
         break;
       }
+      case "checkpoint": {
+        const start = to.open(322);
+        CheckpointResponse.write(message.outcome.value, to);
+        to.close(start);
+        break;
+      }
     }
   },
   read(from, end, before) {
@@ -2818,6 +2987,12 @@ export const Outcome: Message<Outcome> = {
         case 242: {
           const stop = from.enter();
           outcome = { kind: "refused", value: Status.read(from, stop, outcome?.kind === "refused" ? outcome.value : undefined) };
+          from.leave(stop);
+          break;
+        }
+        case 322: {
+          const stop = from.enter();
+          outcome = { kind: "checkpoint", value: CheckpointResponse.read(from, stop, outcome?.kind === "checkpoint" ? outcome.value : undefined) };
           from.leave(stop);
           break;
         }

@@ -825,6 +825,57 @@ export const Result: Message<Result> = {
   },
 };
 
+/** What an attempt has got so far, from which the next attempt of the task may go on. */
+export type Checkpoint = {
+  /** What the door wants to remember of it; opaque to the shard. */
+  readonly payload: string;
+  /** The blobs that it names, as in a Result. They must be in the store. */
+  readonly digests: readonly string[];
+  /** In a Grant: the token of the attempt that recorded it. */
+  readonly token: number;
+};
+
+export const Checkpoint: Message<Checkpoint> = {
+  typeName: "millrace.work.v1.Checkpoint",
+  write(message, to) {
+    if (message.payload !== "") {
+      to.string(10, message.payload);
+    }
+    for (const one of message.digests) {
+      to.string(18, one);
+    }
+    if (message.token !== 0) {
+      to.int64(24, message.token);
+    }
+  },
+  read(from, end, before) {
+    let payload = before === undefined ? "" : before.payload;
+    const digests: string[] = before === undefined ? [] : (before.digests as string[]);
+    let token = before === undefined ? 0 : before.token;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          payload = from.string();
+          break;
+        }
+        case 18: {
+          from.count();
+          digests.push(from.string());
+          break;
+        }
+        case 24: {
+          token = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { payload, digests, token };
+  },
+};
+
 /** A result of an earlier job that a re-run may take over where stage, key and spec are the same. */
 export type Reuse = {
   /** The name of the stage. */
@@ -1520,6 +1571,8 @@ export type Grant = {
   readonly trace?: string | undefined;
   /** How long the attempt has to stop when it is asked to; absent: as long as the executor gives it. */
   readonly stopMs?: number | undefined;
+  /** The last checkpoint that an earlier attempt at the task recorded. */
+  readonly checkpoint?: Checkpoint | undefined;
 };
 
 export const Grant: Message<Grant> = {
@@ -1585,6 +1638,11 @@ export const Grant: Message<Grant> = {
     if (message.stopMs !== undefined) {
       to.int64(320, message.stopMs);
     }
+    if (message.checkpoint !== undefined) {
+      const start = to.open(330);
+      Checkpoint.write(message.checkpoint, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -1607,6 +1665,7 @@ export const Grant: Message<Grant> = {
     let outOfMemory = before?.outOfMemory;
     let trace = before?.trace;
     let stopMs = before?.stopMs;
+    let checkpoint = before?.checkpoint;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1690,11 +1749,17 @@ export const Grant: Message<Grant> = {
           stopMs = from.int64();
           break;
         }
+        case 330: {
+          const stop = from.enter();
+          checkpoint = Checkpoint.read(from, stop, checkpoint);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace, stopMs };
+    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace, stopMs, checkpoint };
   },
 };
 

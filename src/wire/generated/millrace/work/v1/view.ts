@@ -72,6 +72,8 @@ export type Failure = {
   readonly reason: number;
   /** More, for people. */
   readonly message: string;
+  /** What the attempt left nevertheless. */
+  readonly result?: Result | undefined;
 };
 
 export const Failure: Message<Failure> = {
@@ -83,10 +85,16 @@ export const Failure: Message<Failure> = {
     if (message.message !== "") {
       to.string(18, message.message);
     }
+    if (message.result !== undefined) {
+      const start = to.open(322);
+      Result.write(message.result, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let reason = before === undefined ? 0 : before.reason;
     let message = before === undefined ? "" : before.message;
+    let result = before?.result;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -98,11 +106,17 @@ export const Failure: Message<Failure> = {
           message = from.string();
           break;
         }
+        case 322: {
+          const stop = from.enter();
+          result = Result.read(from, stop, result);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { reason, message };
+    return { reason, message, result };
   },
 };
 
@@ -136,6 +150,8 @@ export type TaskView = {
   readonly steps: readonly Step[];
   /** When it is tried again. */
   readonly retryInMs?: number | undefined;
+  /** Its last checkpoint, if an attempt recorded one. */
+  readonly checkpoint?: CheckpointView | undefined;
 };
 
 export const TaskView: Message<TaskView> = {
@@ -191,6 +207,11 @@ export const TaskView: Message<TaskView> = {
     if (message.retryInMs !== undefined) {
       to.int64(112, message.retryInMs);
     }
+    if (message.checkpoint !== undefined) {
+      const start = to.open(322);
+      CheckpointView.write(message.checkpoint, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -207,6 +228,7 @@ export const TaskView: Message<TaskView> = {
     let lastFailure = before?.lastFailure;
     const steps: Step[] = before === undefined ? [] : (before.steps as Step[]);
     let retryInMs = before?.retryInMs;
+    let checkpoint = before?.checkpoint;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -274,11 +296,57 @@ export const TaskView: Message<TaskView> = {
           retryInMs = from.int64();
           break;
         }
+        case 322: {
+          const stop = from.enter();
+          checkpoint = CheckpointView.read(from, stop, checkpoint);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, job, stage, key, kind, phase, planning, generation, attempts, claims, result, lastFailure, steps, retryInMs };
+    return { task, job, stage, key, kind, phase, planning, generation, attempts, claims, result, lastFailure, steps, retryInMs, checkpoint };
+  },
+};
+
+/** That a task has a checkpoint. */
+export type CheckpointView = {
+  /** The token under which it was recorded. */
+  readonly token: number;
+  /** How long ago. */
+  readonly agoMs: number;
+};
+
+export const CheckpointView: Message<CheckpointView> = {
+  typeName: "millrace.work.v1.CheckpointView",
+  write(message, to) {
+    if (message.token !== 0) {
+      to.int64(8, message.token);
+    }
+    if (message.agoMs !== 0) {
+      to.int64(16, message.agoMs);
+    }
+  },
+  read(from, end, before) {
+    let token = before === undefined ? 0 : before.token;
+    let agoMs = before === undefined ? 0 : before.agoMs;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          token = from.int64();
+          break;
+        }
+        case 16: {
+          agoMs = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { token, agoMs };
   },
 };
 
@@ -1706,6 +1774,8 @@ export type PlanInputs_NeedResult = {
   readonly phase: number;
   /** What came of it. */
   readonly result?: Result | undefined;
+  /** Why its last attempt failed, if it has no result. */
+  readonly failure?: Failure | undefined;
 };
 
 export const PlanInputs_NeedResult: Message<PlanInputs_NeedResult> = {
@@ -1728,6 +1798,11 @@ export const PlanInputs_NeedResult: Message<PlanInputs_NeedResult> = {
       Result.write(message.result, to);
       to.close(start);
     }
+    if (message.failure !== undefined) {
+      const start = to.open(322);
+      Failure.write(message.failure, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let stage = before === undefined ? 0 : before.stage;
@@ -1735,6 +1810,7 @@ export const PlanInputs_NeedResult: Message<PlanInputs_NeedResult> = {
     let generation = before === undefined ? 0 : before.generation;
     let phase = before === undefined ? 0 : before.phase;
     let result = before?.result;
+    let failure = before?.failure;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1760,11 +1836,17 @@ export const PlanInputs_NeedResult: Message<PlanInputs_NeedResult> = {
           from.leave(stop);
           break;
         }
+        case 322: {
+          const stop = from.enter();
+          failure = Failure.read(from, stop, failure);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { stage, key, generation, phase, result };
+    return { stage, key, generation, phase, result, failure };
   },
 };
 

@@ -4,6 +4,8 @@ import { BatchRequest } from "#wire/generated/millrace/work/v1/commands.ts";
 import { BatchResponse } from "#wire/generated/millrace/work/v1/commands.ts";
 import { CancelRequest } from "#wire/generated/millrace/work/v1/commands.ts";
 import { CancelResponse } from "#wire/generated/millrace/work/v1/commands.ts";
+import { CheckpointRequest } from "#wire/generated/millrace/work/v1/commands.ts";
+import { CheckpointResponse } from "#wire/generated/millrace/work/v1/commands.ts";
 import { CommitRequest } from "#wire/generated/millrace/work/v1/commands.ts";
 import { CommitResponse } from "#wire/generated/millrace/work/v1/commands.ts";
 import { DrainRequest } from "#wire/generated/millrace/work/v1/commands.ts";
@@ -151,7 +153,15 @@ export const Work = {
       response: FailResponse,
       streams: "none",
     },
-    /** Gives a claim back untouched. */
+    /** Records what an attempt has got so far: the next attempt at the task gets it with its grant. */
+    checkpoint: {
+      name: "Checkpoint",
+      path: "/millrace.work.v1.Work/Checkpoint",
+      request: CheckpointRequest,
+      response: CheckpointResponse,
+      streams: "none",
+    },
+    /** Gives a claim back, at no cost to the task's attempts. */
     release: {
       name: "Release",
       path: "/millrace.work.v1.Work/Release",
