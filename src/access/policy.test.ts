@@ -32,6 +32,7 @@ const matrix = `
   ci.read            yes      yes    -       -        -            -            -                   yes    -     -
   ci.run             yes      yes    -       -        -            -            -                   -      -     -
   ci.admin           yes      -      -       -        -            -            -                   -      -     -
+  sources.push       yes      yes    -       -        -            -            -                   -      -     -
   cache.read         yes      yes    yes     yes      yes          yes          yes                 -      -     -
   cache.write        yes      yes    yes     yes      -            yes          yes                 -      -     -
   action-cache.read  yes      yes    yes     yes      yes          yes          yes                 -      -     -
@@ -62,7 +63,7 @@ describe("the policy", () => {
 
   test("lets everyone but operators act in their own tenant only", () => {
     const clusterWide = actions.filter(
-      (action) => !/^(work|build|deploy|ci|cache|action-cache|secret\.(write|list))\b/.test(action),
+      (action) => !/^(work|build|deploy|ci|sources|cache|action-cache|secret\.(write|list))\b/.test(action),
     );
     for (const role of roles)
       for (const action of actions) {

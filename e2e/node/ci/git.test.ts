@@ -46,7 +46,7 @@ describe("git on a node", { timeout: 60_000 }, () => {
   });
   after(() => lab[Symbol.asyncDispose]());
 
-  test("a member pushes, which is an event; without credentials, or from another tenant, it does not exist", async () => {
+  test("a member pushes, which is an event; strangers and other tenants cannot", async () => {
     const url = `${lab.origin}/octo/demo`;
     await rejects(
       git("push", "--quiet", url, "main"),

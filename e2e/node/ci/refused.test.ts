@@ -68,7 +68,7 @@ describe("services refuse", { timeout: 60_000 }, () => {
     match(String((await put(past, block("a"), "x")).body["title"]), /not made by this cluster|expired/);
   });
 
-  test("blocks that were not sent, are too large or too many; lists that are no lists; other sizes and digests", async () => {
+  test("blocks that are missing, too large or too many; wrong lists, sizes and digests", async () => {
     const url = await create("blocks");
     equal((await put(url, block("a"), new Uint8Array(MiB + 1))).status, 413);
     equal((await put(url, "&comp=block&blockid=..%2F..%2Fx", "x")).status, 400);
