@@ -45,6 +45,7 @@ const Stage = z.object({
   failed: z.int(),
   running: z.int(),
   waitsForSignals: z.array(z.string()),
+  manifest: z.string().optional().describe("The blob that lists the results of its tasks, for a stage with an array."),
 });
 
 const Task = z.object({
@@ -139,6 +140,12 @@ export const submitJob = endpoint({
     z.strictObject({
       door: z.string().max(100).optional().describe("Which door plans it; left out: the one that takes command lines."),
       command: z.array(z.string().max(100_000)).min(1).max(10_000).optional().describe("A program and its arguments."),
+      array: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .optional()
+        .describe("Runs the command this many times, as tasks with the indices 1 and up in MILLRACE_INDEX."),
       document: z
         .union([z.string().max(1_000_000), z.looseObject({})])
         .optional()

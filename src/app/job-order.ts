@@ -9,7 +9,7 @@ const doing = "read job file";
 
 /** A command line, or a document: the text of a YAML or JSON file, or its parsed value. */
 export type JobRequest =
-  | { readonly command: readonly string[] }
+  | { readonly command: readonly string[]; readonly array?: number | undefined }
   | { readonly document: string | object; readonly command?: undefined };
 
 /** Left out, the door is the first that takes command lines. */
@@ -21,7 +21,7 @@ export function planJob(request: JobRequest, wishes: Wishes, door?: string, of: 
     const text = typeof document === "string" ? document : JSON.stringify(document);
     return plan(checkText(text, schema, { doing }), wishes);
   }
-  if (fromCommand) return plan(schema.parse(fromCommand(request.command)), wishes);
+  if (fromCommand) return plan(schema.parse(fromCommand(request.command, request.array)), wishes);
   throw new Fault("invalid", "submit job", { door, why: "it takes no command lines" });
 }
 

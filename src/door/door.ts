@@ -80,8 +80,8 @@ export type JobDocuments = {
   readonly schema: z.ZodType;
   /** `document` is as the schema gave it back. Throws Fault "invalid" for what makes no sense. */
   readonly plan: (document: unknown, wishes: Wishes) => Order;
-  /** A command line as a document. */
-  readonly fromCommand?: ((command: readonly string[]) => unknown) | undefined;
+  /** A command line as a document; `array`: how many tasks run it, each with an index of its own. */
+  readonly fromCommand?: ((command: readonly string[], array?: number) => unknown) | undefined;
 };
 
 export type ShownJobs = {

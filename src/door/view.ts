@@ -6,6 +6,7 @@ import type { JobView, StageView, TaskView, WhyReason } from "#kernel/read/query
 import type { Watched } from "#shard/router/router.ts";
 import { withoutOutput } from "#worker/printed/failure-output.ts";
 import { countTasks, placedTasks } from "#kernel/model/task-set.ts";
+import { ArrayNames } from "#kernel/read/array-names.ts";
 
 /** A whole job, as `job show` prints it. */
 export function viewJob(jobId: string, view: JobView, nowMs: number): readonly string[] {
@@ -90,6 +91,7 @@ export class JobFollower {
   readonly #jobId: string;
   readonly #resultWords: ResultWords;
   readonly #names = new Map<number, string>();
+  readonly #arrays = new ArrayNames();
   /** Planning is work too, but it is not counted. */
   readonly #planning = new Set<number>();
   readonly #running = new Set<number>();
@@ -138,6 +140,7 @@ export class JobFollower {
     this.#total = view.stages.reduce((sum, { tasks }) => sum + tasks, 0);
     this.#running.clear();
     this.#done.clear();
+    this.#arrays.see(view.stages);
     for (const task of view.tasks) {
       this.#name(task.task, task.stage, task.planning ? "plan" : task.key);
       if (task.planning) this.#planning.add(task.task);
@@ -177,13 +180,16 @@ export class JobFollower {
       case "stage-planned":
         this.#total += countTasks(event);
         for (const { place, key } of placedTasks(event)) this.#name(event.firstTask + place, event.stage, key);
+        this.#arrays.planned(event);
         return [`  ${this.#stages[event.stage] ?? event.stage}: ${plural(countTasks(event), "task")}`];
       case "claimed":
         if (!this.#planning.has(event.task)) this.#running.add(event.task);
+        if (this.#arrays.find(event.task)) return [];
         return [`  ${this.#of(event.task)}: on ${event.executor}`];
       case "committed":
       case "reused":
         this.#running.delete(event.task);
+        if (this.#arrays.find(event.task)) return this.#ofArray(event.task);
         this.#done.add(event.task);
         return [`  ${this.#of(event.task)}: done${this.#told(event.result.payload)}`];
       case "attempt-ended":
@@ -209,13 +215,27 @@ export class JobFollower {
     }
   }
 
+  /** One of an array is done: a line for each tenth of them, not for each. */
+  #ofArray(task: number): readonly string[] {
+    const { array, stage } = this.#arrays.find(task) ?? {};
+    if (!array || stage === undefined) return [];
+    this.#doneBefore += 1;
+    array.done += 1;
+    const tenths = (done: number): number => Math.floor((10 * done) / array.count);
+    if (tenths(array.done) === tenths(array.done - 1)) return [];
+    return [`  ${this.#stages[stage] ?? stage}: ${array.done}/${array.count} done`];
+  }
+
   #told(payload: string): string {
     const words = this.#resultWords(this.#door, payload);
     return words === undefined ? "" : `: ${words}`;
   }
 
   #of(task: number): string {
-    return this.#names.get(task) ?? taskIdIn(this.#jobId, task);
+    const known = this.#names.get(task);
+    if (known !== undefined) return known;
+    const found = this.#arrays.find(task);
+    return found ? `${this.#stages[found.stage] ?? found.stage}/${found.key}` : taskIdIn(this.#jobId, task);
   }
 }
 

@@ -29,6 +29,7 @@ import { defaultBrokerSettings, QuotaBroker, type BrokerSettings } from "./host/
 import { defaultSnapshotSettings, Snapshotter, type SnapshotSettings } from "./history/snapshotter.ts";
 import { ReadyDesk } from "./watch/ready-desk.ts";
 import type { Address, Listening, Transport } from "./transport/transport.ts";
+import { ManifestDesk, type ManifestDeskPorts } from "./manifest/desk.ts";
 
 export type NodeOptions = {
   readonly id: NodeId;
@@ -98,6 +99,7 @@ export class Node implements ShardService {
   readonly #snapshotter: Snapshotter;
   readonly #outbox: Outbox;
   readonly #notices: Notices;
+  readonly #manifests: ManifestDesk;
   readonly #broker: QuotaBroker;
   #cluster: Cluster | undefined;
   #listening: Listening | undefined;
@@ -130,6 +132,8 @@ export class Node implements ShardService {
       notified: (shard, command) => this.host.internal(shard, command),
       report: this.#report,
     });
+    const record: ManifestDeskPorts["record"] = (shard, command) => this.host.internal(shard, command);
+    this.#manifests = new ManifestDesk({ clock, blobs, record, report: this.#report });
     this.ready = new ReadyDesk({ clock, shards: () => this.host.shards.values() });
     this.host = this.#makeHost();
     this.keeper = this.#makeKeeper();
@@ -204,6 +208,7 @@ export class Node implements ShardService {
     this.#archiver.kill();
     this.#outbox.kill();
     this.#notices.kill();
+    this.#manifests.kill();
     this.#broker.kill();
     this.ready.stop();
   }
@@ -301,7 +306,7 @@ export class Node implements ShardService {
       memory: this.#options.memory,
       texts: this.#texts,
       featureLevel: () => this.#featureLevel,
-      observers: [this.#projector, this.#snapshotter, this.#outbox, this.#notices, ...observers],
+      observers: [this.#projector, this.#snapshotter, this.#outbox, this.#notices, this.#manifests, ...observers],
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
       lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),

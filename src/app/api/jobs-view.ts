@@ -58,7 +58,7 @@ export function detailsOf(jobId: string, view: JobView, nowMs: number): Details 
 }
 
 function stageOf(stage: StageView, all: readonly StageView[]): Details["stages"][number] {
-  const { name, needs, phase, reason, tasks, done, failed, running, waitsForSignals } = stage;
+  const { name, needs, phase, reason, tasks, done, failed, running, waitsForSignals, manifest } = stage;
   const waits = [...waitsForSignals];
   return {
     name,
@@ -70,6 +70,7 @@ function stageOf(stage: StageView, all: readonly StageView[]): Details["stages"]
     failed,
     running,
     waitsForSignals: waits,
+    ...(manifest !== undefined && { manifest }),
   };
 }
 

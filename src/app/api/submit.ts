@@ -31,8 +31,9 @@ export const submitRoute = ({ work, bounds, kinds, doors }: SubmitPorts): Route 
     return { status: created ? 201 : 200, body: body201 };
   });
 
-function requestIn({ command, document }: SubmitCall["body"]): JobRequest {
-  if (command !== undefined && document === undefined) return { command };
+function requestIn({ command, document, array }: SubmitCall["body"]): JobRequest {
+  if (command !== undefined && document === undefined) return { command, array };
+  if (array !== undefined) throw new Problem(400, "body.array: goes with a command; a document says it for each stage");
   if (document !== undefined && command === undefined) return { document };
   throw new Problem(400, "body: send a command or a document, one of them");
 }

@@ -15,6 +15,11 @@ export const jobSubmit = command({
   flags: {
     ...serverFlags,
     name: { type: "string", value: "NAME", about: "what to call it; left out: the command line as typed" },
+    array: {
+      type: "string",
+      value: "COUNT",
+      about: "run the command this many times, as tasks with the indices 1 and up in MILLRACE_INDEX",
+    },
     key: {
       type: "string",
       value: "KEY",
@@ -34,6 +39,7 @@ export const jobSubmit = command({
   examples: [
     "millrace job submit --follow -- echo hello",
     "millrace job submit --follow job.yaml",
+    "millrace job submit --array 1000 -- sh -c 'echo part $MILLRACE_INDEX'",
     "millrace job submit --key nightly-2026-11-15 job.yaml",
   ],
   async run({ positionals: [file], rest, values }, world) {
@@ -55,7 +61,14 @@ export const jobSubmit = command({
       return 2;
     }
     const tags = values.tag && { tags: Object.fromEntries(values.tag.map(pairOf)) };
-    const what = file === undefined ? { command: [...(rest ?? [])] } : { document: await textOf(file) };
+    const array = values.array === undefined ? undefined : Number(values.array);
+    if (array !== undefined && (file !== undefined || !(Number.isInteger(array) && array >= 1 && array <= 1_000_000))) {
+      const why =
+        file === undefined ? "is a whole number from 1 to 1000000" : "goes with a command line; a file says it";
+      world.note(`job submit: --array ${why}`);
+      return 2;
+    }
+    const what = file === undefined ? { command: [...(rest ?? [])], array } : { document: await textOf(file) };
     const body = { ...what, priority, name, key, merge, series, ...tags };
     const idempotencyKey = randomUUID();
     const api = apiOf(values, world.env, "submit job");

@@ -1,7 +1,7 @@
 /** Pure: a job file becomes a submission, and a gate's inputs become a plan. */
 import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";
-import type { Plan, PlanSpec, StageSpec, TaskSet } from "#kernel/model/model.ts";
+import type { Plan, PlanSpec, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import { nameLengthMax, type ShellJob, type ShellStage } from "./request.ts";
@@ -99,24 +99,26 @@ const gatePlan = ({ timeout }: NonNullable<ShellStage["gate"]>): PlanSpec => ({
 
 function taskSet(stage: ShellStage): TaskSet {
   const task = taskSpec(stage);
-  return {
-    template: {
-      kind: kinds[task.do],
-      requires: [...new Set([taskLabel, ...stage.requires])].toSorted(),
-      leaseMs: 10_000,
-      attemptsMax: stage.fail ? Math.max(stage.attempts, stage.fail.times + 1) : stage.attempts,
-      retryOn: stage.fail ? "any" : stage.retry,
-      backoffMs: stage.backoff,
-      backoffMsMax: Math.max(stage.backoff, 60_000),
-      queueMs: 7 * 24 * 3_600_000,
-      attemptMs: stage.timeout,
-      effects: stage.effects,
-      speculate: false,
-      graceMs: stage.effects === "outside" ? 0 : 60_000,
-    },
-    tasks: Array.from({ length: stage.count }, (_, i) => ({ key: String(i + 1), spec: JSON.stringify(task) })),
-  };
+  const spec = JSON.stringify(task);
+  const template = templateOf(stage, task);
+  if (stage.array !== undefined) return { template, array: { count: stage.array, first: 1, spec } };
+  return { template, tasks: Array.from({ length: stage.count }, (_, i) => ({ key: String(i + 1), spec })) };
 }
+
+const templateOf = (stage: ShellStage, task: TaskSpec): TaskTemplate => ({
+  kind: kinds[task.do],
+  requires: [...new Set([taskLabel, ...stage.requires])].toSorted(),
+  leaseMs: 10_000,
+  attemptsMax: stage.fail ? Math.max(stage.attempts, stage.fail.times + 1) : stage.attempts,
+  retryOn: stage.fail ? "any" : stage.retry,
+  backoffMs: stage.backoff,
+  backoffMsMax: Math.max(stage.backoff, 60_000),
+  queueMs: 7 * 24 * 3_600_000,
+  attemptMs: stage.timeout,
+  effects: stage.effects,
+  speculate: false,
+  graceMs: stage.effects === "outside" ? 0 : 60_000,
+});
 
 function taskSpec({ run, sleep, fail, env }: ShellStage): TaskSpec {
   if (run !== undefined) return { do: "command", run: typeof run === "string" ? ["/bin/sh", "-c", run] : run, env };
@@ -135,9 +137,9 @@ export function planGate({ spec, stage: name, signals }: PlanInputs): Plan {
 }
 
 /** A plain command line as a job. */
-export const commandJob = (command: readonly string[]): unknown => ({
+export const commandJob = (command: readonly string[], array?: number): unknown => ({
   name: typedLine(command),
-  stages: [{ name: "run", run: [...command] }],
+  stages: [{ name: "run", run: [...command], ...(array !== undefined && { array }) }],
 });
 
 /** A command as one would type it in a shell: what has spaces or signs of the shell's in it is quoted. */

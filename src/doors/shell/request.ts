@@ -50,6 +50,8 @@ const Stage = z
     /** Waits for the signal "approve" (then does what the stage says) or "reject". */
     gate: z.strictObject({ timeout: Duration.default(24 * 3_600_000) }).optional(),
     count: z.int().min(1).max(100_000).default(1),
+    /** As `count`, for many more: the tasks cost nothing until they run, and their results are one manifest. */
+    array: z.int().min(1).max(1_000_000).optional(),
     parallelMax: z.int().min(0).default(0),
     attempts: z.int().min(1).max(100).default(3),
     retry: z.enum(["infrastructure", "any"]).default("infrastructure"),
@@ -65,6 +67,7 @@ const Stage = z
   .refine((stage) => [stage.run, stage.sleep, stage.fail].filter((what) => what !== undefined).length <= 1, {
     message: "say one of run, sleep and fail, not several",
   })
+  .refine((stage) => stage.array === undefined || stage.count === 1, { message: "say count or array, not both" })
   .refine((stage) => [stage.run, stage.sleep, stage.fail, stage.gate].some((what) => what !== undefined), {
     message: "say what to do: run, sleep, fail or gate",
   });

@@ -136,6 +136,9 @@ const aboutTask = ({ task }: RunContext): Record<string, string> => ({
   MILLRACE_STAGE: task.stageName,
   MILLRACE_INDEX: task.key,
   MILLRACE_ATTEMPT: String(task.attempt),
+  ...(task.manifests && {
+    MILLRACE_MANIFESTS: JSON.stringify(Object.fromEntries(task.manifests.map(({ stage, digest }) => [stage, digest]))),
+  }),
 });
 
 function specOf<D extends TaskSpec["do"]>({ task }: RunContext, wanted: D): Extract<TaskSpec, { do: D }> {

@@ -17,8 +17,8 @@ export type Rows = {
   readonly steps: StepRow[];
 };
 
-/** The key of the row that stands for all tasks of a stage. */
-export const manifestKey = "*";
+/** The key of the row that stands for all tasks of a stage: no task has an empty key. */
+export const manifestKey = "";
 
 export const noRows = (): Rows => ({ jobs: [], stages: [], tasks: [], attempts: [], steps: [] });
 
@@ -139,7 +139,7 @@ const taskRow = (state: State, task: Task, endedAtMs: number): TaskRow => ({
 /** All results of the stage, in one row: the manifest lists them. */
 const manifestRow = (
   state: State,
-  { job, index, manifest, phase, generation, startedAtMs }: Stage,
+  { job, index, manifest, phase, generation, startedAtMs, done, failed }: Stage,
   endedAtMs: number,
 ): TaskRow => ({
   shard: state.shard,
@@ -150,7 +150,7 @@ const manifestRow = (
   phase: phase === "COMPLETED" ? "SUCCEEDED" : "FAILED",
   generation,
   attempts: 0,
-  result: "",
+  result: JSON.stringify({ done, failed }),
   digests: manifest?.digest === undefined ? [] : [manifest.digest],
   reason: "",
   queuedAtMs: startedAtMs,

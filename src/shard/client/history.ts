@@ -2,6 +2,7 @@
 import type { JobPhase, StagePhase, Step, Tag, TaskPhase } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import type { StageRow, TaskRow } from "#base/history-rows.ts";
+import { manifestKey } from "#kernel/read/history.ts";
 import type { JobHistory } from "#journal/journal.ts";
 
 export function viewOfHistory(history: JobHistory): JobView {
@@ -19,7 +20,7 @@ export function viewOfHistory(history: JobHistory): JobView {
     endedAtMs: job.endedAtMs || undefined,
     subscribers: 0,
     stages: history.stages.map((stage) => stageView(stage, history.tasks)),
-    tasks: history.tasks.map((task) => taskView(task, history)),
+    tasks: history.tasks.filter(({ key }) => key !== manifestKey).map((task) => taskView(task, history)),
     ...(job.tags.length > 0 && { tags: job.tags.map(tagOf) }),
     ...(job.number > 0 && { series: { name: job.series, number: job.number } }),
   };
@@ -31,8 +32,13 @@ export function tagOf(text: string): Tag {
   return { name: text.slice(0, at), value: text.slice(at + 1) };
 }
 
+/** The row of a manifest stands for all tasks of its stage, and counts them. */
+const countsOf = (manifest: TaskRow | undefined): { readonly done: number; readonly failed: number } | undefined =>
+  manifest && (JSON.parse(manifest.result) as { done: number; failed: number });
+
 function stageView(stage: StageRow, tasks: readonly TaskRow[]): StageView {
   const own = tasks.filter((task) => task.stage === stage.stage);
+  const manifest = own.findLast(({ key }) => key === manifestKey);
   return {
     stage: stage.stage,
     name: stage.name,
@@ -41,10 +47,13 @@ function stageView(stage: StageRow, tasks: readonly TaskRow[]): StageView {
     reason: stage.reason,
     generation: stage.generation,
     tasks: stage.tasks,
-    done: own.filter(({ phase }) => phase === "SUCCEEDED").length,
-    failed: own.filter(({ phase }) => phase === "FAILED").length,
+    ...(countsOf(manifest) ?? {
+      done: own.filter(({ phase }) => phase === "SUCCEEDED").length,
+      failed: own.filter(({ phase }) => phase === "FAILED").length,
+    }),
     running: 0,
     waitsForSignals: [],
+    ...(manifest?.digests[0] !== undefined && { manifest: manifest.digests[0] }),
   };
 }
 

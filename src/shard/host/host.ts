@@ -149,7 +149,7 @@ export class ShardHost implements ShardService {
   /** Runs a command of the node itself. Throws a Fault if it was not done. */
   async internal(
     shardId: ShardId,
-    command: CommandOf<"forget" | "take-quota" | "published" | "notified">,
+    command: CommandOf<"forget" | "take-quota" | "published" | "notified" | "record-manifest">,
   ): Promise<Reply> {
     const shard = this.#serving(shardId);
     if (!shard) throw new Fault("unavailable", command.kind, { shard: shardId, why: "not served here" });

@@ -181,7 +181,7 @@ export class FlakyJournal {
   }
 }
 
-const template: TaskTemplate = {
+export const template: TaskTemplate = {
   kind: "shell",
   requires: [],
   leaseMs: 5_000,

@@ -64,12 +64,15 @@ export const template: Arbitrary<model.TaskTemplate> = shape(
   },
   { stopMs: ms, lossesMax: small, speculation: record({ percentile: small, factorPercent: small, slots: small }) },
 );
-export const taskSet: Arbitrary<model.TaskSet> = record({
-  template,
-  tasks: list(
-    shape<{ key: string; spec: string }, { affinity: string }>({ key: text, spec: text }, { affinity: text }),
-  ),
-});
+export const taskSet: Arbitrary<model.TaskSet> = fc.oneof(
+  record({
+    template,
+    tasks: list(
+      shape<{ key: string; spec: string }, { affinity: string }>({ key: text, spec: text }, { affinity: text }),
+    ),
+  }),
+  record({ template, array: shape({ count: small, spec: text }, { first: id }) }),
+);
 export const lock: Arbitrary<model.LockSpec> = record({
   name: text,
   limit: small,
@@ -89,6 +92,7 @@ export const stage: Arbitrary<model.StageSpec> = shape(
     tasks: taskSet,
     plan: record({ kind: text, requires: texts, leaseMs: ms, attemptsMax: small, deadlineMs: ms }),
     lock,
+    manifest: yes,
   },
 );
 export const plan: Arbitrary<model.Plan> = fc.oneof(
@@ -114,26 +118,32 @@ export const failure: Arbitrary<model.Failure> = shape({ reason: failReason, mes
 export const claims = list(record({ task: id, token: id }));
 export const held = { executor: text, task: id, token: id };
 
-export const grant: Arbitrary<model.Grant> = record({
-  task: id,
-  token: id,
-  job: id,
-  stage: small,
-  stageName: text,
-  tenant: text,
-  door: text,
-  kind: text,
-  key: text,
-  spec: text,
-  planning: yes,
-  generation: small,
-  attempt: small,
-  leaseMs: ms,
-  graceMs: ms,
-  attemptMs: ms,
-  effects,
-  outOfMemory: fc.option(small, { nil: undefined }),
-  trace: fc.option(text, { nil: undefined }),
-  stopMs: fc.option(ms, { nil: undefined }),
-  checkpoint: fc.option(record({ payload: text, digests: list(digest), token: id }), { nil: undefined }),
-});
+export const grant: Arbitrary<model.Grant> = shape(
+  {
+    task: id,
+    token: id,
+    job: id,
+    stage: small,
+    stageName: text,
+    tenant: text,
+    door: text,
+    kind: text,
+    key: text,
+    spec: text,
+    planning: yes,
+    generation: small,
+    attempt: small,
+    leaseMs: ms,
+    graceMs: ms,
+    attemptMs: ms,
+    effects,
+    outOfMemory: fc.option(small, { nil: undefined }),
+    trace: fc.option(text, { nil: undefined }),
+    stopMs: fc.option(ms, { nil: undefined }),
+    checkpoint: fc.option(record({ payload: text, digests: list(digest), token: id }), { nil: undefined }),
+    index: fc.option(id, { nil: undefined }),
+  },
+  {
+    manifests: fc.array(record({ stage: text, generation: small, digest }), { minLength: 1, maxLength: 2 }),
+  },
+);

@@ -27,12 +27,20 @@ export const readTemplate = ({
 export const writeTaskSet = (set: kernel.TaskSet): wire.TaskSet => ({
   template: writeTemplate(set.template),
   tasks: listedIn(set),
+  ...(set.array && { array: set.array }),
 });
 
-export const readTaskSet = ({ template, tasks }: wire.TaskSet): kernel.TaskSet => ({
-  template: readPart("template", template, readTemplate),
-  tasks: tasks.map(({ key, spec, affinity }) => (affinity === undefined ? { key, spec } : { key, spec, affinity })),
-});
+export const readTaskSet = ({ template, tasks, array }: wire.TaskSet): kernel.TaskSet => {
+  const shared = readPart("template", template, readTemplate);
+  if (array === undefined)
+    return {
+      template: shared,
+      tasks: tasks.map(({ key, spec, affinity }) => (affinity === undefined ? { key, spec } : { key, spec, affinity })),
+    };
+  if (tasks.length > 0) return refuse("array", "must not be there together with a list of tasks");
+  const { count, first, spec } = array;
+  return { template: shared, array: first === undefined ? { count, spec } : { count, first, spec } };
+};
 
 export const writeStage = (stage: kernel.StageSpec): wire.StageSpec => ({
   ...stage,
@@ -40,12 +48,13 @@ export const writeStage = (stage: kernel.StageSpec): wire.StageSpec => ({
   tasks: stage.tasks && writeTaskSet(stage.tasks),
 });
 
-export const readStage = ({ tasks, plan, lock, ...stage }: wire.StageSpec): kernel.StageSpec => ({
+export const readStage = ({ tasks, plan, lock, manifest, ...stage }: wire.StageSpec): kernel.StageSpec => ({
   ...stage,
   after: afters.wordOf(stage.after) ?? noSuch("after"),
   ...(tasks === undefined ? {} : { tasks: within("tasks", () => readTaskSet(tasks)) }),
   ...(plan === undefined ? {} : { plan }),
   ...(lock === undefined ? {} : { lock }),
+  ...(manifest === undefined ? {} : { manifest }),
 });
 
 export const readResult = ({ payload, digests, publish }: wire.Result): kernel.Result =>
@@ -121,9 +130,11 @@ export const readStages = (stages: readonly wire.StageSpec[]): kernel.StageSpec[
 export const writeGrant = (grant: kernel.Grant): wire.Grant => ({
   ...grant,
   effects: effects.numberOf(grant.effects),
+  manifests: grant.manifests ?? [],
 });
 
-export const readGrant = (grant: wire.Grant, index: number): kernel.Grant => ({
+export const readGrant = ({ manifests, ...grant }: wire.Grant, index: number): kernel.Grant => ({
   ...grant,
   effects: effects.wordOf(grant.effects) ?? noSuch(`grants[${index}].effects`),
+  ...(manifests.length > 0 && { manifests }),
 });

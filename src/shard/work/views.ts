@@ -36,11 +36,14 @@ export const readTask = ({ result, lastFailure, checkpoint, retryInMs, ...task }
 
 const writeStage = (stage: kernel.StageView): wire.StageView => ({
   ...stage,
+  arrays: stage.arrays ?? [],
   phase: stagePhases.numberOf(stage.phase),
 });
 
-const readStage = (stage: wire.StageView): kernel.StageView => ({
+const readStage = ({ arrays, manifest, ...stage }: wire.StageView): kernel.StageView => ({
   ...stage,
+  ...(arrays.length > 0 && { arrays }),
+  ...(manifest !== undefined && { manifest }),
   phase: stagePhases.wordOf(stage.phase) ?? noSuch("phase"),
 });
 
@@ -131,8 +134,9 @@ export const writeInputs = (inputs: kernel.PlanInputs): wire.PlanInputs => ({
 export const readInputs = ({ next, cancelled, ...inputs }: wire.PlanInputs): kernel.PlanInputs => ({
   ...inputs,
   ...(cancelled && { cancelled }),
-  needs: each("needs", inputs.needs, (need) => ({
+  needs: each("needs", inputs.needs, ({ manifest, ...need }) => ({
     ...need,
+    ...(manifest !== undefined && { manifest }),
     phase: stagePhases.wordOf(need.phase) ?? noSuch("phase"),
   })),
   results: each("results", inputs.results, ({ result, failure, ...rest }) => ({

@@ -18,6 +18,7 @@ import type { Position } from "./position.ts";
 import type { AttemptEnd, Printed, PrintedByDoor } from "./printed.ts";
 import { PieceQueue } from "./queue.ts";
 import { placedTasks } from "#kernel/model/task-set.ts";
+import { ArrayNames } from "#kernel/read/array-names.ts";
 
 export type FollowPorts = {
   readonly client: Pick<WorkClient, "watch" | "job" | "task" | "attempts">;
@@ -95,6 +96,7 @@ class JobReading {
   readonly #options: FollowOptions;
   readonly #pieces: PieceQueue<Followed>;
   readonly #names = new Map<number, Name>();
+  readonly #arrays = new ArrayNames();
   readonly #planning = new Set<number>();
   readonly #attempts = new Map<string, Attempt>();
   #stages: readonly string[] = [];
@@ -149,6 +151,7 @@ class JobReading {
 
   async #snapshot(view: JobView): Promise<void> {
     this.#stages = view.stages.map(({ name }) => name);
+    this.#arrays.see(view.stages);
     const tasks = view.tasks.filter(({ planning }) => !planning);
     for (const { task, stage, key } of tasks) this.#name(task, stage, key);
     for (const { task, planning } of view.tasks) if (planning) this.#planning.add(task);
@@ -198,6 +201,7 @@ class JobReading {
         return;
       case "stage-planned":
         for (const { place, key } of placedTasks(event)) this.#name(event.firstTask + place, event.stage, key);
+        this.#arrays.planned(event);
         return;
       case "claimed":
         if (this.#isWanted(event.task)) this.#open(event.task, event.token, event.executor);
@@ -228,6 +232,11 @@ class JobReading {
 
   #name(task: number, stage: number, key: string): void {
     this.#names.set(task, { stage: this.#stages[stage] ?? String(stage), key });
+  }
+
+  #named(task: number): Name | undefined {
+    const found = this.#arrays.find(task);
+    return found ? { stage: this.#stages[found.stage] ?? String(found.stage), key: found.key } : this.#names.get(task);
   }
 
   #attempt = (task: number, token: number, worker: string | undefined): Attempt => ({
@@ -281,7 +290,7 @@ class JobReading {
     const ended = async (): Promise<Printed | undefined> => this.#printed(await end.promise, token);
     const bytes = attemptBytes(this.#ports, { key, worker, offset }, over.signal, ended, signal);
     for await (const part of wholeCharacters(orNothing(bytes))) {
-      const { stage, key: name } = this.#names.get(task) ?? (await this.#nameOf(task));
+      const { stage, key: name } = this.#named(task) ?? (await this.#nameOf(task));
       const at = offset;
       offset += part.length;
       this.#position.read(task, { token, stream: index, offset });

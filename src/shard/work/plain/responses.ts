@@ -5,7 +5,8 @@
 import type { Grant } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { Status } from "#wire/generated/google/rpc/status.ts";
-import { Checkpoint, Stamp as StampMessage } from "#wire/generated/millrace/work/v1/model.ts";
+import { Checkpoint, Grant_Need as NeedMessage } from "#wire/generated/millrace/work/v1/model.ts";
+import { Stamp as StampMessage } from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
 import type { Writer } from "#wire/writer.ts";
 import type { CommandOutcome, ShardRequest, ShardResponse, Stamp } from "#shard/transport/protocol.ts";
@@ -144,6 +145,14 @@ function writeGrants({ grants }: Replies["reserve"], to: Writer): void {
   }
 }
 
+function writeManifests(manifests: NonNullable<Grant["manifests"]>, to: Writer): void {
+  for (const manifest of manifests) {
+    const start = to.open(490);
+    NeedMessage.write(manifest, to);
+    to.close(start);
+  }
+}
+
 function writeGrant(grant: Grant, to: Writer): void {
   if (grant.task !== 0) to.int64(8, grant.task);
   if (grant.token !== 0) to.int64(16, grant.token);
@@ -171,4 +180,6 @@ function writeGrant(grant: Grant, to: Writer): void {
     Checkpoint.write(grant.checkpoint, to);
     to.close(start);
   }
+  if (grant.index !== undefined) to.int64(480, grant.index);
+  if (grant.manifests) writeManifests(grant.manifests, to);
 }

@@ -99,6 +99,10 @@ function once<T>(from: Reader, type: Message<T>, before: T | undefined): T {
   return message;
 }
 
+/** Fields of stages with arrays: left to the generated decoder. */
+const manifestTag = 480;
+const arrayTag = 482;
+
 function readStage(from: Reader, end: number): StageSpec {
   let name = "";
   let needs: readonly number[] = nothing;
@@ -124,7 +128,7 @@ function readStage(from: Reader, end: number): StageSpec {
     else if (tag === 56) mayFail = from.bool();
     else if (tag === 64) parallelMax = from.int32();
     else if (tag === 74) lock = once(from, wire.LockSpec, lock);
-    else if (tag === 16) return unusual();
+    else if (tag === 16 || tag === manifestTag) return unusual();
     else from.skip(tag);
   }
   const when = afters.wordOf(after) ?? unusual();
@@ -162,7 +166,8 @@ function readTaskSet(from: Reader, end: number): TaskSet {
       const stop = from.enter();
       template = readTemplate(from, stop);
       from.leave(stop);
-    } else from.skip(tag);
+    } else if (tag === arrayTag) return unusual();
+    else from.skip(tag);
   }
   return { template: template ?? unusual(), tasks };
 }

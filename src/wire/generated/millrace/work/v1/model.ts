@@ -458,12 +458,64 @@ export const TaskPlan: Message<TaskPlan> = {
   },
 };
 
+/** Many tasks that share one spec and differ by their index, which is also their key. */
+export type ArrayPlan = {
+  /** How many there are, 1,000,000 at most. */
+  readonly count: number;
+  /** The index of the first; 0 if absent. */
+  readonly first?: number | undefined;
+  /** What is to be done: an executor gets it together with the index. */
+  readonly spec: string;
+};
+
+export const ArrayPlan: Message<ArrayPlan> = {
+  typeName: "millrace.work.v1.ArrayPlan",
+  write(message, to) {
+    if (message.count !== 0) {
+      to.int32(8, message.count);
+    }
+    if (message.first !== undefined) {
+      to.int64(16, message.first);
+    }
+    if (message.spec !== "") {
+      to.string(26, message.spec);
+    }
+  },
+  read(from, end, before) {
+    let count = before === undefined ? 0 : before.count;
+    let first = before?.first;
+    let spec = before === undefined ? "" : before.spec;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          count = from.int32();
+          break;
+        }
+        case 16: {
+          first = from.int64();
+          break;
+        }
+        case 26: {
+          spec = from.string();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { count, first, spec };
+  },
+};
+
 /** The tasks of a stage. */
 export type TaskSet = {
   /** What they share. Must be there. */
   readonly template?: TaskTemplate | undefined;
-  /** Each of them. */
+  /** Each of them, unless they are an array. */
   readonly tasks: readonly TaskPlan[];
+  /** The array that they are. */
+  readonly array?: ArrayPlan | undefined;
 };
 
 export const TaskSet: Message<TaskSet> = {
@@ -479,10 +531,16 @@ export const TaskSet: Message<TaskSet> = {
       TaskPlan.write(one, to);
       to.close(start);
     }
+    if (message.array !== undefined) {
+      const start = to.open(482);
+      ArrayPlan.write(message.array, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let template = before?.template;
     const tasks: TaskPlan[] = before === undefined ? [] : (before.tasks as TaskPlan[]);
+    let array = before?.array;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -498,11 +556,17 @@ export const TaskSet: Message<TaskSet> = {
           from.leave(stop);
           break;
         }
+        case 482: {
+          const stop = from.enter();
+          array = ArrayPlan.read(from, stop, array);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { template, tasks };
+    return { template, tasks, array };
   },
 };
 
@@ -657,6 +721,8 @@ export type StageSpec = {
   readonly parallelMax: number;
   /** Held while the stage runs. */
   readonly lock?: LockSpec | undefined;
+  /** Its results are listed in a manifest, as those of an array always are. */
+  readonly manifest?: boolean | undefined;
 };
 
 export const StageSpec: Message<StageSpec> = {
@@ -697,6 +763,9 @@ export const StageSpec: Message<StageSpec> = {
       LockSpec.write(message.lock, to);
       to.close(start);
     }
+    if (message.manifest !== undefined) {
+      to.bool(480, message.manifest);
+    }
   },
   read(from, end, before) {
     let name = before === undefined ? "" : before.name;
@@ -708,6 +777,7 @@ export const StageSpec: Message<StageSpec> = {
     let mayFail = before === undefined ? false : before.mayFail;
     let parallelMax = before === undefined ? 0 : before.parallelMax;
     let lock = before?.lock;
+    let manifest = before?.manifest;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -763,11 +833,15 @@ export const StageSpec: Message<StageSpec> = {
           from.leave(stop);
           break;
         }
+        case 480: {
+          manifest = from.bool();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { name, needs, after, tasks, plan, failFast, mayFail, parallelMax, lock };
+    return { name, needs, after, tasks, plan, failFast, mayFail, parallelMax, lock, manifest };
   },
 };
 
@@ -1573,6 +1647,10 @@ export type Grant = {
   readonly stopMs?: number | undefined;
   /** The last checkpoint that an earlier attempt at the task recorded. */
   readonly checkpoint?: Checkpoint | undefined;
+  /** The task's index, if it is one of an array. */
+  readonly index?: number | undefined;
+  /** The manifests of the stages that its stage needs, for those that have one. */
+  readonly manifests: readonly Grant_Need[];
 };
 
 export const Grant: Message<Grant> = {
@@ -1643,6 +1721,14 @@ export const Grant: Message<Grant> = {
       Checkpoint.write(message.checkpoint, to);
       to.close(start);
     }
+    if (message.index !== undefined) {
+      to.int64(480, message.index);
+    }
+    for (const one of message.manifests) {
+      const start = to.open(490);
+      Grant_Need.write(one, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -1666,6 +1752,8 @@ export const Grant: Message<Grant> = {
     let trace = before?.trace;
     let stopMs = before?.stopMs;
     let checkpoint = before?.checkpoint;
+    let index = before?.index;
+    const manifests: Grant_Need[] = before === undefined ? [] : (before.manifests as Grant_Need[]);
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1755,11 +1843,71 @@ export const Grant: Message<Grant> = {
           from.leave(stop);
           break;
         }
+        case 480: {
+          index = from.int64();
+          break;
+        }
+        case 490: {
+          const stop = from.enter();
+          manifests.push(Grant_Need.read(from, stop));
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace, stopMs, checkpoint };
+    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace, stopMs, checkpoint, index, manifests };
+  },
+};
+
+/** The manifest of a stage that the task's stage needs. */
+export type Grant_Need = {
+  /** The name of that stage. */
+  readonly stage: string;
+  /** How often it was opened. */
+  readonly generation: number;
+  /** The blob that lists its results. */
+  readonly digest: string;
+};
+
+export const Grant_Need: Message<Grant_Need> = {
+  typeName: "millrace.work.v1.Grant.Need",
+  write(message, to) {
+    if (message.stage !== "") {
+      to.string(10, message.stage);
+    }
+    if (message.generation !== 0) {
+      to.int32(16, message.generation);
+    }
+    if (message.digest !== "") {
+      to.string(26, message.digest);
+    }
+  },
+  read(from, end, before) {
+    let stage = before === undefined ? "" : before.stage;
+    let generation = before === undefined ? 0 : before.generation;
+    let digest = before === undefined ? "" : before.digest;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 10: {
+          stage = from.string();
+          break;
+        }
+        case 16: {
+          generation = from.int32();
+          break;
+        }
+        case 26: {
+          digest = from.string();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { stage, generation, digest };
   },
 };
 
