@@ -27,6 +27,10 @@ export type StoreFigures = {
   readonly evictedBytes: number;
   /** How long the last evicted blob had been unused; 0 if none was evicted. */
   readonly evictionAgeSec: number;
+  /** Bytes of large files that were hashed again, for a read, an upload or by the scrubber. */
+  readonly checkedBytes: number;
+  /** Damaged blobs that were found and dropped. */
+  readonly damagedBlobs: number;
 };
 
 export type Verified = {

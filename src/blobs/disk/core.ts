@@ -7,6 +7,7 @@ import { Fault, isFault, type FaultFacts } from "#base/fault.ts";
 import { DurableNames } from "#blobs/durable-names.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
 import { asDiskFault, folderIsLost, noSpaceBecause } from "./disk-fault.ts";
+import { FileChecks } from "./check/file-checks.ts";
 import { HashThread } from "./upload/file-hashing.ts";
 import { type Holdings, keyBytes } from "./holdings.ts";
 import { InlineGate } from "./upload/inline-gate.ts";
@@ -14,7 +15,7 @@ import { comingKeys, keyText } from "./upload/coming.ts";
 import { functionNumber, keyFromHex, keyWords, wordsOfBytes, type Key } from "./table/key.ts";
 import { PackedLog, type Appending, type Written } from "./log/packed-log.ts";
 import { Pace } from "./janitor/pace.ts";
-import { RecordReader, type ReadRecord } from "./log/read-record.ts";
+import { RecordReader, type ReadRecord, type RecordSpan } from "./log/read-record.ts";
 import { headerBytes, kinds, peekHeader, recordBytes, type RecordPosition } from "./log/record.ts";
 import type { Recovered } from "./log/recovery.ts";
 import type { SpaceBudget } from "./janitor/space-budget.ts";
@@ -59,6 +60,7 @@ export class Core {
   readonly files: BlobFiles;
   readonly names: DurableNames;
   readonly hashing = new HashThread();
+  readonly checks: FileChecks = new FileChecks(this);
   readonly spare: Spare;
   readonly pace = new Pace();
   readonly nameTurns = new Turns();
@@ -70,6 +72,8 @@ export class Core {
   checkpointSegment: number;
   /** Bytes reserved for uploads that have not arrived yet. */
   unwrittenBytes: () => number = () => 0;
+  /** Found and dropped since the process started. */
+  damagedBlobs = 0;
   /** Called for entries whose use should be recorded. */
   onTouched: (entry: number) => void = () => {};
   readonly #key: Key = new Uint32Array(keyWords);
@@ -281,16 +285,33 @@ export class Core {
     return keys;
   }
 
-  recordOf(entry: number): Promise<ReadRecord> {
-    const { table } = this.holdings;
-    const [segment, offset] = [table.segment(entry), table.offset(entry)];
-    return this.reader.read({ segment, offset, lengthBytes: table.recordBytes(entry) });
+  async recordOf(entry: number): Promise<ReadRecord> {
+    const span = this.#spanOf(entry);
+    return this.#ofEntry(entry, span, await this.reader.read(span));
   }
 
   recordNow(entry: number): ReadRecord | undefined {
+    const span = this.#spanOf(entry);
+    const found = this.reader.readNow(span);
+    return found && this.#ofEntry(entry, span, found);
+  }
+
+  #spanOf(entry: number): RecordSpan {
     const { table } = this.holdings;
-    const [segment, offset] = [table.segment(entry), table.offset(entry)];
-    return this.reader.readNow({ segment, offset, lengthBytes: table.recordBytes(entry) });
+    return { segment: table.segment(entry), offset: table.offset(entry), lengthBytes: table.recordBytes(entry) };
+  }
+
+  /** A record may be whole and still not the entry's own, for example after a segment was replaced. */
+  #ofEntry(entry: number, span: RecordSpan, record: ReadRecord): ReadRecord {
+    if (this.#isTheSame(entry, span) && !this.holdings.isOf(entry, record.bytes, record.header))
+      throw new Fault("corrupt", "read log", { segment: span.segment, offset: span.offset, why: "another record" });
+    return record;
+  }
+
+  /** False if it was moved or removed while its record was read; then the caller finds that out. */
+  #isTheSame(entry: number, { segment, offset }: RecordSpan): boolean {
+    const { table } = this.holdings;
+    return table.isTaken(entry) && table.segment(entry) === segment && table.offset(entry) === offset;
   }
 
   /**
@@ -343,9 +364,15 @@ export class Core {
   }
 
   /** Wrong bytes were found: drop the copy, so that a correct one can be written. */
-  async dropDamaged(entry: number, facts: { readonly digest: string }): Promise<never> {
-    this.options.report("a damaged blob was found and dropped", { digest: facts.digest });
+  async dropCopy(entry: number, digest: string): Promise<void> {
+    this.damagedBlobs += 1;
+    this.options.report("a damaged blob was found and dropped", { digest });
     await this.drop([entry]).catch(() => {});
-    throw new Fault("not-found", "read blob", { ...facts, why: "its copy was damaged" });
+  }
+
+  /** The same, for a reader: it is not there. */
+  async dropDamaged(entry: number, { digest }: { readonly digest: string }): Promise<never> {
+    await this.dropCopy(entry, digest);
+    throw new Fault("not-found", "read blob", { digest, why: "its copy was damaged" });
   }
 }

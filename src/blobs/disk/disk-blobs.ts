@@ -10,7 +10,7 @@ import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
 import { bitTenantMax, nodeItself } from "./holdings.ts";
 import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyFromPlain, keyWords, type Key } from "./table/key.ts";
-import { readLarge } from "./upload/large-blobs.ts";
+import { checkedFirstBytesMax, readLarge } from "./upload/large-blobs.ts";
 import { lendFile } from "./lend-file.ts";
 import { packedNow, readPacked, writePacked } from "./log/packed-blobs.ts";
 import { kinds } from "./log/record.ts";
@@ -55,7 +55,8 @@ export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteL
 
   async function write(digest: Digest, source: AsyncIterable<Uint8Array> | Uint8Array, form: Form): Promise<void> {
     const parts = partsOf(digest);
-    if (find(parts) !== noEntry) return;
+    const entry = find(parts);
+    if (entry !== noEntry && (await isGood(core, entry, parts))) return;
     if (parts.sizeBytes > core.options.packedBytesMax) {
       const plain = form === "zstd" ? unpacked(source, parts.sizeBytes) : asStream(source);
       return await writeLarge(parts, plain);
@@ -98,11 +99,22 @@ export async function keepSmall(core: Core, view: TenantView, parts: DigestParts
   const given = view.assigned();
   const tenant = typeof given === "number" ? given : await given;
   const entry = core.find(parts);
-  if (entry !== noEntry) return await grant(core, entry, tenant);
+  if (entry !== noEntry && (await isGood(core, entry, parts))) return await grant(core, entry, tenant);
   const stored = await storedForm(core, bytes);
   await writePacked(core, parts, { ...stored, visible: visibleTo(tenant) });
   const written = core.find(parts);
   if (tenant > bitTenantMax && written !== noEntry) await grant(core, written, tenant);
+}
+
+/**
+ * Whether the copy that is here needs no repair by the bytes that a writer offers. If it does, they replace it, and its
+ * pins and tenants stay. A very large file that was not checked yet is replaced without reading it.
+ */
+export async function isGood(core: Core, entry: number, parts: DigestParts): Promise<boolean> {
+  if (!core.holdings.table.has(entry, flags.file))
+    return packedNow(core, entry) !== undefined || (await verifyEntry(core, entry, parts));
+  if (core.checks.isTrustedNow(entry)) return true;
+  return parts.sizeBytes <= checkedFirstBytesMax && (await core.checks.check(entry, parts));
 }
 
 export async function grant(core: Core, entry: number, tenant: number): Promise<void> {
@@ -140,10 +152,7 @@ async function* readBlob(
     throw new Fault("invalid", "read blob", { digest, offset: from, why: "the range begins outside the blob" });
   const to = Math.min(parts.sizeBytes, from + (range?.length ?? parts.sizeBytes));
   const { table } = core.holdings;
-  if (table.has(entry, flags.file)) {
-    if (table.has(entry, flags.suspect)) await checkSuspect(core, entry, parts, digest);
-    return yield* readLarge(core, entry, parts, { span: { from, to }, form });
-  }
+  if (table.has(entry, flags.file)) return yield* readLarge(core, entry, parts, { span: { from, to }, form });
   const all = packedNow(core, entry) ?? (await readPacked(core, entry, parts));
   const part = all.subarray(from, to);
   // A copy, so that a reader that changes its bytes does not change the store's (B1).
@@ -151,10 +160,7 @@ async function* readBlob(
 }
 
 async function checkSuspect(core: Core, entry: number, parts: DigestParts, digest: Digest): Promise<void> {
-  if (!(await verifyEntry(core, entry, parts))) return await core.dropDamaged(entry, { digest });
-  if (core.find(parts) !== entry) return;
-  core.holdings.table.setFlag(entry, flags.suspect, false);
-  core.holdings.table.setFlag(entry, flags.durable, true); // it was just read from disk
+  if (!(await verifyEntry(core, entry, parts)) && core.find(parts) === entry) await core.dropDamaged(entry, { digest });
 }
 
 /** A missing blob is reported by the lookup that follows. */

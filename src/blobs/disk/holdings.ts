@@ -255,6 +255,18 @@ export class Holdings {
     }
   }
 
+  /** Whether a complete record is about the entry. */
+  isOf(entry: number, bytes: Buffer, { kind, fn }: Header): boolean {
+    const { table } = this;
+    const isNamed = table.fn(entry) === namedFunction;
+    if (isNamed ? kind !== kinds.named : fn !== table.fn(entry) || (kind !== kinds.blob && kind !== kinds.file))
+      return false;
+    if (isNamed) wordsOfBytes(this.#key, bytes, headerBytes, keyWords);
+    else keyFromBytes(this.#key, fn, bytes, headerBytes);
+    for (let i = 0; i < keyWords; i += 1) if (table.keyWord(entry, i) !== this.#key[i]) return false;
+    return true;
+  }
+
   /** Writes a key in the form that records use. */
   writeKey(entry: number, target: Buffer, at: number): void {
     assert(this.table.isTaken(entry), "an entry that is there");

@@ -6,13 +6,15 @@ import { open, type FileHandle } from "node:fs/promises";
 import type { DigestParts } from "#base/digest.ts";
 import type { LentFile } from "#blobs/store.ts";
 import { fileName } from "./blob-files.ts";
+import type { FileFacts } from "./check/file-stamps.ts";
 import type { Core } from "./core.ts";
 import { flags } from "./table/table.ts";
+import { checkedFirstBytesMax } from "./upload/large-blobs.ts";
 
 /** Undefined if the blob is stored in another way, or if its file is damaged, which a read reports. */
-export async function lendFile(core: Core, entry: number, { sizeBytes }: DigestParts): Promise<LentFile | undefined> {
+export async function lendFile(core: Core, entry: number, parts: DigestParts): Promise<LentFile | undefined> {
   const { table } = core.holdings;
-  if (!table.has(entry, flags.file) || table.has(entry, flags.zstd | flags.suspect)) return undefined;
+  if (!table.has(entry, flags.file) || table.has(entry, flags.zstd)) return undefined;
   const name = fileName(table.fn(entry), table.key(entry).slice());
   let file: FileHandle;
   try {
@@ -21,13 +23,20 @@ export async function lendFile(core: Core, entry: number, { sizeBytes }: DigestP
     return undefined;
   }
   try {
-    if ((await file.stat()).size === sizeBytes) return { file: quickly(core, file), release: () => file.close() };
+    const facts = await file.stat();
+    if (facts.size === parts.sizeBytes && (await isRight(core, entry, parts, facts)))
+      return { file: quickly(core, file), release: () => file.close() };
   } catch {
     // as for a file of another size
   }
   await file.close();
   return undefined;
 }
+
+/** A very large file that was not checked yet is read instead, and checked meanwhile. */
+const isRight = async (core: Core, entry: number, parts: DigestParts, facts: FileFacts): Promise<boolean> =>
+  core.checks.isTrusted(entry, facts) ||
+  (parts.sizeBytes <= checkedFirstBytesMax && (await core.checks.check(entry, parts)));
 
 /** Synchronous while that is fast: bytes fetched by a pool thread would have to move to this core. */
 const quickly = (core: Core, file: FileHandle): LentFile["file"] => ({

@@ -130,6 +130,7 @@ function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
       await core.log.close();
       if (!core.log.lost) await checkpoints.close();
       await core.hashing.close();
+      await core.checks.close();
       segments.close();
       lock.unlock();
     },

@@ -26,6 +26,8 @@ export type DiskOptions = {
   /** The same while space is short, or while its owner has reached a limit. */
   readonly uploadIdleMs: number;
   readonly uploadShares: UploadShares;
+  /** How long a large file that was hashed is trusted, if it is not changed. */
+  readonly trustedMs: number;
   /** Acknowledge a write when it survives the process, or when it survives a power failure. */
   readonly sync: "written" | "synced";
   readonly syncs: Syncs;
@@ -48,6 +50,7 @@ export const diskOptionsDefault: DiskOptions = {
   uploadKeptMs: 24 * 3_600_000,
   uploadIdleMs: 5 * 60_000,
   uploadShares: uploadSharesDefault,
+  trustedMs: 7 * 24 * 3_600_000,
   sync: "written",
   syncs: realSyncs,
   onLost: () => {},

@@ -1,5 +1,6 @@
 /** Reads a large blob in pieces from its plain file. */
-import { close, fstat, open, read, readSync } from "node:fs";
+import { close, fstat, open, read, readSync, type Stats } from "node:fs";
+import { Fault } from "#base/fault.ts";
 import type { Core } from "./core.ts";
 
 export const pieceBytes = 256 * 1024;
@@ -10,8 +11,8 @@ export const openFile = (path: string): Promise<number> =>
 
 export const closeFile = (fd: number): Promise<void> => new Promise((resolve) => close(fd, () => resolve()));
 
-export const fileSize = (fd: number): Promise<number> =>
-  new Promise((resolve, reject) => fstat(fd, (error, { size }) => (error ? reject(error) : resolve(size))));
+export const fileFacts = (fd: number): Promise<Stats> =>
+  new Promise((resolve, reject) => fstat(fd, (error, facts) => (error ? reject(error) : resolve(facts))));
 
 /** Synchronous while that is fast. Returns the number of bytes read. */
 export async function readAt(core: Core, fd: number, target: Buffer, position: number): Promise<number> {
@@ -40,7 +41,7 @@ const readSome = (fd: number, target: Buffer, at: number, position: number): Pro
     read(fd, target, at, target.length - at, position, done);
   });
 
-/** From `from` to `to`; ends early if the file does. Each piece has its own memory, because readers may send slowly. */
+/** "corrupt" if the file ends before `to`. Each piece has its own memory, because readers may send slowly. */
 export async function* piecesOf(
   core: Core,
   fd: number,
@@ -49,7 +50,7 @@ export async function* piecesOf(
   for (let at = from; at < to;) {
     const piece = Buffer.allocUnsafeSlow(Math.min(pieceBytes, to - at));
     const got = await readAt(core, fd, piece, at);
-    if (got === 0) return;
+    if (got === 0) throw new Fault("corrupt", "read file", { at, to, why: "the file ends before" });
     yield piece.subarray(0, got);
     at += got;
   }

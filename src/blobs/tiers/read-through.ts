@@ -70,6 +70,8 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
     } catch (error) {
       // Missing or unreadable here: continue from the far store at the same offset.
       if (!isFault(error) || !replaceable.has(error.code)) throw error;
+      // The bytes that were handed out may be wrong: more of them would make a whole of it.
+      if (error.code === "corrupt" && at > range.offset) throw error;
     }
     const rest = { offset: at, ...(range.length !== undefined && { length: range.length - (at - range.offset) }) };
     const under = flights.get(digest);

@@ -21,7 +21,7 @@ import {
 import { copyFile, lstat, open, readdir, rm, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { digestSizeBytes, parseDigest, type Digest } from "#base/digest.ts";
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { canonical, verified } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -203,8 +203,7 @@ async function settledAll(running: readonly Promise<void>[]): Promise<void> {
 /** For small blobs in memory: asynchronous calls would cost four times as much. */
 function writeNow(digest: Digest, bytes: Uint8Array, path: string, mode: number): void {
   const { fn = "sha256" } = parseDigest(digest) ?? {};
-  if (digestOf(bytes, fn) !== canonical(digest))
-    throw new Fault("invalid", "keep input", { digest, why: "the bytes have another digest" });
+  if (digestOf(bytes, fn) !== canonical(digest)) throw damaged(digest);
   const fd = openSync(path, "wx", 0o600);
   try {
     for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at);
@@ -218,14 +217,22 @@ function writeNow(digest: Digest, bytes: Uint8Array, path: string, mode: number)
 async function writeAsItComes(digest: Digest, blobs: BlobStore, path: string, mode: number): Promise<void> {
   const name = canonical(digest);
   await using file = await open(path, "wx", 0o600);
-  for await (const part of verified(name, blobs.read(name))) await file.writeFile(part);
+  try {
+    for await (const part of verified(name, blobs.read(name))) await file.writeFile(part);
+  } catch (error) {
+    throw isFault(error, "invalid") || isFault(error, "corrupt") ? damaged(name, error) : error;
+  }
   await file.utimes(fixedTime, fixedTime);
   await file.chmod(mode);
 }
 
-/** A file that is writable may have been changed, whatever its size. */
-const isAsMade = ({ size, mode }: Stats, key: string): boolean =>
-  size === digestSizeBytes(digestOfKey(key)) && (mode & 0o7777) === modeOf(key);
+/** As good as missing: the client is told so, and sends it again. */
+const damaged = (digest: Digest, cause?: unknown): Fault =>
+  new Fault("not-found", "keep input", { digest, why: "the copy that was read is damaged" }, cause);
+
+/** A file that is writable, or that has another time, may have been changed, whatever its size. */
+const isAsMade = ({ size, mode, mtimeMs }: Stats, key: string): boolean =>
+  size === digestSizeBytes(digestOfKey(key)) && (mode & 0o7777) === modeOf(key) && mtimeMs === fixedTime.getTime();
 
 const modeOf = (key: string): number => (key.endsWith(".x") ? 0o555 : 0o444);
 

@@ -46,6 +46,8 @@ export function createDiskUpkeep(core: Core, janitor: Janitor, partials: Partial
       evictedBlobs: janitor.evicted,
       evictedBytes: janitor.evictedBytes,
       evictionAgeSec: janitor.evictionAgeSec,
+      checkedBytes: core.checks.checkedBytes,
+      damagedBlobs: core.damagedBlobs,
     }),
     async evict(downToBytes) {
       const wanted = core.budget.usedBytes - partials.reservedBytes - downToBytes;

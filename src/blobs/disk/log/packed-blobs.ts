@@ -2,6 +2,7 @@
 import { zstdDecompress, zstdDecompressSync } from "node:zlib";
 import { digestText, type DigestParts } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { isBadSector } from "#blobs/disk/check/bad-sector.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { functionNumber, hashLength } from "#blobs/disk/table/key.ts";
 import { paddedHashBytes, headerBytes, kinds, writeUint64, type Header } from "./record.ts";
@@ -31,20 +32,31 @@ export function writePacked(
 const payloadOf = (bytes: Buffer, { fn, bodyBytes }: Header): Buffer =>
   bytes.subarray(headerBytes + paddedHashBytes(hashLength(fn)) + 8, headerBytes + bodyBytes);
 
+/** Reads the blob from the disk into memory that the caller owns; "corrupt" if it is damaged. */
+export async function readRecordOf(core: Core, entry: number, { sizeBytes }: DigestParts): Promise<Buffer> {
+  try {
+    const { bytes, header } = await core.recordOf(entry);
+    const payload = payloadOf(bytes, header);
+    const plain = header.isZstd ? await unzstd(payload, sizeBytes) : Buffer.from(payload);
+    if (plain.length === sizeBytes) return plain;
+  } catch (error) {
+    const isDamage = isBadSector(error) || String((error as NodeJS.ErrnoException).code).startsWith("ZSTD_error");
+    if (!isDamage) throw error;
+  }
+  throw new Fault("corrupt", "read log", { sizeBytes });
+}
+
 /** Reads the whole blob into memory that the caller owns. */
 export async function readPacked(core: Core, entry: number, parts: DigestParts): Promise<Buffer> {
   const held = packedNow(core, entry);
   if (held) return Buffer.from(held);
   try {
-    const { bytes, header } = await core.recordOf(entry);
-    const payload = payloadOf(bytes, header);
-    const plain = header.isZstd ? await unzstd(payload, parts.sizeBytes) : payload;
+    const plain = await readRecordOf(core, entry, parts);
     // The entry number may have been reused while the disk was read.
     if (core.find(parts) === entry) core.slabs.keep(entry, plain);
-    return header.isZstd ? plain : Buffer.from(plain);
+    return plain;
   } catch (error) {
-    if (!isFault(error, "corrupt") && (error as NodeJS.ErrnoException).code !== "ZSTD_error_corruption_detected")
-      throw error;
+    if (!isFault(error, "corrupt")) throw error;
     const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
     // The janitor may have moved the record in the meantime: then look it up again.
     if (core.find(parts) !== entry) return await readAgain(core, parts);
@@ -71,7 +83,9 @@ export function packedNow(core: Core, entry: number): Buffer | undefined {
     const found = core.recordNow(entry);
     if (!found || found.header.fn !== table.fn(entry)) return undefined;
     const payload = payloadOf(found.bytes, found.header);
-    core.slabs.keep(entry, found.header.isZstd ? zstdDecompressSync(payload) : payload);
+    const plain = found.header.isZstd ? zstdDecompressSync(payload) : payload;
+    if (plain.length !== table.sizeOf(entry)) return undefined;
+    core.slabs.keep(entry, plain);
     return core.slabs.bytes(entry);
   } catch {
     return undefined; // the asynchronous read reports the reason

@@ -10,7 +10,7 @@ import type { UploadOwner } from "#blobs/upload-limits.ts";
 import type { Upload } from "#blobs/uploads.ts";
 import { ZstdUnpacker } from "#blobs/zstd.ts";
 import type { Core } from "#blobs/disk/core.ts";
-import { checkBytes, grant, keepSmall, type TenantView } from "#blobs/disk/disk-blobs.ts";
+import { checkBytes, grant, isGood, keepSmall, type TenantView } from "#blobs/disk/disk-blobs.ts";
 import { asDiskFault, storeIsClosed } from "#blobs/disk/disk-fault.ts";
 import { writeFramed } from "#blobs/disk/log/frame-writer.ts";
 import type { FileHashing } from "./file-hashing.ts";
@@ -204,7 +204,7 @@ class DiskUpload implements Upload {
     const given = view.assigned();
     const tenant = typeof given === "number" ? given : await given;
     const entry = core.find(parts);
-    if (entry !== noEntry) {
+    if (entry !== noEntry && (await isGood(core, entry, parts))) {
       await grant(core, entry, tenant);
       return await this.#partials.forget(partial);
     }

@@ -7,6 +7,8 @@ import { storeIsClosed } from "#blobs/disk/disk-fault.ts";
 export type FileHashing = {
   /** So many bytes are in the file now. */
   advance(sizeBytes: number): void;
+  /** Resolves when so many bytes were hashed. */
+  reach(sizeBytes: number): Promise<void>;
   /** The hash, in hex, of the first `sizeBytes`. */
   finish(sizeBytes: number): Promise<string>;
   close(): void;
@@ -15,10 +17,12 @@ export type FileHashing = {
 export type HashRequest =
   | { readonly kind: "begin"; readonly id: number; readonly fn: DigestFunction; readonly path: string }
   | { readonly kind: "advance"; readonly id: number; readonly sizeBytes: number }
+  | { readonly kind: "reach"; readonly id: number; readonly sizeBytes: number }
   | { readonly kind: "finish"; readonly id: number; readonly sizeBytes: number }
   | { readonly kind: "close"; readonly id: number };
 
 export type HashAnswer =
+  /** The hash, or "" if it has only reached what was asked. */
   | { readonly id: number; readonly hex: string }
   | { readonly id: number; readonly error: { readonly message: string; readonly code: string | undefined } };
 
@@ -40,19 +44,21 @@ export class HashThread {
       isOpen = true;
       this.#post(request);
     };
+    const ask = async (request: HashRequest): Promise<string> => {
+      if (this.#isClosed) throw storeIsClosed("hash file");
+      const waiting = Promise.withResolvers<string>();
+      this.#waiting.set(id, waiting);
+      send(request);
+      return await waiting.promise;
+    };
     return {
       advance(sizeBytes) {
         if (sizeBytes - told < adviseBytes) return;
         told = sizeBytes;
         send({ kind: "advance", id, sizeBytes });
       },
-      finish: async (sizeBytes) => {
-        if (this.#isClosed) throw storeIsClosed("hash file");
-        const waiting = Promise.withResolvers<string>();
-        this.#waiting.set(id, waiting);
-        send({ kind: "finish", id, sizeBytes });
-        return await waiting.promise;
-      },
+      reach: async (sizeBytes) => void (await ask({ kind: "reach", id, sizeBytes })),
+      finish: async (sizeBytes) => await ask({ kind: "finish", id, sizeBytes }),
       close: () => {
         if (isOpen) send({ kind: "close", id });
         isOpen = false;

@@ -24,10 +24,11 @@ function handle(request: HashRequest): HashAnswer | undefined {
   try {
     if (!job || job instanceof Error) throw job ?? new Error("no such job");
     readUpTo(job, request.sizeBytes);
+    if (request.kind === "reach") return { id, hex: "" };
     return request.kind === "finish" ? { id, hex: job.hasher.hex() } : undefined;
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
-    return request.kind === "finish" ? { id, error: { message, code } } : undefined;
+    return request.kind === "advance" ? undefined : { id, error: { message, code } };
   }
 }
 
@@ -42,7 +43,7 @@ function begin({ path, fn }: Extract<HashRequest, { kind: "begin" }>): Job | Err
 function readUpTo(job: Job, sizeBytes: number): void {
   while (job.hashedBytes < sizeBytes) {
     const got = readSync(job.fd, buffer, 0, Math.min(buffer.length, sizeBytes - job.hashedBytes), job.hashedBytes);
-    if (got === 0) throw new Error("the file is shorter than announced");
+    if (got === 0) throw Object.assign(new Error("the file is shorter than announced"), { code: "ENODATA" });
     job.hasher.update(buffer.subarray(0, got));
     job.hashedBytes += got;
   }

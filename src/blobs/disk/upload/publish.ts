@@ -44,6 +44,7 @@ export async function publishFile(core: Core, parts: DigestParts, file: NewFile)
     throw asDiskFault(error, "write blob", { hash: parts.hash });
   }
   const entry = core.find(parts);
+  if (entry !== noEntry) core.checks.trust(entry);
   if (entry !== noEntry && core.options.sync === "synced") core.holdings.table.setFlag(entry, flags.durable, true);
   if (tenant > bitTenantMax && entry !== noEntry) await grant(core, entry, tenant);
 }

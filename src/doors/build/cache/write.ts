@@ -124,9 +124,11 @@ class Writing {
   }
 
   /** An existing blob need not be sent: the answer comes before the rest has been read. */
-  async #early({ digest, form }: UploadName): Promise<WriteResponse | undefined> {
-    const { blobs } = storeOf(this.#ports, this.#call);
+  async #early({ uuid, digest, form }: UploadName): Promise<WriteResponse | undefined> {
+    const { blobs, uploads, near } = storeOf(this.#ports, this.#call);
     if (!isEmpty(digest) && (await blobs.missing([digest])).length > 0) return undefined;
+    // A damaged copy is repaired by what is sent; where there is a tier, that has another.
+    if (!isEmpty(digest) && !near && !(await uploads.committed({ uuid, digest })).complete) return undefined;
     await this.#upload?.suspend();
     return { committedSize: form === "zstd" ? -1 : digestSizeBytes(digest) };
   }
