@@ -16,6 +16,7 @@ export const rooms = {
   kernel: ["base"],
   records: ["base"],
   vault: ["base", "records"],
+  schedules: ["base", "records"],
   journal: ["base", "records"],
   blobs: ["base", "wire", "h2", "grpc"],
   sources: ["base", "access", "http", "records", "blobs"],

@@ -30,6 +30,10 @@ export const policy = {
   "secret.list": { of: "tenant", for: ["operator", "member", "viewer"] },
   "secret.rotate": { of: "cluster", for: ["operator"] },
 
+  // What a schedule starts is judged when it is made, as if its maker submitted it.
+  "schedule.write": { of: "tenant", for: ["operator", "member"] },
+  "schedule.read": { of: "tenant", for: ["operator", "member", "viewer"] },
+
   // Execute, and wait for or cancel one's own actions. Separate from work.submit, which accepts any kind of work.
   "build.execute": { of: "tenant", for: ["operator", "member", "builder"] },
 

@@ -5,7 +5,10 @@ import { wholeTable } from "./table.ts";
 
 const table = await wholeTable();
 
-const parse = (line: string) => parseLine(line.split(" "), table);
+/** As a shell would: what is in double quotes is one word. */
+const words = (line: string): string[] =>
+  (line.match(/"[^"]*"|[^ ]+/g) ?? []).map((word) => word.replace(/^"(.*)"$/, "$1"));
+const parse = (line: string) => parseLine(words(line), table);
 const said = (line: string): string => {
   const parsed = parse(line);
   return parsed.kind === "wrong" ? `${parsed.problem} | ${parsed.next}` : parsed.kind;

@@ -14,6 +14,9 @@ import { jobWhy } from "./job/why.ts";
 import { login } from "./cluster/login.ts";
 import { nodes } from "./cluster/nodes.ts";
 import { peers } from "./cluster/peers.ts";
+import { scheduleAdd } from "./schedule/add.ts";
+import { scheduleList } from "./schedule/list.ts";
+import { scheduleNext, schedulePause, scheduleRemove, scheduleResume, scheduleShow } from "./schedule/one.ts";
 import { secretDelete } from "./secret/delete.ts";
 import { secretList } from "./secret/list.ts";
 import { secretNewKey } from "./secret/new-key.ts";
@@ -27,8 +30,12 @@ import { why } from "./why.ts";
 /** Before the commands of doors, and behind them; `help` and `version` are about the whole table. */
 const first: readonly Command[] = [up, jobSubmit, jobList, jobShow, jobWatch, jobLogs, jobCancel, jobWhy, jobSignal];
 const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
+const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
+const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const;
 const last: readonly Command[] = [
   why,
+  ...schedules,
+  ...scheduleChanges,
   ...secrets,
   tenantSet,
   nodes,

@@ -147,6 +147,14 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api PUT /v1/tenants/{name}": [
     ask("PUT", ({ tenant }) => `/v1/tenants/${tenant}`, { ...json({}), ...operatorsOnly }),
   ],
+  "api GET /v1/schedules": [ask("GET", () => "/v1/schedules?limit=5", { alike: "it names nothing" })],
+  "api GET /v1/schedules/{name}": [ask("GET", ({ schedule }) => `/v1/schedules/${schedule}`)],
+  "api PUT /v1/schedules/{name}": [
+    ask("PUT", ({ tenant }) => `/v1/schedules/forged?tenant=${tenant}`, json({ cron: "0 0 1 1 *", command: ["true"] })),
+  ],
+  "api POST /v1/schedules/{name}/pause": [ask("POST", ({ schedule }) => `/v1/schedules/${schedule}/pause`)],
+  "api POST /v1/schedules/{name}/resume": [ask("POST", ({ schedule }) => `/v1/schedules/${schedule}/resume`)],
+  "api DELETE /v1/schedules/{name}": [ask("DELETE", ({ schedule }) => `/v1/schedules/${schedule}`)],
   "api GET /v1/secrets": [
     ask("GET", () => "/v1/secrets?limit=5", { alike: "it names nothing" }),
     ask("GET", ({ tenant }) => `/v1/secrets?limit=5&tenant=${tenant}`),

@@ -40,8 +40,9 @@ export type Names = {
   readonly key: string;
   readonly ac: string;
   readonly rule: string;
-  /** The name of a secret. */
+  /** The name of a secret, and of a schedule. */
   readonly secret: string;
+  readonly schedule: string;
 };
 
 export const template = (kind: string, label: string): TaskSet["template"] => ({
@@ -140,5 +141,6 @@ export function absentNames(real: Names): Names {
     ac: keyText(),
     rule: text(),
     secret: text(),
+    schedule: text(),
   };
 }

@@ -176,8 +176,9 @@ describe(
       const listed = jobs.filter(({ endedAtMs }) => endedAtMs === undefined); // the others leave the shard in time
       const entries = await (await world.http("mill", "GET", "/v1/build-cache/entries?limit=1000")).text();
       const rules = await (await world.http("mill", "GET", "/v1/build-cache/rules")).text();
+      const schedules = await (await world.http("mill", "GET", "/v1/schedules")).text();
       const secrets = await (await world.http("mill", "GET", "/v1/secrets")).text();
-      return without(absentNames(real), { job, inputs, operation, build, listed, entries, rules, secrets });
+      return without(absentNames(real), { job, inputs, operation, build, listed, entries, rules, secrets, schedules });
     }
   },
 );

@@ -25,7 +25,7 @@ export const submitRoute = ({ work, bounds, kinds, doors }: SubmitPorts): Route 
     const unique = uniqueOf(caller, headers);
     const wishes: Wishes = { tenant, priority, name, key, merge, unique, tags, series };
     const order = withKey(planJob(requestIn(body), wishes, door, doors), caller, headers);
-    judge(order, caller, bounds, kinds);
+    judgeOrder(order, caller, bounds, kinds);
     const { jobId, created, merged, number } = await work.submit(order, { signal });
     const body201 = { job: jobId, created, merged, ...(number !== undefined && { number }) };
     return { status: created ? 201 : 200, body: body201 };
@@ -53,7 +53,8 @@ function withKey(order: Order, { principal }: Caller, headers: Headers): Order {
   return { ...order, requestKey: `idempotency ${principal.name} ${key}` };
 }
 
-function judge(order: Order, { principal }: Caller, bounds: WorkBounds, kinds: KindTable): void {
+/** Throws a Problem unless the caller may submit this. */
+export function judgeOrder(order: Order, { principal }: Caller, bounds: WorkBounds, kinds: KindTable): void {
   const by = { name: principal.name, isOperator: principal.roles.has("operator") };
   const refused = kinds.refuseJob(order, by);
   if (refused !== undefined) throw new Problem(403, refused);

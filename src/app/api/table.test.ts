@@ -29,6 +29,7 @@ const own = {
   entries: nothing,
   drain: nothing,
   vaults: nothing,
+  schedules: nothing,
   status: nothing,
 };
 const ofJobs = { live: nothing, printed: nothing, bounds: nothing, kinds: nothing };

@@ -11,6 +11,7 @@ import { jobsRoutes, type JobsPorts } from "#app/api/jobs.ts";
 import { movedTo } from "#app/api/moved.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
 import { sessionRoutes } from "#app/api/session.ts";
+import { schedulesRoutes } from "#app/api/schedules.ts";
 import { secretRoutes } from "#app/api/secrets.ts";
 import { tenantRoutes } from "#app/api/tenants.ts";
 import { doors } from "#app/doors.ts";
@@ -23,6 +24,7 @@ import { jobSocket } from "#api/job-socket.ts";
 import { jobsEndpoints } from "#api/jobs.ts";
 import { showOpenApi } from "#api/openapi.ts";
 import { sessionEndpoints } from "#api/session.ts";
+import { scheduleEndpoints } from "#api/schedules.ts";
 import { secretEndpoints } from "#api/secrets.ts";
 import { tenantEndpoints } from "#api/tenants.ts";
 import type { Door } from "#door/door.ts";
@@ -37,6 +39,7 @@ import { route, type Route } from "#http/route.ts";
 import { serveRoutes } from "#http/serve.ts";
 import { serveUpgrades } from "#http/live/upgrade.ts";
 import type { WorkClient } from "#shard/client/client.ts";
+import type { Schedules } from "#schedules/schedule.ts";
 import type { Vaults } from "./vault.ts";
 import { identifyBy } from "./identify.ts";
 import { routeMetrics } from "./route-metrics.ts";
@@ -51,6 +54,8 @@ export type ApiParts = {
   readonly drain?: Drain | undefined;
   /** Left out: there are no secrets. */
   readonly vaults?: Vaults | undefined;
+  /** Left out: there are none. */
+  readonly schedules?: Schedules | undefined;
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
@@ -66,6 +71,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...drainEndpoints,
   ...tenantEndpoints,
   ...secretEndpoints,
+  ...scheduleEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
   ...sessionEndpoints,
   showOpenApi,
@@ -111,7 +117,7 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
-  const { name, work, clock, status, drain, vaults, routes = [] } = parts;
+  const { name, work, clock, status, drain, vaults, schedules, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status });
@@ -123,6 +129,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(drain ? drainRoutes(drain) : []),
     ...tenantRoutes(work),
     ...(vaults ? secretRoutes(vaults) : []),
+    ...(schedules ? schedulesRoutes({ ...parts, schedules, doors: parts.doors ?? doors }) : []),
     ...routes,
     ...sessionRoutes(login),
     route(showOpenApi, () => ({ body: document as { openapi: string } })),

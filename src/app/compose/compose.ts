@@ -33,6 +33,7 @@ import { startMesh, type PeersView, type RunningMesh } from "./mesh.ts";
 import { openPlace, type Place } from "./place.ts";
 import { openWatching } from "./watching.ts";
 import { openStore } from "./store.ts";
+import { startSchedules } from "./schedules.ts";
 import { openVaults } from "./vault.ts";
 import { startWorker } from "./worker.ts";
 import { serversOf, shardsOf, type Config } from "#app/config/config.ts";
@@ -230,8 +231,11 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     undo.defer(() => started.drain(0));
     worker = started;
   }
+  const scheduled = startSchedules({ records: ground.records, clock, node, client, doors: ground.doors, log });
+  undo.use(scheduled.timer);
   return {
     ...joined,
+    scheduled,
     worker,
     labels,
     doors: opened,
@@ -297,8 +301,9 @@ async function doorPorts(
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving } = ground;
-  const { node, client, routed, worker, labels, doors, kinds, callers } = working;
+  const { node, client, routed, worker, labels, doors, kinds, callers, scheduled } = working;
   const show = (registry: MetricsRegistry): void => {
+    scheduled.show(registry);
     stored.observe?.(registry);
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   };
@@ -312,7 +317,9 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
   const { streams, areStreamsShared: areShared = false } = stored;
   const live = liveSource({ name, streams, areShared }, node, tcp);
-  const api = { name, work: client, doors: ground.doors, live, status: () => node.status(), vaults: ground.vaults };
+  const { schedules } = scheduled;
+  const ofNode = { name, work: client, doors: ground.doors, live, status: () => node.status() };
+  const api = { ...ofNode, vaults: ground.vaults, schedules };
   const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log, socket: folder.edgeSocket });
   if (!edge) return undefined;
   undo.defer(() => edge.close());
