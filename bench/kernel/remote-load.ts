@@ -4,7 +4,7 @@
  */
 import { systemClock } from "#door/system-clock.ts";
 import type { Digest } from "#base/digest.ts";
-import { createGrpcTransport } from "#shard/testing/grpc-transport.ts";
+import { createGrpcTransport } from "#shard/transport/grpc-transport.ts";
 import { Asker } from "./asker.ts";
 import { answering } from "#bench/load-process.ts";
 import { commitTasks, jobOf, nextNo, reserveTasks, submitJob } from "./work.ts";

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { Random } from "#base/random.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import { createClient, type WorkClient } from "#shard/client/client.ts";
-import { createGrpcTransport, type GrpcTransport } from "#shard/testing/grpc-transport.ts";
+import { createGrpcTransport, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
 import { createRouter } from "#shard/router/router.ts";
 import { isFault } from "#base/fault.ts";
 import {

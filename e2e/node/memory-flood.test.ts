@@ -9,7 +9,7 @@ import { test } from "node:test";
 import type { Submit } from "#kernel/model/command.ts";
 import type { Grant } from "#kernel/model/model.ts";
 import type { JobView } from "#kernel/read/query.ts";
-import { createGrpcTransport, type GrpcTransport } from "#shard/testing/grpc-transport.ts";
+import { createGrpcTransport, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
 import type { ShardResponse } from "#shard/transport/protocol.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { endChild } from "#testing/end-child.ts";

@@ -26,6 +26,7 @@ import { shards } from "./cluster/shards.ts";
 import { tenantSet } from "./cluster/tenant-set.ts";
 import { up } from "./up.ts";
 import { why } from "./why.ts";
+import { worker } from "./worker.ts";
 
 /** Before the commands of doors, and behind them; `help` and `version` are about the whole table. */
 const first: readonly Command[] = [up, jobSubmit, jobList, jobShow, jobWatch, jobLogs, jobCancel, jobWhy, jobSignal];
@@ -38,6 +39,7 @@ const last: readonly Command[] = [
   ...scheduleChanges,
   ...secrets,
   tenantSet,
+  worker,
   nodes,
   login,
   peers,

@@ -25,7 +25,7 @@ import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import type { FoundRun } from "#worker/sandbox/sandbox.ts";
 import type { Command } from "./command.ts";
-import type { DoorPorts } from "./ports.ts";
+import type { DoorPorts, PlaceElsewhere } from "./ports.ts";
 
 /** `S` is what its section of the configuration becomes. */
 export type Door<S = unknown> = {
@@ -54,7 +54,11 @@ export type Door<S = unknown> = {
   /** What the console's page of each of its jobs shows besides; left out: nothing. */
   readonly jobPart?: ConsolePart | undefined;
   readonly open: (ports: DoorPorts, settings: S) => Promise<OpenDoor>;
+  /** What a worker on a machine that is no node does for it; left out: nothing. */
+  readonly elsewhere?: ((place: PlaceElsewhere) => Promise<DoorElsewhere>) | undefined;
 };
+
+export type DoorElsewhere = { readonly labels: readonly string[]; readonly runners: Runners };
 
 /** A part of the configuration, under the door's name. Given nothing (`{}`), it has to be valid. */
 export type Section<S> = { readonly about: string; readonly schema: z.ZodType<S> };

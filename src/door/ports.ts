@@ -110,6 +110,9 @@ export type WorkPlace = {
   readonly boxed?: Boxed | undefined;
 };
 
+/** Where a worker runs work on a machine that is no node. */
+export type PlaceElsewhere = Omit<WorkPlace, "boxed">;
+
 /** What commands of tenants run in, and what is kept there for the next ones. */
 export type Boxed = {
   readonly sandbox: Sandbox;

@@ -13,6 +13,7 @@ import { Health } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
 import { ServerReflection as Alpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
 import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
+import { Streams } from "#wire/generated/millrace/work/v1/streams.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { resultPrinting } from "#doors/build/testing/build.ts";
 import { executing, shAction } from "#e2e/node/execution-lab.ts";
@@ -23,6 +24,7 @@ import { workRows } from "./work.ts";
 export const services = [
   Work,
   Admin,
+  Streams,
   Peer,
   Execution,
   ActionCache,

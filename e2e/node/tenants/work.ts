@@ -1,5 +1,7 @@
 /** For tests: the work protocol's methods, called with names of things. */
+import { formatTask } from "#base/ids.ts";
 import type { Command } from "#wire/generated/millrace/work/v1/commands.ts";
+import { Streams } from "#wire/generated/millrace/work/v1/streams.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { oneTask, submission, type Names } from "./names.ts";
 import { clusterOnly, row, type GrpcCaller, type GrpcRows } from "./row.ts";
@@ -10,6 +12,10 @@ const claim = (task: keyof Names["tasks"]) => (named: Names, as: GrpcCaller) => 
   executor: as.executor,
   ...named.tasks[task],
 });
+const stream = ({ tasks }: Names, { executor }: GrpcCaller) => {
+  const { task, token } = tasks.report;
+  return { executor, task: formatTask(0, task), token, name: "output" };
+};
 const reserving = { shard: 0, prefer: [], count: 5, start: false, startPure: false };
 const operatorsOnly = clusterOnly("operators");
 
@@ -84,6 +90,9 @@ export const workRows: GrpcRows = {
       checkpoint: { payload: "forged", digests: [`${named.blob.hash}/${named.blob.sizeBytes}`], token: 0 },
     })),
     row(Work.methods.invalidate, ({ tasks }) => ({ shard: 0, task: tasks.invalidate.task, generation: 1, reason: "" })),
+    row(Streams.methods.append, (named, as) => ({ stream: stream(named, as), offset: 0, data: Buffer.from("forged") })),
+    row(Streams.methods.seal, (named, as) => ({ stream: stream(named, as) })),
+    row(Streams.methods.drop, (named, as) => ({ stream: stream(named, as) })),
     row(Work.methods.batch, (named, as) => ({ shard: 0, commands: batched(named, as) })),
     row(Admin.methods.drain, ({ executor }) => ({ shard: 0, executor, reason: "" }), operatorsOnly),
     row(Admin.methods.resume, ({ executor }) => ({ shard: 0, executor }), operatorsOnly),

@@ -320,7 +320,9 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const { schedules } = scheduled;
   const ofNode = { name, work: client, doors: ground.doors, live, status: () => node.status() };
   const api = { ...ofNode, vaults: ground.vaults, schedules };
-  const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log, socket: folder.edgeSocket });
+  const taken = streams && { streams, client, clock, bytesMax: config.worker.printedMax };
+  const more = { owner, callers, log, socket: folder.edgeSocket, streams: taken };
+  const edge = await composeEdge(config, { ...asked, show, api, ...more });
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   ground.serves.origin = urlFromHere(edge.addresses, config.edge.tls !== undefined);

@@ -15,7 +15,7 @@ import { grpcCode } from "#grpc/status.ts";
 import type { CommandOf } from "#kernel/model/command.ts";
 import type { PlanSpec, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import { createClient, type Order, type WorkClient } from "#shard/client/client.ts";
-import { createGrpcTransport, type GrpcTransport } from "#shard/testing/grpc-transport.ts";
+import { createGrpcTransport, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import { createRouter } from "#shard/router/router.ts";
 import { startNode, type Running } from "./compose.ts";

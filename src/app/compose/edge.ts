@@ -28,6 +28,7 @@ import { edgeAddressDefault, parseEdgeAddress } from "#app/config/edge-config.ts
 import { meshMetrics } from "#app/record/mesh-metrics.ts";
 import { peersRoute } from "#app/peers/mesh-routes.ts";
 import { bodyBytesMax, processMemory } from "#app/work/work-memory.ts";
+import { serveStreams, type StreamServicePorts } from "#app/work/stream-service.ts";
 import { workPolicy } from "#app/work/work-policy.ts";
 
 export type EdgeParts = {
@@ -57,6 +58,8 @@ export type EdgeParts = {
   readonly owner?: string | undefined;
   /** Knows which local callers are tasks of this node; left out: there are no tasks. */
   readonly callers?: TaskCallers | undefined;
+  /** Takes what executors elsewhere print; left out: they cannot send it. */
+  readonly streams?: StreamServicePorts | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -123,7 +126,8 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
           return { cluster: node.cluster, ownerships, nodes };
         },
       });
-      return new Map([...workActions, ...doors.services(server)]);
+      const streaming = parts.streams && serveStreams(server, admission, parts.streams);
+      return new Map([...workActions, ...(streaming ?? []), ...doors.services(server)]);
     },
     http(admission, registry, login) {
       parts.show?.(registry);

@@ -38,7 +38,9 @@ export async function openPlace(config: Config, folder: DataFolder, parts: Place
   await using undo = new AsyncDisposableStack();
   const boxed = await openBoxed(config, folder, parts);
   if (boxed) undo.defer(() => boxed.close());
-  const processes = boxed?.processes ?? (await openProcesses(config, folder, parts, undo));
+  const processes =
+    boxed?.processes ??
+    (await openProcesses({ home: join(folder.path, "launcher"), slots: config.worker.slots }, parts, undo));
   // No process of an earlier node process runs any more.
   await reclaimScratch(folder.scratch);
   const owned = undo.move();
@@ -132,17 +134,15 @@ function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts
 }
 
 /** Forking this process blocks it for milliseconds, longer the larger it is: a launcher forks instead. */
-async function openProcesses(
-  config: Config,
-  folder: DataFolder,
+export async function openProcesses(
+  { home, slots }: { readonly home: string; readonly slots: number },
   { clock, live, log }: PlaceParts,
   undo: AsyncDisposableStack,
 ): Promise<ProcessRunner> {
   const direct = createProcessRunner(clock);
   if (process.platform === "win32") return direct;
-  const home = join(folder.path, "launcher");
   try {
-    const options = { home, socket: join(home, "sock"), lanes: config.worker.slots, clock, log };
+    const options = { home, socket: join(home, "sock"), lanes: slots, clock, log };
     const spawner = await Spawner.open(options);
     undo.defer(() => spawner.close({ quit: true }));
     await endFound(spawner);
@@ -160,7 +160,7 @@ async function openProcesses(
 const passedOn = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT"];
 
 /** The variables of this process that commands may see: none that could be a secret. */
-const plainEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> =>
+export const plainEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> =>
   Object.fromEntries(
     Object.entries(env).flatMap(([key, value]) =>
       value !== undefined && (passedOn.includes(key.toUpperCase()) || key.startsWith("LC_")) ? [[key, value]] : [],

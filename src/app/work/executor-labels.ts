@@ -20,7 +20,8 @@ export function refusedLabel(
 ): string | undefined {
   if (principal.roles.has("operator")) return undefined;
   for (const label of offers) {
-    if (kinds.isNodeLabel(label)) return `${label} may be offered by nodes only`;
+    if (kinds.isNodeLabel(label) && !principal.labels?.includes(label))
+      return `${label} may be offered by nodes only, or by an executor whose grant names it (edge.identity)`;
     if (!mayOffer(principal, label))
       return `${principal.name} was not given the label ${label}: an operator lists it in its grant (edge.identity)`;
   }

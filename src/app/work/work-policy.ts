@@ -221,7 +221,7 @@ class OwnNames {
 
   of(caller: Admitted, executor: string): string {
     if (caller === this.#caller && executor === this.#executor) return this.#name;
-    this.#name = ownName(caller, executor);
+    this.#name = executorName(caller, executor);
     this.#caller = caller;
     this.#executor = executor;
     return this.#name;
@@ -232,7 +232,7 @@ class OwnNames {
  * A claim belongs to its executor, and no caller may use another's name. Two tenants may each have an executor of the
  * same name, so an executor of one tenant is known with the tenant before its name.
  */
-function ownName(caller: Admitted, executor: string): string {
+export function executorName(caller: Admitted, executor: string): string {
   if (!caller || caller.principal.roles.has("operator")) return executor;
   const { name, tenant } = caller.principal;
   if (executor === name || String(executor).startsWith(`${name}/`))

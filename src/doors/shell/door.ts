@@ -30,4 +30,5 @@ export const shellDoor = defineDoor({
   shows,
   pages: [],
   open: async (ports) => (await import("./serve.ts")).openShell(ports),
+  elsewhere: async (place) => (await import("./serve.ts")).shellElsewhere(place),
 });

@@ -1,6 +1,6 @@
 /** The shell door on a node. */
-import type { OpenDoor } from "#door/door.ts";
-import type { DoorPorts } from "#door/ports.ts";
+import type { DoorElsewhere, OpenDoor } from "#door/door.ts";
+import type { DoorPorts, PlaceElsewhere } from "#door/ports.ts";
 import { door, planLabel, taskLabel } from "./plan.ts";
 import { shellPrinted } from "./printed.ts";
 import { shellPlanners, shellRunners } from "./run.ts";
@@ -9,4 +9,9 @@ export const openShell = ({ place, stored }: Pick<DoorPorts, "place" | "stored">
   labels: [taskLabel, planLabel],
   printed: { [door]: shellPrinted(stored.blobs) },
   ...(place && { runners: shellRunners(place), planners: shellPlanners }),
+});
+
+export const shellElsewhere = (place: PlaceElsewhere): DoorElsewhere => ({
+  labels: [taskLabel],
+  runners: shellRunners(place),
 });

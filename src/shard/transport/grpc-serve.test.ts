@@ -7,7 +7,7 @@ import { listenH2 } from "#h2/server.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import { realClock } from "#testing/real-clock.ts";
 import { serveWork, type WorkServing } from "./grpc-serve.ts";
-import { createGrpcTransport, parseGrpcAddress, type GrpcTransport } from "#shard/testing/grpc-transport.ts";
+import { createGrpcTransport, parseGrpcAddress, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
 import type { ShardResponse, ShardService } from "./protocol.ts";
 import { ask, exerciseTransport, never, service, stats } from "#shard/testing/exercise-transport.ts";
 import type { Listening } from "./transport.ts";

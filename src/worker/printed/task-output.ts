@@ -11,7 +11,12 @@ import type { Output, RunContext } from "#worker/runner.ts";
 import { LiveOutput, type LiveTask, type StreamKeeper } from "./live-output.ts";
 import type { PrintedHead } from "./printed-head.ts";
 
-export type OutputPorts = { readonly streams: Streams; readonly keeper: StreamKeeper };
+export type OutputPorts = {
+  readonly streams: Streams;
+  readonly keeper: StreamKeeper;
+  /** Short output becomes a stream, too: the node that takes it makes a blob of it. */
+  readonly isAlways?: boolean;
+};
 
 /** Doors whose commands print both streams to one file call it this. */
 export const outputName = "output";
@@ -65,7 +70,8 @@ export class TaskOutput {
     const live = this.#live;
     if (!live) return;
     if (this.#context.signal.aborted) return await this.#stopped(live);
-    this.#isWhole = live.hasSent || head.sizeBytes() > wholeBytesMax;
+    const isLong = head.sizeBytes() > (this.#ports?.isAlways ? 0 : wholeBytesMax);
+    this.#isWhole = live.hasSent || isLong;
     // A reader may be in the middle of it: what is not sent now is read from the result.
     await (this.#isWhole ? live.finish() : live.stop()).catch((error: unknown) => (this.#error = error));
     this.#context.afterwards?.(() => void live.remove().catch(() => {}));

@@ -1,6 +1,6 @@
 /**
- * A client of the published work protocol, as workers in any language are: for tests and benchmarks. Addresses are
- * those of the port that serves everything: `grpc:host:port`.
+ * A client of the published work protocol, as workers in any language are. Addresses are those of the port that serves
+ * everything: `grpc:host:port`.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -23,14 +23,18 @@ export type GrpcTransportOptions = {
   /** Serves what `listen` is given; a client has none. */
   readonly listen?: (service: ShardService) => Promise<Listening>;
   readonly connectMs?: number;
+  /** Left out: plain text. */
+  readonly tls?: { readonly ca?: string };
 };
 
 export type GrpcTransport = Transport & {
+  /** For other services of the same node, over the same connection. */
+  client(to: Address): GrpcClient;
   map(to: Address, signal: AbortSignal): Promise<PartitionMap>;
 };
 
 export function createGrpcTransport(options: GrpcTransportOptions): GrpcTransport {
-  const { clock, via = "owner", metadata = [], connectMs = 5_000 } = options;
+  const { clock, via = "owner", metadata = [], connectMs = 5_000, tls } = options;
   const direct: Metadata = via === "owner" ? [[directField, "1"]] : [];
   const clients = new Map<Address, GrpcClient>();
   const listening = new Set<Listening>();
@@ -42,8 +46,10 @@ export function createGrpcTransport(options: GrpcTransportOptions): GrpcTranspor
     if (!client) {
       const { host, port } = parseGrpcAddress(address);
       const authority = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-      const connect = () => connectH2({ host, port, clock, connectMs });
-      client = new GrpcClient({ clock, authority, connect, metadata: [...direct, ...metadata] });
+      const secured = tls ? { tls: { servername: host, ...tls } } : {};
+      const connect = () => connectH2({ host, port, clock, connectMs, ...secured });
+      const scheme = tls ? "https" : "http";
+      client = new GrpcClient({ clock, authority, scheme, connect, metadata: [...direct, ...metadata] });
       clients.set(address, client);
     }
     return client;
@@ -51,6 +57,7 @@ export function createGrpcTransport(options: GrpcTransportOptions): GrpcTranspor
 
   const asked = (to: Address, signal: AbortSignal): Asked => ({ client: clientTo(to), to, signal });
   return {
+    client: clientTo,
     request: async (to, request, signal) => await askShard(asked(to, signal), request),
     async *watch(to, request, signal) {
       yield* watchShard(asked(to, signal), request);

@@ -1,0 +1,154 @@
+/**
+ * A worker on a machine that only reaches out: the worker of a node, with everything that it talks to behind one
+ * connection to a node. What it prints waits here until the node has acknowledged it.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { arch, platform } from "node:os";
+import { join } from "node:path";
+import { must } from "#base/assert.ts";
+import type { Clock } from "#base/clock.ts";
+import { Random } from "#base/random.ts";
+import { reapiBlobs } from "#blobs/tiers/reapi/reapi.ts";
+import type { Door } from "#door/door.ts";
+import type { PlaceElsewhere } from "#door/ports.ts";
+import { askers } from "#shard/client/ask.ts";
+import { executorClient } from "#shard/client/executor.ts";
+import { createRouter } from "#shard/router/router.ts";
+import { createGrpcTransport, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
+import type { Address } from "#shard/transport/transport.ts";
+import type { StreamKeeper } from "#worker/printed/live-output.ts";
+import type { Runners } from "#worker/runner.ts";
+import { reclaimScratch, ScratchDir } from "#worker/scratch.ts";
+import { createWorker, type Worker } from "#worker/worker.ts";
+import { openProcesses, plainEnvironment } from "#app/compose/place.ts";
+import { remoteStreams } from "./remote-streams.ts";
+
+export type ElsewhereOptions = {
+  /** Of the node: host, port, and how to trust it. */
+  readonly server: {
+    readonly host: string;
+    readonly port: number;
+    readonly tls?: { readonly ca?: string } | undefined;
+  };
+  readonly token: string;
+  /** As the node knows it: the name of its principal, or one below it. */
+  readonly name: string;
+  readonly labels: readonly string[];
+  readonly slots: number;
+  readonly printedBytesMax: number;
+  /** Where it keeps what runs. */
+  readonly folder: string;
+};
+
+export type ElsewherePorts = {
+  readonly clock: Clock;
+  readonly doors: readonly Door[];
+  readonly log: (line: string) => void;
+};
+
+export type RunningElsewhere = AsyncDisposable & {
+  readonly worker: Worker;
+  readonly labels: readonly string[];
+  /** Resolves when it has left. */
+  readonly ended: Promise<void>;
+};
+
+const pathsOf = (folder: string) => ({ scratch: join(folder, "scratch"), launcher: join(folder, "launcher") });
+
+export async function startElsewhere(options: ElsewhereOptions, ports: ElsewherePorts): Promise<RunningElsewhere> {
+  const { clock, log } = ports;
+  await using undo = new AsyncDisposableStack();
+  const random = new Random(randomUUID());
+  const { host, port, tls } = options.server;
+  const address: Address = `grpc:${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const metadata = [["authorization", `Bearer ${options.token}`]] as const;
+  const transport = createGrpcTransport({ clock, via: "router", metadata, ...(tls && { tls }) });
+  undo.defer(() => transport.close());
+  const shards = await shardsOf(transport, address, clock);
+  const grpc = transport.client(address);
+  const place = await openPlaceElsewhere(options, { ...ports, streams: remoteStreams(grpc, options.name) }, undo);
+  const opened = await Promise.all(ports.doors.map(async ({ elsewhere }) => await elsewhere?.(place)));
+  const runners: Runners = Object.assign({}, ...opened.map((one) => one?.runners ?? {}));
+  const labels = labelsOf(
+    options,
+    opened.flatMap((one) => one?.labels ?? []),
+  );
+  const worker = createWorker({
+    client: executorOver(transport, address, shards, { clock, random }),
+    blobs: reapiBlobs({ clock, random, client: grpc, instance: "" }),
+    clock,
+    random: random.fork("worker"),
+    executor: options.name,
+    offers: labels,
+    shards,
+    sources: () => new Map(),
+    runners,
+    planners: {},
+    // There is nobody to say which shards have work, so a request is held at each.
+    options: { slots: options.slots, heldShardsMax: shards },
+    log,
+  });
+  const crash = new AbortController();
+  undo.defer(() => crash.abort());
+  const ended = worker.run(crash.signal);
+  const owned = undo.move();
+  return { worker, labels, ended, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+async function openPlaceElsewhere(
+  { folder, slots, printedBytesMax }: ElsewhereOptions,
+  { clock, log, streams }: ElsewherePorts & { readonly streams: ReturnType<typeof remoteStreams> },
+  undo: AsyncDisposableStack,
+): Promise<PlaceElsewhere> {
+  const paths = pathsOf(folder);
+  await mkdir(paths.scratch, { recursive: true, mode: 0o700 });
+  const live = { streams, keeper: nothingKept, isAlways: true };
+  const processes = await openProcesses({ home: paths.launcher, slots }, { clock, live, log }, undo);
+  await reclaimScratch(paths.scratch);
+  const scratch = (task: string) => ScratchDir.create(paths.scratch, task);
+  return { slots, processes, env: plainEnvironment(process.env), live, printedBytesMax, scratch };
+}
+
+/** The node keeps the streams; it removes old ones by itself. */
+const nothingKept: StreamKeeper = { keep: async () => {} };
+
+/** The node passes each request on to the shard's owner. */
+function executorOver(
+  transport: GrpcTransport,
+  address: Address,
+  shards: number,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+) {
+  const owners = Array.from({ length: shards }, (_, shard) => ({
+    shard,
+    epoch: 0,
+    owner: address,
+    address,
+    remainingMs: 1,
+  }));
+  const router = createRouter({ ownerships: async () => owners, transport, clock, random });
+  const { command, query } = askers(router);
+  return executorClient(command, query, random);
+}
+
+/** Asks until the node answers: a worker may be started before its node. */
+async function shardsOf(transport: GrpcTransport, address: Address, clock: Clock): Promise<number> {
+  for (let tries = 0; ; tries += 1)
+    try {
+      return (await transport.map(address, new AbortController().signal)).cluster.shards;
+    } catch (error) {
+      if (tries >= startTries || !mayPass(error)) throw error;
+      await clock.sleep(Math.min(5_000, 100 * 2 ** tries));
+    }
+}
+
+const startTries = 10;
+const mayPass = (error: unknown): boolean =>
+  ["unavailable", "unknown-outcome"].includes((error as { code?: string }).code ?? "");
+
+function labelsOf({ labels }: ElsewhereOptions, ofDoors: readonly string[]): readonly string[] {
+  const isPooled = labels.some((label) => label.startsWith("pool="));
+  const own = [`os=${platform()}`, `arch=${arch()}`, ...(isPooled ? [] : ["pool=default"])];
+  return [...new Set([...own, ...ofDoors, ...labels])].map((label) => must(label, "a label"));
+}

@@ -1,0 +1,59 @@
+import { command } from "#door/command.ts";
+import { Fault } from "#base/fault.ts";
+
+export const worker = command({
+  name: "worker",
+  about: "Run work of a cluster on a machine that is no node of it and only reaches out.",
+  words: "",
+  positionalsMax: 0,
+  takesRest: false,
+  flags: {
+    server: {
+      type: "string",
+      value: "URL",
+      about: "a node of the cluster, such as https://host:8980 ($MILLRACE_SERVER)",
+    },
+    "token-file": { type: "string", value: "FILE", about: "a file with the worker's token on its only line" },
+    ca: { type: "string", value: "FILE", about: "who signs certificates there, as PEM ($MILLRACE_CA)" },
+    name: { type: "string", value: "NAME", about: "left out: the token's name and this machine's" },
+    labels: {
+      type: "strings",
+      value: "NAME=VALUE",
+      about: "what this machine offers, such as gpu=yes; may be repeated",
+    },
+    slots: { type: "string", value: "N", about: "how many tasks it runs at once; left out: 1" },
+    data: {
+      type: "string",
+      value: "FOLDER",
+      about: "where tasks run; left out: worker in $MILLRACE_DATA or ~/.millrace",
+    },
+    "stop-within": {
+      type: "string",
+      value: "DURATION",
+      about: "what running tasks are given at SIGTERM; left out: 20s",
+    },
+  },
+  examples: [
+    "millrace worker --server https://build.example.com:8980 --token-file worker.token",
+    "millrace worker --server http://10.0.0.7:8980 --token-file worker.token --labels gpu=yes --slots 4",
+  ],
+  async run({ values }, world) {
+    const { runElsewhere } = await import("./worker-elsewhere.ts");
+    return await runElsewhere(values, world);
+  },
+});
+
+export type WorkerValues = {
+  readonly server?: string;
+  readonly "token-file"?: string;
+  readonly ca?: string;
+  readonly name?: string;
+  readonly labels?: readonly string[];
+  readonly slots?: string;
+  readonly data?: string;
+  readonly "stop-within"?: string;
+};
+
+/** Words of the command line that are wrong. */
+export const wrong = (why: string, facts: Record<string, string> = {}): Fault =>
+  new Fault("invalid", "start a worker", { ...facts, why });
