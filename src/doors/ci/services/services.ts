@@ -4,7 +4,7 @@ import type { Spool } from "#blobs/spool.ts";
 import type { Store } from "#blobs/store.ts";
 import type { Identify } from "#http/serve.ts";
 import type { Sources } from "#sources/sources.ts";
-import { asProblem, Problem, problemResponse } from "#http/problem.ts";
+import { asProblem, Problem } from "#http/problem.ts";
 import { Artifacts } from "./artifacts.ts";
 import { artifactMethods } from "./artifact-twirp.ts";
 import { BlockUploads } from "./block-uploads.ts";
@@ -104,14 +104,14 @@ export function openServices(ports: ServicePorts): CiServices {
   };
 }
 
-/** `message` is what the clients of REST calls show. */
+/** Plain JSON: clients of REST calls read nothing else, and show `message`. */
 async function orProblem(answer: Promise<Response>, report: (error: unknown) => void): Promise<Response> {
   try {
     return await answer;
   } catch (error) {
     const { problem, isOurs } = asProblem(error);
     if (isOurs) report(error);
-    const more = { ...problem.more, message: problem.message };
-    return problemResponse(new Problem(problem.status, problem.message, { headers: problem.headers, more }));
+    const { status, message, headers } = problem;
+    return Response.json({ status, title: message, message }, { status, headers });
   }
 }
