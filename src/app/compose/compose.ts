@@ -267,6 +267,7 @@ async function doorPorts(
     rules: { protocols, privateAddresses },
     pushBytesMax: pushMax,
   });
+  sources.announceMissed().catch((error: unknown) => doorLog.warn("sources-announce-failed", { error }));
   return {
     node: name,
     clock,
