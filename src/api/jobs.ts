@@ -174,6 +174,21 @@ export const submitJob = endpoint({
   ),
 });
 
+export const rerunJob = endpoint({
+  method: "POST",
+  path: "/v1/jobs/{job}/rerun",
+  action: "work.submit",
+  about: "Submits a job again as it was submitted, from history: its stages, specs and tags. Takes the next number.",
+  params,
+  body: jsonBody(
+    z.strictObject({
+      reuse: z.boolean().default(false).describe("Takes over the results of tasks that succeeded."),
+      key: z.string().min(1).max(200).optional().describe("The same key never makes a second job."),
+    }),
+  ),
+  answer: json(z.object({ job: JobId, created: z.boolean(), number: z.int().optional() }), 201, 200),
+});
+
 export const watchJobs = endpoint({
   method: "GET",
   path: "/v1/jobs/watch",
@@ -295,4 +310,5 @@ export const jobsEndpoints = [
   whyJob,
   cancelJob,
   signalJob,
+  rerunJob,
 ] as const;

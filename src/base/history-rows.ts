@@ -7,7 +7,12 @@ export type HistoryRows = {
   readonly tasks: readonly TaskRow[];
   readonly attempts: readonly AttemptRow[];
   readonly steps: readonly StepRow[];
+  /** Of tracked jobs only. */
+  readonly submissions?: readonly SubmissionRow[];
 };
+
+/** What a tracked job was submitted with, as JSON, so that it can be submitted again. */
+export type SubmissionRow = { readonly shard: ShardId; readonly job: number; readonly request: string };
 
 export type JobRow = {
   readonly shard: ShardId;

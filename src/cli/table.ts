@@ -4,6 +4,7 @@ import type { Door } from "#door/door.ts";
 import { drain } from "./cluster/drain.ts";
 import { historyRebuild } from "./cluster/history-rebuild.ts";
 import { jobCancel } from "./job/cancel.ts";
+import { jobRerun } from "./job/rerun.ts";
 import { jobLogs } from "./job/logs.ts";
 import { jobList } from "./job/list.ts";
 import { jobShow } from "./job/show.ts";
@@ -29,7 +30,18 @@ import { why } from "./why.ts";
 import { worker } from "./worker.ts";
 
 /** Before the commands of doors, and behind them; `help` and `version` are about the whole table. */
-const first: readonly Command[] = [up, jobSubmit, jobList, jobShow, jobWatch, jobLogs, jobCancel, jobWhy, jobSignal];
+const first: readonly Command[] = [
+  up,
+  jobSubmit,
+  jobList,
+  jobShow,
+  jobWatch,
+  jobLogs,
+  jobCancel,
+  jobRerun,
+  jobWhy,
+  jobSignal,
+];
 const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
 const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const;

@@ -253,4 +253,6 @@ export type JobHistory = {
   readonly tasks: readonly TaskRow[];
   readonly attempts: readonly AttemptRow[];
   readonly steps: readonly StepRow[];
+  /** What a tracked job was submitted with, as JSON. */
+  readonly submission?: string;
 };

@@ -289,6 +289,11 @@ export class Node implements ShardService {
     });
   }
 
+  /** The text itself, for one that is kept in the store. */
+  readText(text: string): Promise<string> {
+    return this.#texts.read(text);
+  }
+
   /** What every member of the cluster can read, as far as this node knows. */
   get #featureLevel(): number {
     return Math.max(this.#cluster?.featureLevel ?? 0, this.keeper.featureLevel);

@@ -83,6 +83,7 @@ export const submission = (tenant: string, stages: readonly StageSpec[], more: P
   reuse: [],
   joinOnly: false,
   notify: [],
+  tracked: false,
   tags: [],
   ...more,
 });

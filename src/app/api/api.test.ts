@@ -4,7 +4,17 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { cancelJob, countJobs, listJobs, showJob, signalJob, watchJob, watchJobs, whyJob } from "#api/jobs.ts";
+import {
+  cancelJob,
+  countJobs,
+  listJobs,
+  rerunJob,
+  showJob,
+  signalJob,
+  watchJob,
+  watchJobs,
+  whyJob,
+} from "#api/jobs.ts";
 import { showCluster } from "#api/cluster.ts";
 import { showSession } from "#api/session.ts";
 import { startNode } from "#app/compose/compose.ts";
@@ -111,6 +121,26 @@ describe("the HTTP API", { timeout: 30_000 }, () => {
       counted = (await callEndpoint(member, countJobs, { query })).phases.SUCCEEDED ?? 0;
       deepEqual((await callEndpoint(stranger, countJobs, { query })).jobs, 0);
     }
+  });
+
+  test("repeats a job from history, with its tags and the results that may be reused", async () => {
+    const wish = { tenant: "default", tags: { repository: "mill" } };
+    const { jobId: job } = await node.client.submit(orderFromCommand(["true"], wish));
+    for await (const _ of await callEndpoint(operator, watchJob, { params: { job } }));
+    const again = { params: { job }, body: { reuse: true }, idempotencyKey: "again" };
+    const until = async (): Promise<string> => {
+      for (;;) {
+        const status = await statusOf(callEndpoint(operator, rerunJob, again));
+        if (status === 200) return (await callEndpoint(operator, rerunJob, again)).job;
+        equal(status, 404, "until history has it");
+      }
+    };
+    const repeated = await until();
+    for await (const { data } of await callEndpoint(operator, watchJob, { params: { job: repeated } }))
+      if (data.endedAt !== undefined) {
+        deepEqual([data.phase, data.tags], ["SUCCEEDED", { repository: "mill", "rerun-of": job }]);
+      }
+    equal(await statusOf(callEndpoint(stranger, rerunJob, { params: { job }, body: {} })), 404);
   });
 
   test("signals and cancels", async () => {

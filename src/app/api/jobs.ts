@@ -27,7 +27,7 @@ import { explainJob, showWhy } from "#app/job-view.ts";
 import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } from "./job-output.ts";
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
 import { LiveLists, type LiveListOptions } from "./live-lists.ts";
-import { submitRoute, type SubmitPorts } from "./submit.ts";
+import { rerunRoute, submitRoute, type SubmitPorts } from "./submit.ts";
 
 export type JobsPorts = OutputPorts & SubmitPorts;
 
@@ -44,6 +44,7 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
   const details = (job: string, view: JobView) => detailsOf(job, view, clock.wallMs());
   return [
     submitRoute(ports),
+    rerunRoute(ports, scopeOf),
     route(listJobs, async (call) => ({ body: await page(work, { tenant: scopeOf(call), ...call.query }) })),
     route(countJobs, async (call) => ({ body: await count(work, { tenant: scopeOf(call), ...call.query }) })),
     route(watchJobs, (call) => ({

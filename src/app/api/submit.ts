@@ -1,7 +1,7 @@
 /** Serves POST /v1/jobs: the door plans the job here, on the server, and the work policy judges the plan. */
 import { randomUUID } from "node:crypto";
 import type { Caller } from "#access/caller.ts";
-import { submitJob } from "#api/jobs.ts";
+import { rerunJob, submitJob } from "#api/jobs.ts";
 import type { Door, Wishes } from "#door/door.ts";
 import { Problem } from "#http/problem.ts";
 import { route, type Route } from "#http/route.ts";
@@ -11,12 +11,13 @@ import { planJob, type JobRequest } from "#app/job-order.ts";
 import { outOfBounds, type WorkBounds } from "#app/config/work-config.ts";
 
 export type SubmitPorts = {
-  readonly work: Pick<WorkClient, "submit">;
+  readonly work: Pick<WorkClient, "submit" | "rerun">;
   readonly bounds: WorkBounds;
   readonly kinds: KindTable;
   readonly doors: readonly Door[];
 };
 
+type RerunCall = Parameters<Parameters<typeof route<typeof rerunJob>>[1]>[0];
 type SubmitCall = Pick<Parameters<Parameters<typeof route<typeof submitJob>>[1]>[0], "body">;
 
 export const submitRoute = ({ work, bounds, kinds, doors }: SubmitPorts): Route =>
@@ -29,6 +30,26 @@ export const submitRoute = ({ work, bounds, kinds, doors }: SubmitPorts): Route 
     const { jobId, created, merged, number } = await work.submit(order, { signal });
     const body201 = { job: jobId, created, merged, ...(number !== undefined && { number }) };
     return { status: created ? 201 : 200, body: body201 };
+  });
+
+export const rerunRoute = (
+  { work, bounds, kinds }: SubmitPorts,
+  tenantOf: (call: RerunCall) => string | undefined,
+): Route =>
+  route(rerunJob, async (call) => {
+    const { params, body, caller, headers } = call;
+    const given = body.key ?? keyOf(headers);
+    const requestKey = given === undefined ? undefined : `rerun ${caller.principal.name} ${given}`;
+    const { jobId, created, number } = await work.rerun(params.job, {
+      reuse: body.reuse,
+      ...(requestKey !== undefined && { requestKey }),
+      tenant: tenantOf(call),
+      judge: (order) => judge(order, caller, bounds, kinds),
+    });
+    return {
+      status: created ? 201 : 200,
+      body: { job: jobId, created, ...(number !== undefined && { number }) },
+    };
   });
 
 function requestIn({ command, document, array }: SubmitCall["body"]): JobRequest {

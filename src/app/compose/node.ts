@@ -83,7 +83,12 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     clock,
     random: random.fork("router"),
   });
-  const client = createClient({ router, directory: journal, random: random.fork("client") });
+  const client = createClient({
+    router,
+    directory: journal,
+    random: random.fork("client"),
+    texts: (text) => node.readText(text),
+  });
   return { node, client, routed: routedBy(router) };
 }
 

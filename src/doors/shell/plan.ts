@@ -54,6 +54,7 @@ export function planSubmit(job: ShellJob, wishes: Wishes): Order {
     ...(job.lock && { lock: job.lock }),
     ...(tags && { tags: Object.entries(tags).map(([name, value]) => ({ name, value })) }),
     ...(series !== undefined && { series }),
+    tracked: true,
   };
 }
 

@@ -4,7 +4,7 @@ import type { HistoryRows } from "#base/history-rows.ts";
 /** `id` = a whole number, part of keys; `number` = any other number; `list` = strings, kept as JSON. */
 export type ColumnKind = "id" | "number" | "text" | "list";
 export type Column = { readonly name: string; readonly field: string; readonly kind: ColumnKind };
-export type TableName = keyof HistoryRows;
+export type TableName = Exclude<keyof HistoryRows, "submissions">;
 export type TableSpec = { readonly columns: readonly Column[]; readonly key: readonly string[] };
 
 /**
@@ -31,7 +31,7 @@ export const historyTables: Readonly<Record<TableName, TableSpec>> = {
   steps: table(["shard", "task", "token", "step"], "shard task token step | atMs | name status"),
 };
 
-export type StoredName = TableName | "pages" | "tags";
+export type StoredName = TableName | "pages" | "tags" | "submissions";
 
 /** The tables as they are stored (history/fold.ts). */
 export const storedTables: Readonly<Record<StoredName, TableSpec>> = {
@@ -41,6 +41,7 @@ export const storedTables: Readonly<Record<StoredName, TableSpec>> = {
     columns: [...historyTables.jobs.columns, { name: "whole", field: "whole", kind: "text" }],
   },
   pages: table(["shard", "job", "seq", "part"], "shard job seq part | | cells"),
+  submissions: table(["shard", "job"], "shard job | | request"),
   /** In the order in which a tenant's jobs with a tag are listed. */
   tags: table(
     ["tenant", "name", "value", "submitted_at_ms", "shard", "job"],

@@ -49,7 +49,7 @@ describe("a small job in one row", () => {
   test("a job that has not ended stays in the tables", () => {
     const { jobs, ...running } = small;
     equal(jobs.length, 1);
-    deepEqual(fold({ ...none, ...running }, 7), { ...none, ...running, pages: [], tags: [] });
+    deepEqual(fold({ ...none, ...running }, 7), { ...none, ...running, pages: [], tags: [], submissions: [] });
   });
 });
 
@@ -70,7 +70,7 @@ describe("many rows of one job in a page", () => {
         stored.pages.map(({ cells: _, ...page }) => page),
         [0, 1].map((part) => ({ shard: 0, job: 1, seq: 7, part })),
       );
-      deepEqual({ ...stored, jobs: [], pages: [] }, { ...none, pages: [], tags: [] });
+      deepEqual({ ...stored, jobs: [], pages: [] }, { ...none, pages: [], tags: [], submissions: [] });
       const found = { job: jobRow(0, 1), stages: [], tasks: [], attempts: [] };
       deepEqual(unfold(found, stored.pages.map(cellsOf)).tasks, tasks);
     }

@@ -9,7 +9,7 @@
  * A row may be in several of these, because a task ran again, or because history was rewritten in other portions: the
  * newest counts.
  */
-import type { AttemptRow, HistoryRows, JobRow, StageRow, TaskRow } from "#base/history-rows.ts";
+import type { AttemptRow, HistoryRows, JobRow, StageRow, SubmissionRow, TaskRow } from "#base/history-rows.ts";
 import { added, nothing } from "#base/short-list.ts";
 import { readCells, writeCells, type JobCells } from "./cells.ts";
 import type { JobHistory, Seq } from "#journal/journal.ts";
@@ -30,6 +30,7 @@ export type StoredTag = Pick<JobRow, "shard" | "job" | "tenant" | "submittedAtMs
   readonly value: string;
 };
 export type StoredRows = Omit<HistoryRows, "jobs"> & {
+  readonly submissions: readonly SubmissionRow[];
   readonly jobs: readonly StoredJob[];
   readonly pages: readonly StoredPage[];
   readonly tags: readonly StoredTag[];
@@ -77,7 +78,7 @@ export function fold(rows: HistoryRows, seq: Seq): StoredRows {
     own.attempts = added(own.attempts, row);
   }
   const ended = new Set<number>();
-  for (const { job } of rows.jobs) ended.add(job);
+  for (const { job, endedAtMs } of rows.jobs) if (endedAtMs > 0) ended.add(job);
   const apart = { stages: [] as StageRow[], tasks: [] as TaskRow[], attempts: [] as AttemptRow[] };
   const pages: StoredPage[] = [];
   for (const [job, own] of byJob)
@@ -88,8 +89,11 @@ export function fold(rows: HistoryRows, seq: Seq): StoredRows {
       apart.tasks.push(...own.tasks);
       apart.attempts.push(...own.attempts);
     }
-  const jobs = rows.jobs.map((job): StoredJob => withWhole(job, byJob.get(job.job)?.whole ?? ""));
-  return { jobs, ...apart, steps: rows.steps, pages, tags: rows.jobs.flatMap(tagsOf) };
+  // Only jobs that are tracked have more than one row, and of those the last one counts.
+  const { submissions = [] } = rows;
+  const newest = submissions.length === 0 ? rows.jobs : [...new Map(rows.jobs.map((job) => [job.job, job])).values()];
+  const jobs = newest.map((job): StoredJob => withWhole(job, byJob.get(job.job)?.whole ?? ""));
+  return { jobs, ...apart, steps: rows.steps, pages, tags: newest.flatMap(tagsOf), submissions };
 }
 
 const untagged: readonly StoredTag[] = [];

@@ -12,6 +12,7 @@ type Shelf = {
   readonly tasks: Map<number, TaskRow>;
   readonly attempts: Map<string, AttemptRow>;
   readonly steps: Map<string, StepRow>;
+  readonly submissions: Map<number, string>;
 };
 
 export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): History {
@@ -26,6 +27,7 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
       tasks: new Map(),
       attempts: new Map(),
       steps: new Map(),
+      submissions: new Map(),
     };
     shelves.set(shard, fresh);
     return fresh;
@@ -43,6 +45,7 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
       if (throughSeq < kept.through) return;
       kept.through = throughSeq;
       for (const row of rows.jobs) kept.jobs.set(row.job, row);
+      for (const { job, request } of rows.submissions ?? []) kept.submissions.set(job, request);
       for (const row of rows.stages) kept.stages.set(`${row.job}/${row.stage}`, row);
       for (const row of rows.tasks) kept.tasks.set(row.task, row);
       for (const row of rows.attempts) kept.attempts.set(`${row.task}/${row.token}`, row);
@@ -64,7 +67,9 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
         [...rows].filter((row) => row.job === job);
       const tasks = ofJob(kept.tasks.values()).sort((a, b) => a.task - b.task);
       const wanted = new Set(tasks.map(({ task }) => task));
+      const submission = kept.submissions.get(job);
       return {
+        ...(submission !== undefined && { submission }),
         job: found,
         stages: ofJob(kept.stages.values()).sort((a, b) => a.stage - b.stage),
         tasks,
@@ -105,6 +110,7 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
           .map(({ job }) => job),
       );
       const tasks = new Set([...kept.tasks.values()].filter(({ job }) => gone.has(job)).map(({ task }) => task));
+      for (const job of gone) kept.submissions.delete(job);
       for (const job of gone) kept.jobs.delete(job);
       for (const task of tasks) kept.tasks.delete(task);
       for (const [key, { job }] of kept.stages) if (gone.has(job)) kept.stages.delete(key);

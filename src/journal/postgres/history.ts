@@ -26,8 +26,11 @@ const rowsMax = 5_000;
  */
 const rowTwice = ["21000", "23505"];
 const writtenOnce: ReadonlySet<StoredName> = new Set(["jobs", "pages"]);
+const pagesOnce: ReadonlySet<StoredName> = new Set(["pages"]);
 
 export function historyIn({ lane, schema }: { readonly lane: Lane; readonly schema: string }): History {
+  /** Shards with tracked jobs, whose rows are written more than once. */
+  const rewriting = new Set<ShardId>();
   const selectAll = async <T>(run: Run, name: TableName, where: string, values: readonly unknown[]): Promise<T[]> => {
     const rows = await run({
       text: `select * from ${schema}.${name} where ${where} order by ${byKey(historyTables[name])}`,
@@ -42,10 +45,13 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
   };
   return {
     record: (shard, at, rows) =>
-      record(shard, at, fold(rows, at.throughSeq)).catch((error: unknown) => {
-        if (!isFault(error) || !rowTwice.includes(String(error.facts["sqlState"]))) throw error;
-        return record(shard, at, withoutRepeats(fold(rows, at.throughSeq)), new Set());
-      }),
+      record(shard, at, fold(rows, at.throughSeq), rewriting.has(shard) ? pagesOnce : writtenOnce).catch(
+        (error: unknown) => {
+          if (!isFault(error) || !rowTwice.includes(String(error.facts["sqlState"]))) throw error;
+          rewriting.add(shard);
+          return record(shard, at, withoutRepeats(fold(rows, at.throughSeq)), new Set());
+        },
+      ),
 
     async cursor(shard) {
       const [found] = await lane.read<{ seq: number }>("read history cursor", {
@@ -76,7 +82,12 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
         const whole = unfold(inTables, [...(await pagesOf(run, values)), String(found["whole"])]);
         const ofTasks = [shard, int8Array(whole.tasks.map(({ task }) => task))];
         const steps = "shard = $1::int8 and task = any ($2::int8[])";
-        return { ...whole, steps: await selectAll<StepRow>(run, "steps", steps, ofTasks) };
+        const [kept] = await run<{ request: string }>({
+          text: `select request from ${schema}.submissions where ${ofJob}`,
+          values,
+        });
+        const submission = kept && { submission: kept.request };
+        return { ...whole, steps: await selectAll<StepRow>(run, "steps", steps, ofTasks), ...submission };
       }),
 
     async jobs(query) {
@@ -124,7 +135,7 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
           ],
         });
         await trimTags(run, shard, old);
-        for (const name of ["attempts", "tasks", "stages", "pages", "jobs"] as const)
+        for (const name of ["attempts", "tasks", "stages", "pages", "submissions", "jobs"] as const)
           await run({
             text: `delete from ${schema}.${name} where shard = $1::int8 and job = any ($2::int8[])`,
             values,

@@ -5,7 +5,7 @@ import { entriesTable } from "./entries.ts";
 import type { Lane } from "./lane.ts";
 import { recordTables } from "./records.ts";
 
-export const schemaVersion = 7;
+export const schemaVersion = 8;
 
 const historyTypes = { id: "int8", number: "float8", text: "text", list: "text" } as const;
 
@@ -71,6 +71,7 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
     `update ${schema}.jobs set seen_at_ms = ended_at_ms where seen_at_ms = 0`,
     tableSql(schema, "tags"),
   ],
+  [tableSql(schema, "submissions"), `alter table ${schema}.submissions alter column request set storage external`],
 ];
 
 /** Quoted where it is used; limited to plain names so that people can type it, too. */

@@ -12,7 +12,7 @@ import { tagsOf, unfold } from "#journal/history/fold.ts";
 import type { EndedCount, Epoch, History, JobFilter, JobHistory, Seq } from "#journal/journal.ts";
 import type { PackedRows } from "./packing.ts";
 
-export const historyVersion = 5;
+export const historyVersion = 6;
 
 const types = { id: "integer", number: "real", text: "text", list: "text" } as const;
 
@@ -37,6 +37,7 @@ export const historyUpgrades = [
     "update jobs set seen_at_ms = ended_at_ms",
     tableSql("tags"),
   ].join(";"),
+  tableSql("submissions"),
 ];
 
 type TrimmedJob = { job: number; whole: string; tenant: string; tags: string; submitted_at_ms: number };
@@ -100,7 +101,9 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
       };
       const whole = unfold(inTables, [...pagesOf(shard, job), String(found["whole"])]);
       const steps = whole.tasks.flatMap(({ task }) => select("steps", "shard = ? and task = ?", shard, task));
-      return { ...whole, steps: steps.map((cells) => rowOf<StepRow>(historyTables.steps, cells)) };
+      const [kept] = select("submissions", ofJob, shard, job);
+      const submission = kept && { submission: String(kept["request"]) };
+      return { ...whole, steps: steps.map((cells) => rowOf<StepRow>(historyTables.steps, cells)), ...submission };
     },
 
     jobs(query: JobsQuery): { jobs: readonly JobRow[]; cursor: string | undefined } {
@@ -134,7 +137,7 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
       const steps = db.prepare(
         "delete from steps where shard = ?1 and task in (select task from tasks where shard = ?1 and job = ?2)",
       );
-      const others = (["attempts", "tasks", "stages", "pages", "jobs"] as const).map((name) =>
+      const others = (["attempts", "tasks", "stages", "pages", "submissions", "jobs"] as const).map((name) =>
         db.prepare(`delete from ${name} where shard = ? and job = ?`),
       );
       const stepsOf = db.prepare("delete from steps where shard = ? and task = ?");

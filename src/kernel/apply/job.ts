@@ -27,7 +27,7 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   job.reuse = event.reuse;
   job.trace = event.trace;
   job.cancelGraceMs = event.cancelGraceMs;
-  if (event.tags || event.series || event.notify) addExtras(state, job, event);
+  if (event.tags || event.series || event.notify || event.tracked) addExtras(state, job, event);
   if (event.lock) job.phase = "WAITING";
   if (event.subscriber !== undefined) {
     const { leaveGraceMs = 0 } = event;
@@ -59,8 +59,12 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   state.agenda.file(job, job.deadlineAtMs, state.nowMs);
 }
 
-function addExtras(state: State, job: Job, { tags = [], series, notify = [] }: EventOf<"job-submitted">): void {
-  job.extras = { tags, series, notify, owed: [...notify.keys()] };
+function addExtras(
+  state: State,
+  job: Job,
+  { tags = [], series, notify = [], tracked }: EventOf<"job-submitted">,
+): void {
+  job.extras = { tags, series, notify, tracked: tracked === true, owed: [...notify.keys()] };
   state.tagged.add(job);
   if (series) state.weigh(state.series.take(job.tenant.name, job.door, series));
 }

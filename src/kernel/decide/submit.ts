@@ -79,6 +79,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   if (submit.tags !== undefined && submit.tags.length > 0)
     submitted.tags = submit.tags.map(({ name, value }) => ({ name, value }));
   if (submit.notify !== undefined && submit.notify.length > 0) submitted.notify = submit.notify.map(noticeOf);
+  if (submit.tracked === true && !tooNew(state, "tracked")) submitted.tracked = true;
   const number = submit.series === undefined ? undefined : nextOf(state, submit);
   if (submit.series !== undefined && number !== undefined) submitted.series = { name: submit.series, number };
   const events: Event[] = [submitted];
@@ -125,12 +126,17 @@ const noticeOf = ({ shard, job, stage, name }: Notice): Notice => ({ shard, job,
 const nextOf = ({ series }: State, { tenant, door, series: name = "" }: Submit): number =>
   series.last(tenant, door, name) + 1;
 
-function wrongExtras(state: State, { tags, series, notify }: Submit): Rejection | undefined {
-  if (tags === undefined && series === undefined && notify === undefined) return undefined;
+function wrongExtras(state: State, { tags, series, notify, tracked }: Submit): Rejection | undefined {
+  if (tags === undefined && series === undefined && notify === undefined && tracked === undefined) return undefined;
   const wrong =
     (tags === undefined ? undefined : wrongTags("tags", tags, state.limits)) ??
     (notify === undefined ? undefined : wrongNotices("notify", notify, state.limits));
-  return wrong ?? tooNew(state, tags ? "tags" : notify ? "notify" : "series");
+  if (wrong) return wrong;
+  if (tracked !== undefined && typeof tracked !== "boolean")
+    return { kind: "invalid", path: "tracked", why: "must be true or false" };
+  // An older cluster does not track jobs: no reason to refuse them.
+  const path = tags ? "tags" : notify ? "notify" : series === undefined ? undefined : "series";
+  return path === undefined ? undefined : tooNew(state, path);
 }
 
 function noSeriesLeft({ series, limits }: State, { tenant, door, series: name }: Submit): Rejection | undefined {

@@ -47,6 +47,8 @@ export type Submit = {
    * no number.
    */
   readonly series?: string;
+  /** History has a row of the job from its submission on, and keeps the submission for a re-run. */
+  readonly tracked?: boolean;
   /** Who is told when the job has ended, once. */
   readonly notify?: readonly Notice[];
   /** Set by the host: what the journal knows of the request key when memory no longer has it. */

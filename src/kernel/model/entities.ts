@@ -111,6 +111,7 @@ export type JobExtras = {
   readonly tags: readonly Tag[];
   readonly series: SeriesNumber | undefined;
   readonly notify: readonly Notice[];
+  readonly tracked: boolean;
   /** Indices of the notices that are still to be told, once the job has ended. */
   owed: readonly number[];
 };

@@ -67,6 +67,7 @@ export type Event =
       readonly tags?: readonly Tag[];
       readonly series?: SeriesNumber;
       readonly notify?: readonly Notice[];
+      readonly tracked?: true;
       readonly at: number;
     }
   | {

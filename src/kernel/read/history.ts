@@ -2,9 +2,9 @@
  * The rows that people look through when the work has left memory. Taken from the state right after an event was
  * applied; written after the log, and never read by a decision.
  */
-import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
+import type { AttemptRow, JobRow, StageRow, StepRow, SubmissionRow, TaskRow } from "#base/history-rows.ts";
 import type { Claim, Job, Stage, Task } from "#kernel/model/entities.ts";
-import type { Event } from "#kernel/model/event.ts";
+import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { State } from "#kernel/model/state.ts";
 import { troubleRowsMax } from "#kernel/model/task-array.ts";
 
@@ -15,6 +15,7 @@ export type Rows = {
   readonly tasks: TaskRow[];
   readonly attempts: AttemptRow[];
   readonly steps: StepRow[];
+  submissions?: SubmissionRow[];
 };
 
 /** The key of the row that stands for all tasks of a stage: no task has an empty key. */
@@ -72,8 +73,17 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
         for (const task of stage.tasks) if (task.phase === "CANCELLED") rows.tasks.push(taskRow(state, task, event.at));
       return;
     }
+    case "job-submitted":
+      if (event.tracked) trackedRows(state, event, rows);
+      return;
+    case "lock-granted":
+    case "job-cancelling": {
+      const job = state.job(event.job);
+      if (job.extras?.tracked) rows.jobs.push(jobRow(state, job, event.at));
+      return;
+    }
     case "job-ended":
-      rows.jobs.push(jobRow(state, state.job(event.job)));
+      rows.jobs.push(jobRow(state, state.job(event.job), event.at));
       return;
     default:
   }
@@ -90,7 +100,31 @@ const reasonText = (event: { readonly reason: string; readonly message: string }
 
 const untagged: readonly string[] = [];
 
-const jobRow = (state: State, job: Job): JobRow => ({
+/** A longer one is not kept, and the job cannot be submitted again from history. */
+const requestLengthMax = 4 * 1024 * 1024;
+
+function trackedRows(state: State, event: EventOf<"job-submitted">, rows: Rows): void {
+  rows.jobs.push(jobRow(state, state.job(event.job), event.at));
+  const { name, priority, payloadHash, spec, stages, lock, tags, series, cancelGraceMs, deadlineAtMs, at } = event;
+  const deadlineMs = deadlineAtMs - at;
+  const kept = {
+    name,
+    priority,
+    payloadHash,
+    spec,
+    stages,
+    deadlineMs,
+    lock,
+    tags,
+    series: series?.name,
+    cancelGraceMs,
+  };
+  const request = JSON.stringify(kept);
+  if (request.length <= requestLengthMax)
+    (rows.submissions ??= []).push({ shard: state.shard, job: event.job, request });
+}
+
+export const jobRow = (state: State, job: Job, seenAtMs: number): JobRow => ({
   shard: state.shard,
   job: job.no,
   tenant: job.tenant.name,
@@ -101,7 +135,7 @@ const jobRow = (state: State, job: Job): JobRow => ({
   priority: job.priority,
   submittedAtMs: job.submittedAtMs,
   endedAtMs: job.endedAtMs,
-  seenAtMs: job.endedAtMs,
+  seenAtMs,
   tags: job.extras ? job.extras.tags.map(({ name, value }) => `${name}=${value}`) : untagged,
   series: job.extras?.series?.name ?? "",
   number: job.extras?.series?.number ?? 0,

@@ -154,7 +154,14 @@ export class Restorer {
       const { mergeKey, lock, audience, reuse, trace, tags, series, cancelled, cancelGraceMs, orphans = [] } = rare;
       Object.assign(job, { mergeKey, lock, reuse, trace, cancelled, cancelGraceMs });
       job.graceUntilMs = rare.graceUntilMs ?? 0;
-      if (tags) job.extras = { tags, series, notify: rare.notify ?? [], owed: rare.owed ?? [] };
+      if (tags)
+        job.extras = {
+          tags,
+          series,
+          notify: rare.notify ?? [],
+          tracked: rare.tracked ?? false,
+          owed: rare.owed ?? [],
+        };
       state.tagged.add(job);
       for (const [task, generation, result, committedAtMs, given] of orphans)
         file(state, { job, task, spec: given ?? "", generation, result, committedAtMs });

@@ -16,12 +16,19 @@ import { executorClient, type ExecutorClient } from "./executor.ts";
 import { gathering } from "./gather.ts";
 import { viewOfHistory } from "./history.ts";
 import { countJobs, type JobTotals } from "./count.ts";
+import { rerunOf, submitAgain, type RerunOptions } from "./rerun.ts";
 import { listJobs, type JobPage, type JobsFilter, type JobsQuery } from "./list.ts";
 import type { Stamp } from "#shard/transport/protocol.ts";
 import { isRejected, RejectedError } from "#shard/work/rejected.ts";
 import { type AskOptions, type Router, type Watched } from "#shard/router/router.ts";
 
-export type ClientPorts = { readonly router: Router; readonly directory: Directory; readonly random: Random };
+export type ClientPorts = {
+  readonly router: Router;
+  readonly directory: Directory;
+  readonly random: Random;
+  /** Reads a long text that the store keeps. */
+  readonly texts?: (text: string) => Promise<string>;
+};
 
 /**
  * A submission as a door makes it. Submissions with the same shard key go to the same shard; merging, locks, request
@@ -69,6 +76,14 @@ export type WorkClient = ExecutorClient & {
   nodes(): Promise<readonly NodeSeen[]>;
   shards(): Promise<readonly Ownership[]>;
   submit(order: Order, options?: AskOptions): Promise<Submitted>;
+  /**
+   * Submits a tracked job again, to the same shard. `judge` may refuse what is about to be submitted, by throwing. The
+   * job must be of this tenant, if one is given.
+   */
+  rerun(
+    jobId: string,
+    options?: RerunOptions & { readonly tenant?: string | undefined; readonly judge?: (order: Order) => void },
+  ): Promise<Submitted>;
   /** Starts no job. Undefined if no live job has the merge key. */
   join(joining: Joining, options?: AskOptions): Promise<Submitted | undefined>;
   job(jobId: string, options?: AskOptions & { readonly tasksMax?: number }): Promise<Job>;
@@ -163,6 +178,17 @@ export function createClient(ports: ClientPorts): WorkClient {
     shards: () => directory.ownerships(),
     job,
     submit,
+
+    async rerun(jobId, { tenant, judge, ...options } = {}) {
+      const ref = jobRef(jobId);
+      const found = await directory.history.job(ref.shard, ref.job);
+      if (!found || (tenant !== undefined && found.job.tenant !== tenant))
+        throw new Fault("not-found", "find job", { job: jobId });
+      const again = await rerunOf(jobId, found, options, ports.texts);
+      judge?.({ ...again, shardKey: "" });
+      const { job: no, created, merged, number } = await submitAgain(again, (submit) => command(ref.shard, submit));
+      return { jobId: formatJob(ref.shard, no), created, merged, ...(number !== undefined && { number }) };
+    },
 
     join: (joining, options) => submit({ ...joining, ...nothingBegun }, options).catch(undefinedIfNothing),
 

@@ -71,12 +71,16 @@ export async function listJobs(asked: JobsQuery, ports: ListPorts): Promise<JobP
   const place = readPlace(asked.cursor);
   const { found: live, unreachable } = await liveJobs(asked, limit, place, ports);
   const known = new Set(live.map(({ listed }) => listed.jobId));
-  const past = (await pastJobs(asked, limit, place, ports)).map(remembered);
+  // What has not ended is in memory: history's word counts only where the shard did not answer.
+  const isTrue = ({ shard, endedAtMs }: JobRow): boolean => endedAtMs > 0 || unreachable.includes(shard);
+  const rows = await pastJobs(asked, limit, place, ports);
+  const past = rows.filter(isTrue).map(remembered);
   const found = [...live, ...past.filter(({ listed }) => !known.has(listed.jobId))].toSorted(newestFirst);
   const page = found.slice(0, limit);
   const jobs = page.map(({ listed }) => listed);
-  const last = page.at(-1);
-  if (!last || page.length < limit) return { jobs, cursor: undefined, unreachable };
+  // A page is short where rows were left out: then the last row read says where to go on.
+  const last = page.length < limit && rows.length === limit ? rows.at(-1) : page.at(-1);
+  if (!last || (page.length < limit && rows.length < limit)) return { jobs, cursor: undefined, unreachable };
   const before = { ...place.before };
   for (const { shard, job, listed } of page) if (listed.live) before[shard] = job; // decreases with each row
   return { jobs, cursor: writePlace({ after: encodeCursor(last), before }), unreachable };

@@ -186,6 +186,7 @@ export class EventWriter {
     if (event.lock !== undefined || event.reuse !== undefined || event.trace !== undefined) return false;
     if (event.cancelGraceMs !== undefined) return false;
     if (event.tags !== undefined || event.series !== undefined || event.notify !== undefined) return false;
+    if (event.tracked !== undefined) return false;
     const { key, keyUntilMs, mergeKey, subscriber, leaveGraceMs, tenant, door, stages } = event;
     if ((key === undefined) !== (keyUntilMs === undefined)) return false;
     const bytes = this.#bytes;

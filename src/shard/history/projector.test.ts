@@ -36,6 +36,37 @@ describe("history", () => {
     equal((await history.cursor(0)) <= (await rig.store.connect().tail(0)).seq, true);
   });
 
+  test("has a tracked job from its submission on, seen at most a minute ago, and how it was submitted", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node()).serving();
+    const tags = [{ name: "repo", value: "mill" }];
+    const { job } = await a.reply<{ job: number }>(submit({ tracked: true, tags, series: "ci", spec: "all of it" }));
+    await a.reply(submit());
+    const { history } = rig.store.connect();
+    const read = async () => must(await history.job(0, job), "history");
+    await rig.clock.advance(500);
+    const { job: row, submission = "" } = await read();
+    deepEqual([row.phase, row.endedAtMs, row.tags, row.number], ["RUNNING", 0, ["repo=mill"], 1]);
+    const { spec, stages, series } = JSON.parse(submission) as Record<string, unknown>;
+    deepEqual([spec, (stages as unknown[]).length, series], ["all of it", 1, "ci"]);
+    equal(await history.job(0, 2), undefined, "others have a row when they have ended");
+    for (let i = 0; i < 3; i += 1) {
+      await rig.clock.advance(60_000);
+      const { nowMs } = must(a.node.host.shards.get(0), "shard").state;
+      ok(nowMs - (await read()).job.seenAtMs < 60_000);
+    }
+    a.node.kill();
+    const b = await (await rig.node("b")).serving();
+    const takenMs = (await read()).job.seenAtMs;
+    await rig.clock.advance(60_000);
+    ok((await read()).job.seenAtMs > takenMs, "the next owner goes on");
+    await b.reply({ kind: "cancel", job, reason: "enough", hard: true });
+    await rig.clock.advance(90_000);
+    const ended = await read();
+    deepEqual([ended.job.phase, ended.job.seenAtMs, ended.stages.length], ["CANCELLED", ended.job.endedAtMs, 1]);
+    b.node.kill();
+  });
+
   test("never gets ahead of what is durable", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();

@@ -8,14 +8,16 @@
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { noRows, type Rows } from "#kernel/read/history.ts";
+import type { JobRow } from "#base/history-rows.ts";
+import { isJobOver } from "#kernel/apply/moves.ts";
+import { jobRow, noRows, type Rows } from "#kernel/read/history.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Journal, Seq } from "#journal/journal.ts";
 import type { SealedBatch } from "#shard/host/batch.ts";
 import type { ShardObserver } from "#shard/host/observer.ts";
 import type { HostedShard } from "#shard/host/shard.ts";
 import type { Replay } from "#shard/keeper/replay.ts";
-import { countRows, mergeRows } from "./projector-rows.ts";
+import { countRows, mergeRows, splitRows } from "./projector-rows.ts";
 
 export type ProjectorSettings = {
   /** Off: no rows are written, and ended jobs are forgotten after `endedKeepMs`. */
@@ -33,6 +35,8 @@ export type ProjectorSettings = {
   readonly endedKeepMax: number;
   readonly forgetMax: number;
   readonly forgetEveryMs: number;
+  /** How often the rows of tracked jobs that have not ended are written again, with the time. */
+  readonly heartbeatMs: number;
 };
 
 export const defaultProjectorSettings: ProjectorSettings = {
@@ -48,6 +52,7 @@ export const defaultProjectorSettings: ProjectorSettings = {
   endedKeepMax: 1_000,
   forgetMax: 500,
   forgetEveryMs: 500,
+  heartbeatMs: 30_000,
 };
 
 export type ProjectorPorts = {
@@ -68,6 +73,9 @@ class Track {
   rows = 0;
   cursor: Seq;
   ended: Ended[] = [];
+  /** Tracked jobs that have not ended, as their newest durable row has them. */
+  readonly tracked = new Map<number, JobRow>();
+  beatMono: number;
   waiting: Waiting[] = [];
   writing = false;
   forgetting = false;
@@ -76,9 +84,10 @@ class Track {
   cancelTimer: (() => void) | undefined;
   timerMono = Number.POSITIVE_INFINITY;
 
-  constructor(shard: HostedShard, cursor: Seq) {
+  constructor(shard: HostedShard, cursor: Seq, mono: number) {
     this.shard = shard;
     this.cursor = cursor;
+    this.beatMono = mono;
   }
 }
 
@@ -113,7 +122,8 @@ export class Projector implements ShardObserver {
   adopted(shard: HostedShard): void {
     const replay = this.#primed.get(shard.shard);
     this.#primed.delete(shard.shard);
-    const track = new Track(shard, replay?.historySeq ?? 0);
+    const mono = this.#ports.clock.monotonicMs();
+    const track = new Track(shard, replay?.historySeq ?? 0, mono);
     this.#tracks.set(shard, track);
     // History that was written but not synced may be lost in a power failure; the archive has the missing part.
     if (replay && this.#ports.settings.history && replay.historySeq < replay.snapshotSeq)
@@ -125,7 +135,9 @@ export class Projector implements ShardObserver {
           why: "rows between them are missing until the node is stopped and `millrace history rebuild` has run",
         }),
       );
-    const mono = this.#ports.clock.monotonicMs();
+    for (const job of shard.state.jobs.values())
+      if (job.extras?.tracked && !isJobOver(job))
+        track.tracked.set(job.no, jobRow(shard.state, job, shard.state.nowMs));
     for (const { seq, rows } of replay?.rows ?? []) this.#enqueue(track, seq, rows, mono);
     // Their last event is somewhere in the replayed batches.
     for (const { no: job, phase } of shard.state.jobs.values())
@@ -185,6 +197,26 @@ export class Projector implements ShardObserver {
     const count = countRows(rows);
     track.queue.push({ seq, rows, count, mono });
     track.rows += count;
+    for (const row of rows.jobs)
+      if (row.endedAtMs === 0) track.tracked.set(row.job, row);
+      else track.tracked.delete(row.job);
+  }
+
+  /** Says of every tracked job that it was still so, a moment ago. */
+  #beat(track: Track): void {
+    const { clock, settings } = this.#ports;
+    const mono = clock.monotonicMs();
+    if (track.tracked.size === 0 || mono - track.beatMono < settings.heartbeatMs || track.queue.length > 0) return;
+    track.beatMono = mono;
+    const seenAtMs = track.shard.nowMs();
+    const jobs = [...track.tracked.values()].map((row) => ({ ...row, seenAtMs: Math.max(seenAtMs, row.seenAtMs) }));
+    for (const rows of splitRows({ ...noRows(), jobs }, settings.writeRowsMax)) {
+      const count = countRows(rows);
+      // Rows at the cursor are written again: this says nothing about later batches.
+      track.queue.push({ seq: track.cursor, rows, count, mono });
+      track.rows += count;
+    }
+    this.#schedule(track);
   }
 
   #schedule(track: Track): void {
@@ -247,7 +279,10 @@ export class Projector implements ShardObserver {
   #scheduleSweep(): void {
     if (this.#stopped) return;
     this.#cancelSweep = this.#ports.clock.after(this.#ports.settings.forgetEveryMs, () => {
-      for (const track of this.#tracks.values()) void this.#forget(track);
+      for (const track of this.#tracks.values()) {
+        void this.#forget(track);
+        if (this.#ports.settings.history) this.#beat(track);
+      }
       this.#scheduleSweep();
     });
   }

@@ -29,7 +29,7 @@ async function logged<K extends EventKind>(rig: Rig, kind: K): Promise<EventOf<K
 }
 
 describe("notices", () => {
-  test("an end is told as a signal with the outcome, once; a notice for nobody is refused", async () => {
+  test("a signal says how a job ended, once; a notice for a job that does not exist is refused", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     const { parent, child } = await family(a);

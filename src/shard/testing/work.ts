@@ -62,6 +62,7 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
       cancelGraceMs: ms,
       tags,
       series: text,
+      tracked: fc.constant(true),
       notify: fc.array(record({ shard: small, job: id, stage: small, name: text }), { minLength: 1, maxLength: 2 }),
       leaveGraceMs: ms,
       lock,

@@ -160,6 +160,7 @@ describe("an invalid message is refused with the path of the field", () => {
     reuse: [],
     joinOnly: false,
     notify: [],
+    tracked: false,
     tags: [],
   });
   const commit = { shard: 0, executor: "e", task: 1, token: 1 };

@@ -60,6 +60,7 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
       joinOnly: submit.joinOnly ?? false,
       tags: submit.tags ?? [],
       notify: submit.notify ?? [],
+      tracked: submit.tracked ?? false,
     }),
     read: readSubmit,
   },
@@ -218,7 +219,7 @@ const noEvidence = { digests: [], pinnedForMs: 0 } as const;
 function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kind"> {
   const { tenant, door, name, payloadHash, priority, spec, deadlineMs } = request;
   const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly, trace, cancelGraceMs } = request;
-  const { tags, series, notify } = request;
+  const { tags, series, notify, tracked } = request;
   return {
     tenant,
     door,
@@ -239,6 +240,7 @@ function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kin
     ...(tags.length === 0 ? {} : { tags }),
     ...given({ series }),
     ...(notify.length === 0 ? {} : { notify }),
+    ...(tracked ? { tracked } : {}),
     ...(reuse.length === 0 ? {} : { reuse: each("reuse", reuse, readReuse) }),
   };
 }

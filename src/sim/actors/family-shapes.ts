@@ -1,4 +1,4 @@
-/** Jobs that belong together: found by tags, numbered in series, told of each other's end. */
+/** Jobs with tags and numbers, and jobs that wait for the end of others. */
 import { job, planned, planScript, planSpec, stage, withSubmit } from "./draw.ts";
 import type { DrawContext, DrawnJob } from "./draw.ts";
 import type { PlanScript } from "./script.ts";

@@ -61,7 +61,12 @@ type MoreFields =
   | "trace"
   | "cancelGraceMs"
   | "series";
-type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[]; tags?: Tag[]; notify?: Notice[] };
+type More = Partial<Mutable<Pick<Submit, MoreFields>>> & {
+  reuse?: Reuse[];
+  tags?: Tag[];
+  notify?: Notice[];
+  tracked?: true;
+};
 
 /** Rare fields, and unknown ones. */
 function readMore(from: Reader, tag: number, more: More): void {
@@ -83,6 +88,9 @@ function readMore(from: Reader, tag: number, more: More): void {
     const stop = from.enter();
     (more.notify ??= []).push(wire.Notice.read(from, stop));
     from.leave(stop);
+  } else if (tag === 584) {
+    if (from.bool()) more.tracked = true;
+    else delete more.tracked;
   } else if (tag === 570) more.series = from.string();
   else if (tag === 128) {
     if (from.bool()) more.joinOnly = true;

@@ -63,6 +63,8 @@ export type SubmitRequest = {
   readonly series?: string | undefined;
   /** Who is told when the job has ended, once; at most 8. Needs feature level 3. */
   readonly notify: readonly Notice[];
+  /** History has a row of the job from its submission on, and keeps the submission for a re-run. From feature level 3 on. */
+  readonly tracked: boolean;
 };
 
 export const SubmitRequest: Message<SubmitRequest> = {
@@ -141,6 +143,9 @@ export const SubmitRequest: Message<SubmitRequest> = {
       Notice.write(one, to);
       to.close(start);
     }
+    if (message.tracked) {
+      to.bool(584, message.tracked);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -164,6 +169,7 @@ export const SubmitRequest: Message<SubmitRequest> = {
     const tags: Tag[] = before === undefined ? [] : (before.tags as Tag[]);
     let series = before?.series;
     const notify: Notice[] = before === undefined ? [] : (before.notify as Notice[]);
+    let tracked = before === undefined ? false : before.tracked;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -261,11 +267,15 @@ export const SubmitRequest: Message<SubmitRequest> = {
           from.leave(stop);
           break;
         }
+        case 584: {
+          tracked = from.bool();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace, cancelGraceMs, tags, series, notify };
+    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace, cancelGraceMs, tags, series, notify, tracked };
   },
 };
 
