@@ -131,7 +131,9 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/jobs/{job}/signal": [
     ask("POST", ({ jobId }) => `/v1/jobs/${jobId}/signal`, json({ stage: "no such stage", name: "approve" })),
   ],
-  "api POST /v1/jobs/{job}/rerun": [ask("POST", ({ jobId }) => `/v1/jobs/${jobId}/rerun`, json({}))],
+  "api POST /v1/jobs/{job}/rerun": [
+    ask("POST", ({ jobId }) => `/v1/jobs/${jobId}/rerun`, { ...json({}), alike: "neither was tracked" }),
+  ],
   "api POST /v1/jobs/{job}/cancel": [ask("POST", ({ jobId }) => `/v1/jobs/${jobId}/cancel`, json({}))],
   "api GET /v1/cluster": [
     {
