@@ -44,7 +44,7 @@ export const rerunRoute = (
       reuse: body.reuse,
       ...(requestKey !== undefined && { requestKey }),
       tenant: tenantOf(call),
-      judge: (order) => judge(order, caller, bounds, kinds),
+      judge: (order) => judgeOrder(order, caller, bounds, kinds),
     });
     return {
       status: created ? 201 : 200,
