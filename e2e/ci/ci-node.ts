@@ -8,6 +8,7 @@ import {
   listRuns,
   putRepository,
   readLog,
+  rerunRun,
   type RunDetails,
   showRun,
 } from "#doors/ci/endpoints.ts";
@@ -60,6 +61,10 @@ export class CiNode {
 
   async cancel(run: string): Promise<void> {
     await callEndpoint(this.fetch, cancelRun, { params: { run } });
+  }
+
+  async rerun(run: string, body: { readonly failed?: boolean; readonly job?: string }): Promise<string> {
+    return (await callEndpoint(this.fetch, rerunRun, { params: { run }, body })).run;
   }
 
   async ended(run: string, limitMs = 60_000): Promise<RunShown> {

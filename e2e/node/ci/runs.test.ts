@@ -7,9 +7,12 @@ import { after, before, describe, test } from "node:test";
 import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
+import { until } from "#testing/until.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { CiNode } from "#e2e/ci/ci-node.ts";
 import { TestRepository } from "#e2e/ci/repository.ts";
+
+const wait = { limitMs: 30_000, everyMs: 50 };
 
 const mill = `
 name: Mill
@@ -61,6 +64,38 @@ jobs:
   c: { needs: a, if: failure(), runs-on: ubuntu-latest, steps: [{ run: echo cleared }] }
 `;
 
+const patient = `
+on: workflow_dispatch
+jobs:
+  grind:
+    runs-on: ubuntu-latest
+    steps:
+      - run: |
+          trap 'echo stopped politely; exit 1' INT
+          echo grinding; while true; do sleep 0.1; done
+      - if: always()
+        run: echo "swept after $STATUS"
+        env: { STATUS: "\${{ job.status }}" }
+  sell: { needs: grind, runs-on: ubuntu-latest, steps: [{ run: echo }] }
+  clear: { needs: grind, if: always(), runs-on: ubuntu-latest, steps: [{ run: echo "all is clear" }] }
+`;
+const lucky = `
+on: workflow_dispatch
+jobs:
+  first: { runs-on: ubuntu-latest, outputs: { n: "\${{ steps.n.outputs.n }}" }, steps: [{ id: n, run: 'echo "n=$GITHUB_RUN_ATTEMPT" >> "$GITHUB_OUTPUT"' }] }
+  second:
+    needs: first
+    runs-on: ubuntu-latest
+    strategy: { fail-fast: false, matrix: { x: [a, b] } }
+    steps: [{ run: 'test "\${{ matrix.x }}$GITHUB_RUN_ATTEMPT" != b1 && echo "\${{ needs.first.outputs.n }} $GITHUB_RUN_ATTEMPT"' }]
+  third: { needs: second, runs-on: ubuntu-latest, steps: [{ run: echo third }] }
+`;
+const loud = `
+on: workflow_dispatch
+jobs:
+  a: { runs-on: ubuntu-latest, steps: [{ run: "for i in $(seq 1 2000); do echo line $i; done; sleep 1; echo end" }] }
+`;
+
 describe("runs on a node", { timeout: 180_000 }, () => {
   let folder: string;
   let node: Running;
@@ -72,6 +107,9 @@ describe("runs on a node", { timeout: 180_000 }, () => {
     repository = new TestRepository({
       ".github/workflows/mill.yml": mill,
       ".github/workflows/broken.yml": broken,
+      ".github/workflows/patient.yml": patient,
+      ".github/workflows/lucky.yml": lucky,
+      ".github/workflows/loud.yml": loud,
       ".github/workflows/push.yml": "on: push\njobs: { a: { runs-on: x, steps: [{ run: echo }] } }\n",
       ".github/actions/weigh/action.yml": weigh,
       "corn.txt": "7",
@@ -141,8 +179,75 @@ describe("runs on a node", { timeout: 180_000 }, () => {
     await ci.ended(once);
     await rejects(ci.dispatch("mill/flour", "mill", { inputs: { corn: "barley" } }), /one of wheat, rye/);
     await rejects(ci.dispatch("mill/flour", "push"), /does not run on workflow_dispatch/);
-    await rejects(ci.dispatch("mill/flour", "none"), /broken.yml, mill.yml, push.yml/);
+    await rejects(ci.dispatch("mill/flour", "none"), /broken.yml, loud.yml, lucky.yml, mill.yml/);
     await rejects(ci.dispatch("mill/none", "mill"), /find the repository/);
     await rejects(ci.dispatch("mill/flour", "mill", { ref: "no-such-branch" }), /find the branch or tag/);
+  });
+
+  test("CI-11: a cancelled step gets its signal, and what runs always() still runs, steps and jobs", async () => {
+    const run = await ci.dispatch("mill/flour", "patient");
+    await until("it grinds", async () => (await ci.log(run, "grind").catch(() => "")).includes("| grinding"), wait);
+    await ci.cancel(run);
+    const shown = await ci.ended(run);
+    equal(shown.conclusion, "cancelled");
+    deepEqual(
+      shown.jobs.map(({ id, conclusion }) => `${id} ${conclusion}`),
+      ["grind cancelled", "sell skipped", "clear success"],
+    );
+    const log = await ci.log(run, "grind");
+    match(log, /stopped politely/);
+    match(log, /swept after cancelled/);
+    match(await ci.log(run, "clear"), /all is clear/);
+  });
+
+  test("CI-68: what failed is run again, with what needs it; what succeeded is not", async () => {
+    const run = await ci.dispatch("mill/flour", "lucky");
+    const before = await ci.ended(run);
+    deepEqual(
+      before.jobs.map(({ name, conclusion }) => `${name} ${conclusion}`),
+      ["first success", "second (a) success", "second (b) failure", "third skipped"],
+    );
+    const failed = await ci.ended(await ci.rerun(run, { failed: true }));
+    equal(failed.conclusion, "success", JSON.stringify(failed));
+    equal(failed.attempt, 2);
+    deepEqual(
+      failed.jobs.map(({ name, attempts }) => `${name} ${attempts}`),
+      ["first 0", "second (a) 0", "second (b) 1", "third 1"],
+    );
+    match(await ci.log(failed.run, "second (b)"), /\| 1 2\n/);
+    match(await ci.log(failed.run, "second (a)"), /\| 1 1\n/, "the log of what was reused");
+    const one = await ci.ended(await ci.rerun(failed.run, { job: "third" }));
+    deepEqual(
+      one.jobs.map(({ name, attempts }) => `${name} ${attempts}`),
+      ["first 0", "second (a) 0", "second (b) 0", "third 1"],
+    );
+    const all = await ci.ended(await ci.rerun(run, {}));
+    deepEqual(
+      all.jobs.map(({ attempts }) => attempts),
+      [1, 1, 1, 1],
+    );
+    await rejects(ci.rerun(run, { job: "none" }), /first, second, third/);
+  });
+
+  test("a log is followed while it grows, and gone on with after a break, without a gap or a repeated line", async () => {
+    const run = await ci.dispatch("mill/flour", "loud");
+    await until("it runs", async () => (await ci.show(run)).jobs[0]?.job !== undefined, wait);
+    const texts: string[] = [];
+    let from: string | undefined;
+    for (let turn = 0; turn < 30; turn += 1) {
+      const page = await ci.follow(run, "a", {
+        ...(from !== undefined && { from }),
+        enough: (all) => all.length > 300,
+      });
+      texts.push(...page.texts);
+      from = page.id;
+      if (page.texts.length <= 300) break;
+    }
+    deepEqual(
+      texts.filter((text) => /^line \d+$/.test(text)),
+      Array.from({ length: 2_000 }, (_, i) => `line ${i + 1}`),
+    );
+    equal(texts.filter((text) => text === "end").length, 1);
+    equal((await ci.log(run, "a")).split("\n").length - 1, texts.length, "the text has the same lines");
   });
 });

@@ -219,6 +219,9 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/runs/{run}/cancel": [
     ask("POST", ({ jobId }) => `/v1/runs/${jobId}/cancel`, { alike: "neither is a run" }),
   ],
+  "api POST /v1/runs/{run}/rerun": [
+    ask("POST", ({ jobId }) => `/v1/runs/${jobId}/rerun`, { ...json({}), alike: "neither is a run" }),
+  ],
   "api GET /v1/runs/{run}/jobs/{job}/logs": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/logs`, { alike: "neither is a run" }),
   ],

@@ -18,6 +18,10 @@ export const CiConfig = z.strictObject({
       "what jobs run in: sandbox needs bubblewrap; none runs them as the node's own user, and takes jobs that " +
         "operators started only; auto takes the sandbox where there is one",
     ),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe("how jobs on this node reach a node, such as http://127.0.0.1:8980; left out: this node's own address"),
   actions: z
     .string()
     .min(1)

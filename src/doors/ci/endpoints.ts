@@ -81,6 +81,8 @@ export const Run = z.object({
   ref: z.string(),
   sha: z.string(),
   actor: z.string(),
+  attempt: z.int().optional().describe("Absent for a first attempt."),
+  again: RunId.optional().describe("The run that this one repeats."),
   status: Status,
   conclusion: Conclusion.optional(),
   createdAt: Time,
@@ -144,6 +146,22 @@ export const cancelRun = endpoint({
   answer: none,
 });
 
+export const rerunRun = endpoint({
+  method: "POST",
+  path: "/v1/runs/{run}/rerun",
+  action: "ci.run",
+  about: "Runs again: all jobs, those that did not succeed, or one; each with the jobs that need it.",
+  params: runParams,
+  body: jsonBody(
+    z.strictObject({
+      failed: z.boolean().default(false).describe("Only jobs that did not succeed."),
+      job: z.string().min(1).max(200).optional().describe("Only this job, by its name in the file."),
+    }),
+    16 * 1024,
+  ),
+  answer: json(z.object({ run: RunId.describe("The new run.") }), 202),
+});
+
 const jobParams = z.object({
   run: RunId,
   job: z.string().min(1).max(200).describe("The job's id in the run, or its name in the file where it has one cell."),
@@ -190,6 +208,7 @@ export const ciEndpoints = [
   listRuns,
   showRun,
   cancelRun,
+  rerunRun,
   followLog,
   readLog,
 ] as const;

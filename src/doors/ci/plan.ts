@@ -58,6 +58,9 @@ const queueMsMax = 24 * hourMs;
 const minuteMs = 60_000;
 const attemptMsMax = 5 * 24 * hourMs;
 const waitingRunsMax = 100;
+const stopMsMax = 30 * minuteMs;
+/** Of the time that a cancelled cell has to stop, its worker keeps this much for itself. */
+export const stopMarginMs = 15_000;
 
 /** What the task of one cell remembers; the runner makes the job's specification of it. */
 export type CellTask = {
@@ -214,6 +217,8 @@ function templateOf(cell: CellPlan, always: readonly string[]): TaskTemplate {
     effects: "outside",
     speculate: false,
     graceMs: 0,
+    // steps that run on cancelled() have their time, and a moment to report it
+    stopMs: Math.min(cell.cancelTimeoutMinutes * minuteMs, stopMsMax) + stopMarginMs,
   };
 }
 
@@ -231,7 +236,7 @@ export function planConclusion(inputs: PlanInputs): Plan {
 }
 
 /** What the needs came to, by lower-case id. */
-function factsOf({ needs, results, signals }: PlanInputs): JobFacts {
+function factsOf({ needs, results, cancelled }: PlanInputs): JobFacts {
   const ends = new Map<string, JobEnd>();
   for (const { stage, name, phase } of needs) {
     const cells = results.flatMap((one) => {
@@ -240,7 +245,7 @@ function factsOf({ needs, results, signals }: PlanInputs): JobFacts {
     });
     ends.set(name.toLowerCase(), stageEnd(phase, cells));
   }
-  return { ends, isCancelled: signals.some((signal) => signal.name === "cancel") };
+  return { ends, isCancelled: cancelled !== undefined };
 }
 
 function cellEnd(jobId: string, key: string, { result, outputs, isFailureAllowed }: CellResult): CellEnd {

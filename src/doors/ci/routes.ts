@@ -14,6 +14,7 @@ import type { RepositoryBook, RepositoryRecord } from "./repositories/book.ts";
 import type { Mirrors } from "./repositories/mirrors.ts";
 import { dispatch } from "./runs/dispatch.ts";
 import { logFeed } from "./runs/log-feed.ts";
+import { rerun } from "./runs/rerun.ts";
 import { aboutOf, detailsOf, findRun, runOf, taskOf } from "./runs/look.ts";
 import type { StartPorts } from "./runs/start.ts";
 
@@ -30,6 +31,7 @@ export type RoutePorts = {
 export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
   ...repositoryRoutes(ports),
   ...runRoutes(ports),
+  rerunRoute(ports),
   ...logRoutes(ports),
 ];
 
@@ -39,10 +41,10 @@ const repositoryRoutes = ({ book, mirrors, start }: RoutePorts): readonly Route[
   route(endpoints.listRepositories, async ({ tenant }) => ({
     body: { repositories: (await book.list(tenant)).map(shown) },
   })),
-  route(endpoints.putRepository, async ({ body, tenant, caller }) => {
+  route(endpoints.putRepository, async ({ body, tenant }) => {
     const record = { tenant, name: body.repository, url: body.url };
     await mirrors.fetch(record); // what cannot be fetched is said now
-    await book.put(record, caller.principal.name);
+    await book.put(record);
     return { status: 201, body: shown(record) };
   }),
   route(endpoints.removeRepository, async ({ params: { owner, name }, tenant }) => {
@@ -97,6 +99,22 @@ const runRoutes = ({ client }: RoutePorts): readonly Route[] => [
     return undefined;
   }),
 ];
+
+const rerunRoute = ({ client, start }: RoutePorts): Route =>
+  route(endpoints.rerunRun, async ({ params: { run }, body, tenant, caller, headers }) => {
+    const { view } = await findRun(client, run, tenant);
+    const key = headers.get("idempotency-key");
+    const again = await rerun(
+      start,
+      { run, view },
+      {
+        ...body,
+        isTrusted: isOperator(caller),
+        ...(key !== null && { key: `rerun ${caller.principal.name} ${key}` }),
+      },
+    );
+    return { status: 202, body: { run: again.jobId } };
+  });
 
 const logRoutes = ({ client, clock, live, printed }: RoutePorts): readonly Route[] => {
   const ports = { client, clock, live, printed };

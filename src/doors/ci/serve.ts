@@ -9,13 +9,15 @@ import { cellRunner } from "./job/cell-runner.ts";
 import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
 import { ciPrinted } from "./printed.ts";
 import { bookOf } from "./repositories/book.ts";
+import { openCiServices } from "./services/open.ts";
 import { Mirrors } from "./repositories/mirrors.ts";
 import { ciRoutes } from "./routes.ts";
 import { ciPlanners } from "./runs/planners.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
-  const { node, stored, clock, client, live, place, dataFolder } = ports;
-  const book = bookOf(stored.index, stored.store, clock);
+  const { node, stored, records, clock, client, live, place, dataFolder } = ports;
+  const services = await openCiServices(ports);
+  const book = bookOf(records);
   const mirrors = new Mirrors(join(dataFolder, "ci", "mirrors"));
   const printed = ciPrinted(stored.store);
   const isBoxed = place !== undefined && isolated(settings, place.boxed?.sandbox.about.kind === "bubblewrap");
@@ -23,9 +25,21 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   return {
     labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
     printed: { [door]: printed },
+    http: (request) => services.http(request),
     routes: ciRoutes({ client, clock, live, printed, book, mirrors, start: { client, blobs: stored.blobs } }),
     ...(place && {
-      runners: { [kinds.job]: cellRunner({ node, place, isBoxed, book, mirrors, actions: settings.actions }) },
+      runners: {
+        [kinds.job]: cellRunner({
+          node,
+          place,
+          isBoxed,
+          book,
+          mirrors,
+          services,
+          url: () => settings.url ?? ports.edgeUrl(),
+          actions: settings.actions,
+        }),
+      },
       planners: ciPlanners,
     }),
   };

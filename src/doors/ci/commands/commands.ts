@@ -1,4 +1,6 @@
 import { ciLint } from "./lint.ts";
+import { ciLogs, ciWatch } from "./look.ts";
 import { ciRun } from "./run.ts";
+import { ciAdd, ciCancel, ciDispatch, ciList, ciRerun } from "./runs.ts";
 
-export const ciCommands = [ciRun, ciLint] as const;
+export const ciCommands = [ciRun, ciLint, ciAdd, ciDispatch, ciList, ciWatch, ciLogs, ciCancel, ciRerun] as const;

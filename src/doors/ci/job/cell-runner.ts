@@ -18,12 +18,13 @@ import { Stopped } from "#worker/holding.ts";
 import { withOutput } from "#worker/printed/failure-output.ts";
 import type { RunContext, RunOutcome, Runner } from "#worker/runner.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
-import { cellOf } from "#doors/ci/plan.ts";
+import { cellOf, stopMarginMs } from "#doors/ci/plan.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { RepositoryBook } from "#doors/ci/repositories/book.ts";
 import type { Mirrors } from "#doors/ci/repositories/mirrors.ts";
 import type { CellResult } from "#doors/ci/result.ts";
 import { readCellTask } from "#doors/ci/runs/planners.ts";
+import type { CiServices } from "#doors/ci/services/services.ts";
 import { readRun, type RunRecord } from "#doors/ci/runs/record.ts";
 import { keep } from "#doors/ci/runs/texts.ts";
 import { type JobBox, plainBox, sandboxBox } from "./box.ts";
@@ -40,14 +41,17 @@ export type CellPorts = {
   readonly isBoxed: boolean;
   readonly book: RepositoryBook;
   readonly mirrors: Mirrors;
+  readonly services: Pick<CiServices, "jobServices">;
+  /** How a job reaches a node; undefined where none can be reached. */
+  readonly url: () => string | undefined;
   readonly actions: string | undefined;
 };
 
 const host = fileURLToPath(new URL("./host.ts", import.meta.url));
 const logBytesMax = 512 * 1024 * 1024;
 const outcomeBytesMax = 4 * 1024 * 1024;
-/** How long a cancelled job may take to end: less than its worker waits for it. */
-const cancelMs = 8_000;
+/** How long a cancelled job may take to end, where its task does not say. */
+const cancelMsDefault = 8_000;
 
 export const cellRunner =
   (ports: CellPorts): Runner =>
@@ -89,22 +93,69 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   }
 }
 
-async function prepare(box: JobBox, { task, blobs }: RunContext, ports: CellPorts) {
+async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
+  const { task, blobs } = context;
   const cellTask = await readCellTask(task.spec, blobs);
   const record = await readRun(blobs, cellTask.run);
-  const { spec, cell, fails } = cellOf(cellTask, withRunId(record, task));
+  const { attempt = 1 } = cellTask.run.about;
+  const { spec, cell, fails } = cellOf(cellTask, withRunId(record, task.jobId, attempt));
   const { source } = record;
   if (source) box.own(await bringCommit(await mirrorOf(source, task.tenant, ports), source.sha, box.folder));
   const request: JobRequest = {
     spec,
     runner: runnerOf(ports.node),
     env: ports.place.env,
-    secrets: {},
+    ...(await granted(record, attempt, context, ports)),
     ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
     ...(ports.actions !== undefined && { actions: ports.actions }),
     logBytesMax,
   };
   return { cell, fails, request };
+}
+
+/** What the job may call, and with which token: both end with its claim. */
+async function granted(
+  record: RunRecord,
+  runAttempt: number,
+  { task, clock }: RunContext,
+  { services, url }: CellPorts,
+): Promise<Pick<JobRequest, "secrets" | "actionEnv" | "github" | "masked">> {
+  const origin = url();
+  if (origin === undefined || !record.source) return { secrets: {} };
+  const given = await services.jobServices({
+    tenant: task.tenant,
+    run: task.jobId,
+    task: task.taskId,
+    claim: task.token,
+    runAttempt,
+    repository: record.source.repository,
+    cacheRefs: cacheRefsOf(record),
+    origin,
+    untilMs: clock.wallMs() + task.attemptMs,
+  });
+  const { GITHUB_SERVER_URL = "", GITHUB_API_URL = "", GITHUB_GRAPHQL_URL = "" } = given.env;
+  return {
+    secrets: { GITHUB_TOKEN: given.token },
+    actionEnv: given.actionEnv,
+    github: { server_url: GITHUB_SERVER_URL, api_url: GITHUB_API_URL, graphql_url: GITHUB_GRAPHQL_URL },
+    masked: given.secrets,
+  };
+}
+
+/** CI-69: its own ref, then the base of a pull request, then the default branch. */
+function cacheRefsOf({ github }: RunRecord): readonly string[] {
+  const {
+    ref,
+    base_ref: base,
+    event,
+  } = github as {
+    readonly ref?: string;
+    readonly base_ref?: string;
+    readonly event?: { readonly repository?: { readonly default_branch?: string } };
+  };
+  const standard = event?.repository?.default_branch;
+  const refs = [ref, base && `refs/heads/${base}`, standard && `refs/heads/${standard}`];
+  return [...new Set(refs.flatMap((one) => (one === undefined || one === "" ? [] : [one])))];
 }
 
 async function mirrorOf(
@@ -118,9 +169,10 @@ async function mirrorOf(
 }
 
 /** Known only now: a run that is started again has the same record. */
-function withRunId(record: RunRecord, { jobId }: Pick<RunContext["task"], "jobId">): RunRecord {
+function withRunId(record: RunRecord, jobId: string, attempt: number): RunRecord {
   const github = record.github as Readonly<Record<string, PlainValue>>;
-  return { ...record, github: { ...github, run_id: String(numericRunId(jobId)) } };
+  const own = { run_id: String(numericRunId(jobId)), run_attempt: String(attempt) };
+  return { ...record, github: { ...github, ...own } };
 }
 
 const runnerOf = (node: string): Readonly<Record<string, string>> => ({
@@ -169,8 +221,12 @@ async function readOutcome(path: string): Promise<z.output<typeof Outcome> | und
 }
 
 /** A cancelled job gets time to end by itself; one whose claim is gone does not. */
-function stopping({ folder }: JobBox, { signal, clock }: RunContext): Disposable & { readonly signal: AbortSignal } {
+function stopping(
+  { folder }: JobBox,
+  { signal, clock, task }: RunContext,
+): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController();
+  const cancelMs = task.stopMs === undefined ? cancelMsDefault : Math.max(1_000, task.stopMs - stopMarginMs / 2);
   let cancelTimer = (): void => {};
   const stop = (): void => {
     const isPolite = signal.reason instanceof Stopped && signal.reason.why === "cancelled";

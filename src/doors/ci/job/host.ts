@@ -6,7 +6,8 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { runJob } from "#doors/ci/run/job.ts";
 import { actionFolder } from "#doors/ci/local/machine.ts";
-import type { JobMachine } from "#doors/ci/run/spec.ts";
+import type { JobMachine, JobSpec } from "#doors/ci/run/spec.ts";
+import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import { watchCancel } from "./cancel-file.ts";
 import { checkOut } from "./checkout.ts";
 import { JobFiles } from "./job-files.ts";
@@ -20,7 +21,7 @@ using files = new JobFiles(folder, request.logBytesMax);
 using cancelled = watchCancel(folder);
 const machine = machineOf(request);
 if (request.checkout) await checkOut(request.checkout, { folder, workspace: machine.workspace, env: machine.baseEnv });
-const { result, outputs } = await runJob(request.spec, machine, {
+const { result, outputs } = await runJob(specOf(request), machine, {
   report: (report) => files.add(report),
   signal: cancelled.signal,
 });
@@ -30,7 +31,12 @@ writeFileSync(`${names.outcome}.new`, JSON.stringify(outcome));
 renameSync(`${names.outcome}.new`, names.outcome);
 process.exit(0);
 
-function machineOf({ env, runner, secrets, actions, spec }: JobRequest): JobMachine {
+function specOf({ spec, github = {} }: JobRequest): JobSpec {
+  const known = spec.contexts["github"] as Readonly<Record<string, PlainValue>>;
+  return { ...spec, contexts: { ...spec.contexts, github: { ...known, ...github } } };
+}
+
+function machineOf({ env, runner, secrets, masked = [], actionEnv = {}, actions, spec }: JobRequest): JobMachine {
   const github = spec.contexts["github"] as { readonly repository?: string } | undefined;
   const name = github?.repository?.split("/").at(-1) ?? "workspace";
   const workspace = join(folder, "work", name);
@@ -43,6 +49,8 @@ function machineOf({ env, runner, secrets, actions, spec }: JobRequest): JobMach
     baseEnv: { ...env, HOME: home ?? folder },
     runner: { ...runner, temp: tempFolder ?? folder, tool_cache: toolCache ?? folder, workspace: join(folder, "work") },
     secrets: new Map(Object.entries(secrets)),
+    masked,
+    actionEnv,
     actionFolder: (uses) => actionFolder(uses, { actionsFolder: actions }),
     node: process.execPath,
   };

@@ -17,6 +17,12 @@ export type JobRequest = {
   readonly runner: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
+  /** Besides secrets, what its output must never show. */
+  readonly masked?: readonly string[];
+  /** Variables for steps that are actions. */
+  readonly actionEnv?: Readonly<Record<string, string>>;
+  /** Entries of the github context that only the node knows. */
+  readonly github?: Readonly<Record<string, string>>;
   /** What is checked out before the first step; left out: nothing. */
   readonly checkout?: { readonly sha: string; readonly ref: string };
   /** Where actions of others are. */

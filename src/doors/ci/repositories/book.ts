@@ -1,10 +1,7 @@
-/** The repositories that tenants have registered, in what all nodes of the cluster share. */
+/** The repositories that tenants have registered: records, which all nodes of the cluster share. */
 import { z } from "zod";
-import type { Clock } from "#base/clock.ts";
-import { Fault } from "#base/fault.ts";
-import type { ActionIndex, Entry } from "#blobs/action-index.ts";
-import { sha256Digest } from "#blobs/sha256.ts";
-import type { Store } from "#blobs/store.ts";
+import { recordsOf } from "#records/typed.ts";
+import type { Records } from "#records/watch.ts";
 
 export type RepositoryRecord = {
   readonly tenant: string;
@@ -15,48 +12,35 @@ export type RepositoryRecord = {
 };
 
 export type RepositoryBook = {
-  put(record: RepositoryRecord, by: string): Promise<void>;
+  put(record: RepositoryRecord): Promise<void>;
   get(tenant: string, name: string): Promise<RepositoryRecord | undefined>;
   list(tenant: string): Promise<readonly RepositoryRecord[]>;
   remove(tenant: string, name: string): Promise<boolean>;
 };
 
-const space = "ci/repository";
-const Notes = z.object({ url: z.string() });
-const listMax = 10_000;
+const kind = { kind: "ci.repository", schema: z.object({ url: z.string() }) };
+const pageSize = 500;
 
-export function bookOf(index: ActionIndex, store: Store, clock: Clock): RepositoryBook {
-  const recordOf = (tenant: string, name: string, { notes }: Entry): RepositoryRecord => {
-    const read = Notes.safeParse(notes);
-    if (!read.success) throw new Fault("corrupt", "read a repository's record", { name });
-    return { tenant, name, url: read.data.url };
-  };
+export function bookOf(records: Records): RepositoryBook {
+  const own = recordsOf(records, kind);
   return {
-    async put({ tenant, name, url }, by) {
-      const bytes = Buffer.from(JSON.stringify({ name, url }));
-      const digest = sha256Digest(bytes);
-      await store.forTenant(tenant).blobs.write(digest, bytes);
-      await index.put({ tenant, space, name }, { digest, principal: by, atMs: clock.wallMs(), notes: { url } });
+    async put({ tenant, name, url }) {
+      const { created } = await own.create(tenant, name, { url });
+      if (!created) await own.update(tenant, name, (value) => ({ ...value, url }));
     },
     async get(tenant, name) {
-      const entry = await index.get({ tenant, space, name });
-      return entry && recordOf(tenant, name, entry);
+      const found = await own.read(tenant, name);
+      return found && { tenant, name, url: found.value.url };
     },
     async list(tenant) {
-      const found: RepositoryRecord[] = [];
-      for (let after: string | undefined; ;) {
-        const page = await index.list({
-          tenant,
-          spacePrefix: space,
-          limit: 500,
-          ...(after !== undefined && { after }),
-        });
-        for (const entry of page.entries) if (entry.space === space) found.push(recordOf(tenant, entry.name, entry));
-        if (page.next === undefined || found.length >= listMax)
-          return found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-        after = page.next;
+      const all: RepositoryRecord[] = [];
+      for (let cursor: string | undefined; ;) {
+        const page = await own.list({ tenant, limit: pageSize, cursor });
+        all.push(...page.records.map(({ name, value }) => ({ tenant, name, url: value.url })));
+        if (page.cursor === undefined) return all;
+        ({ cursor } = page);
       }
     },
-    remove: (tenant, name) => index.remove({ tenant, space, name }),
+    remove: (tenant, name) => own.remove(tenant, name),
   };
 }

@@ -86,7 +86,7 @@ type NodeInput = { readonly inputs: ReadonlyMap<string, string>; readonly state:
 async function runNode(job: StepJob, action: Action, file: string, { inputs, state }: NodeInput): Promise<WorkEnd> {
   const path = join(action.folder, file);
   if (!existsSync(path)) throw new ActionFault(`The action '${action.name}' has no file ${file}`);
-  const env: Record<string, string> = {};
+  const env: Record<string, string> = { ...job.state.machine.actionEnv };
   for (const [name, value] of inputs) env[inputVariable(name)] = value;
   for (const [name, value] of state) env[`STATE_${name}`] = value;
   return await runCommand(job, {

@@ -51,7 +51,7 @@ export class JobState {
     this.spec = spec;
     this.machine = machine;
     this.matchers = new Matchers(machine.workspace);
-    for (const secret of machine.secrets.values()) this.masks.add(secret);
+    for (const secret of [...machine.secrets.values(), ...(machine.masked ?? [])]) this.masks.add(secret);
     this.secrets = new Dictionary(machine.secrets);
     this.runner = new Dictionary(Object.entries(machine.runner));
     this.#contexts = valueOf(spec.contexts) as Dictionary;

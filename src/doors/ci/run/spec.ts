@@ -31,6 +31,10 @@ export type JobMachine = {
   readonly baseEnv: Readonly<Record<string, string>>;
   readonly runner: Readonly<Record<string, string>>;
   readonly secrets: ReadonlyMap<string, string>;
+  /** What must not be shown either, and is no secret that expressions can name. */
+  readonly masked?: readonly string[];
+  /** Variables of steps that are actions; scripts do not have them. */
+  readonly actionEnv?: Readonly<Record<string, string>>;
   /** The folder of `owner/repo[/path]@ref`. */
   readonly actionFolder: (uses: string) => Promise<string>;
   /** Node for JavaScript actions. */

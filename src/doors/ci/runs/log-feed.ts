@@ -30,7 +30,8 @@ export async function* logFeed(ports: FollowPorts, query: LogQuery): AsyncGenera
   let rest: Buffer = Buffer.alloc(0);
   for await (const one of followOutput(ports, { jobId: run, tenant }, { task, follow, from, signal })) {
     if (one.kind !== "output") continue;
-    const token = from.tokenOf(task) ?? place?.token ?? 0;
+    // `from` goes on ahead of what was passed on: the piece's own position says whose it is
+    const token = Position.parse(one.position)?.tokenOf(task) ?? place?.token ?? 0;
     if (!place || place.token !== token || place.offset + rest.length !== one.offset) {
       rest = Buffer.alloc(0); // another attempt writes its own log
       place = { token, offset: one.offset };

@@ -17,7 +17,7 @@ export const ciPlanners: Planners = {
 };
 
 /** Results with the outputs that were too long for them. */
-async function withOutputs(inputs: PlanInputs, blobs: BlobStore): Promise<PlanInputs> {
+export async function withOutputs(inputs: PlanInputs, blobs: BlobStore): Promise<PlanInputs> {
   const results = await Promise.all(
     inputs.results.map(async (one) => {
       const read = one.result && readCellResult(one.result.payload);
@@ -32,7 +32,7 @@ async function withOutputs(inputs: PlanInputs, blobs: BlobStore): Promise<PlanIn
 /** A task whose spec is too long is told where it is. */
 type KeptTask = Kept<CellTask>;
 
-async function withShortSpecs(plan: Plan, blobs: BlobStore): Promise<Plan> {
+export async function withShortSpecs(plan: Plan, blobs: BlobStore): Promise<Plan> {
   if (plan.kind !== "tasks" || !plan.sets) return plan;
   const short = async (task: TaskPlan): Promise<TaskPlan> => {
     const kept: KeptTask = await keep(blobs, JSON.parse(task.spec) as CellTask, taskBytesMax);

@@ -29,6 +29,10 @@ export type RunAbout = {
   readonly ref: string;
   readonly sha: string;
   readonly actor: string;
+  /** Counts from 1 where the run was run again; left out: it was not. */
+  readonly attempt?: number;
+  /** The run that this one repeats. */
+  readonly again?: string;
 };
 
 /** The spec of the kernel's job. */

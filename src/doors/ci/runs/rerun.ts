@@ -1,0 +1,122 @@
+/**
+ * Runs a run again (CI-68): the same record, so the same commit, event and rights. What succeeded and is not asked for
+ * again is reused: the kernel takes an earlier result where stage, cell and specification are the same.
+ */
+import { Fault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { Reuse } from "#kernel/model/model.ts";
+import type { JobView, PlanInputs, StageView, TaskView } from "#kernel/read/query.ts";
+import type { Submitted } from "#shard/client/client.ts";
+import { conclusionStage, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
+import { readCellResult } from "#doors/ci/result.ts";
+import { viewRun } from "#doors/ci/view.ts";
+import { withOutputs, withShortSpecs } from "./planners.ts";
+import { readRun, type RunRecord, storeRun, type StoredRun } from "./record.ts";
+import type { StartPorts } from "./start.ts";
+
+export type Again = {
+  readonly failed: boolean;
+  readonly job?: string | undefined;
+  readonly isTrusted: boolean;
+  readonly key?: string;
+};
+
+const attemptsMax = 50;
+
+export async function rerun(
+  { client, blobs }: StartPorts,
+  { run, view }: { readonly run: string; readonly view: JobView },
+  again: Again,
+): Promise<Submitted> {
+  if (viewRun(view).status !== "completed")
+    throw new Fault("invalid", "run again", { why: "the run has not ended", try: "cancel it first" });
+  const before = JSON.parse(view.spec) as StoredRun;
+  const attempt = (before.about.attempt ?? 1) + 1;
+  if (attempt > attemptsMax)
+    throw new Fault("invalid", "run again", { why: `a run is run at most ${attemptsMax} times` });
+  const { requires = [], ...rest } = await readRun(blobs, before);
+  // a caller without an operator's rights must not gain any by running again what an operator started
+  const asks = again.isTrusted ? requires : [...new Set([...requires, sandboxLabel])];
+  const record: RunRecord = { ...rest, ...(asks.length > 0 && { requires: asks }) };
+  const stored = await storeRun(blobs, record, { ...before.about, attempt, again: run });
+  const reuse = await reusedOf({ view, record, stored }, again, blobs);
+  const order = planRun(record, stored, {
+    tenant: view.tenant,
+    shardKey: `${view.tenant}/ci ${before.about.repository}`,
+    ...(again.key !== undefined && { key: again.key, payloadHash: `${run} ${again.failed} ${again.job ?? ""}` }),
+  });
+  return await client.submit({ ...order, ...(reuse.length > 0 && { reuse }) });
+}
+
+type Before = { readonly view: JobView; readonly record: RunRecord; readonly stored: StoredRun };
+
+async function reusedOf(before: Before, again: Again, blobs: BlobStore): Promise<readonly Reuse[]> {
+  if (!again.failed && again.job === undefined) return [];
+  const { stages, tasks } = before.view;
+  const repeated = repeatedStages(stages, tasks, again);
+  const reuse: Reuse[] = [];
+  for (const stage of stages) {
+    // a stage behind a repeated one is repeated whole; of one that failed, the cells that did not
+    const isBehind = stage.needs.some((need) => repeated.has(need));
+    const isNamed = again.job !== undefined && repeated.has(stage.stage);
+    if (isBehind || isNamed || stage.name === conclusionStage || stage.phase === "SKIPPED") continue;
+    const plan = await withShortSpecs(planStage(await inputsOf(stage, before, blobs), before.record), blobs);
+    const specs = new Map(
+      plan.kind === "tasks" ? plan.sets?.flatMap((set) => (set.tasks ?? []).map(({ key, spec }) => [key, spec])) : [],
+    );
+    for (const task of tasks) {
+      const spec = specs.get(task.key);
+      if (task.stage !== stage.stage || task.planning || !task.result || spec === undefined) continue;
+      const isKept = again.job !== undefined || readCellResult(task.result.payload)?.result === "success";
+      if (isKept) reuse.push({ stage: stage.name, key: task.key, spec, result: task.result });
+    }
+  }
+  return reuse;
+}
+
+/** Those that are asked for, and all that need them. */
+function repeatedStages(
+  stages: readonly StageView[],
+  tasks: readonly TaskView[],
+  { failed, job }: Again,
+): ReadonlySet<number> {
+  const hasFailed = ({ stage, phase }: StageView): boolean =>
+    phase === "FAILED" ||
+    phase === "CANCELLED" ||
+    tasks.some((task) => task.stage === stage && !task.planning && !isSuccess(task));
+  const named = stages.filter((stage) => (job === undefined ? failed && hasFailed(stage) : stage.name === job));
+  if (job !== undefined && named.length === 0) {
+    const known = stages.map(({ name }) => name).filter((name) => name !== conclusionStage);
+    throw new Fault("not-found", "find the job", { job, known: known.join(", ") });
+  }
+  const repeated = new Set(named.map(({ stage }) => stage));
+  for (const stage of stages)
+    // needs are all ancestors, so one pass finds them
+    if (stage.needs.some((need) => named.some((one) => one.stage === need))) repeated.add(stage.stage);
+  return repeated;
+}
+
+const isSuccess = ({ result }: TaskView): boolean =>
+  result !== undefined && readCellResult(result.payload)?.result === "success";
+
+/** What the stage was planned from, with the record of the new run. */
+async function inputsOf(stage: StageView, { view, stored }: Before, blobs: BlobStore): Promise<PlanInputs> {
+  const needs = view.stages.filter((other) => stage.needs.includes(other.stage));
+  const results = view.tasks.filter((task) => !task.planning && stage.needs.includes(task.stage));
+  const inputs: PlanInputs = {
+    spec: JSON.stringify(stored),
+    stage: stage.name,
+    generation: 1,
+    needs: needs.map(({ stage: number, name, phase, generation }) => ({ stage: number, name, phase, generation })),
+    signals: [],
+    results: results.map(({ stage: number, key, generation, phase, result }) => ({
+      stage: number,
+      key,
+      generation,
+      phase,
+      result,
+    })),
+    next: undefined,
+  };
+  return await withOutputs(inputs, blobs);
+}
