@@ -81,6 +81,7 @@ export const Run = z.object({
   ref: z.string(),
   sha: z.string(),
   actor: z.string(),
+  number: z.int().optional().describe("Counts the runs of a workflow."),
   attempt: z.int().optional().describe("Absent for a first attempt."),
   again: RunId.optional().describe("The run that this one repeats."),
   status: Status,

@@ -8,6 +8,7 @@
  *    stopped does its task fail, because that is what the kernel stops siblings for.
  */
 import { createHash } from "node:crypto";
+import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { LockSpec, Plan, PlanSpec, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
@@ -30,6 +31,7 @@ import {
 import { jobSpecOf, type JobSpec } from "#doors/ci/run/spec.ts";
 import { type CellResult, readCellResult } from "./result.ts";
 import type { RunRecord, StoredRun } from "./runs/record.ts";
+import { tagsOf } from "./runs/tags.ts";
 
 export const door = "ci";
 export const taskLabel = "door=ci";
@@ -58,6 +60,7 @@ const queueMsMax = 24 * hourMs;
 const minuteMs = 60_000;
 const attemptMsMax = 5 * 24 * hourMs;
 const waitingRunsMax = 100;
+const seriesLengthMax = 200;
 const stopMsMax = 30 * minuteMs;
 /** Of the time that a cancelled cell has to stop, its worker keeps this much for itself. */
 export const stopMarginMs = 15_000;
@@ -73,7 +76,7 @@ type Ends = readonly (readonly [id: string, end: JobEnd["result"], outputs: Read
 
 export function planRun(
   record: RunRecord,
-  stored: StoredRun,
+  { stored, digest }: { readonly stored: StoredRun; readonly digest: Digest },
   { tenant, priority = 0, key, payloadHash, shardKey }: RunWishes,
 ): Order {
   const workflow = workflowOf(record);
@@ -102,6 +105,8 @@ export function planRun(
     deadlineMs: runMsMax,
     stages: [...jobs.map((job) => stageOf(job, jobs)), conclusion],
     ...runLock(workflow, record),
+    tags: tagsOf(stored.about, digest),
+    series: stored.about.path.slice(0, seriesLengthMax),
     ...(key !== undefined && { requestKey: key }),
   };
 }
@@ -290,6 +295,16 @@ function frameOf(record: RunRecord): Frame {
     vars: valueOf(record.vars) as Dictionary,
     inputs: valueOf(record.inputs) as Dictionary,
   };
+}
+
+/** By the name of each job: those that it names itself. */
+export const needsIn = (record: RunRecord): ReadonlyMap<string, readonly string[]> =>
+  new Map(workflowOf(record).jobs.map((job) => [job.id, job.needs.map((need) => need.id)]));
+
+/** By the name of each job: all that must have ended before it. */
+export function ancestorsIn(record: RunRecord): ReadonlyMap<string, ReadonlySet<string>> {
+  const { jobs } = workflowOf(record);
+  return new Map(jobs.map((job) => [job.id, new Set(ancestorsOf(job, jobs))]));
 }
 
 function workflowOf({ file }: RunRecord): Workflow {

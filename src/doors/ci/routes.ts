@@ -9,13 +9,15 @@ import type { LiveSource } from "#worker/printed/live-source.ts";
 import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import * as endpoints from "./endpoints.ts";
 import { formatLine } from "./job/log-line.ts";
-import { door } from "./plan.ts";
+import { door, needsIn } from "./plan.ts";
 import type { RepositoryBook, RepositoryRecord } from "./repositories/book.ts";
 import type { Mirrors } from "./repositories/mirrors.ts";
 import { dispatch } from "./runs/dispatch.ts";
 import { logFeed } from "./runs/log-feed.ts";
 import { rerun } from "./runs/rerun.ts";
-import { aboutOf, detailsOf, findRun, runOf, taskOf } from "./runs/look.ts";
+import { detailsOf, findRun, listedRun, taskOf } from "./runs/look.ts";
+import { findStored, readRun } from "./runs/record.ts";
+import { workflowFolder } from "./local/workflows.ts";
 import type { StartPorts } from "./runs/start.ts";
 
 export type RoutePorts = {
@@ -71,27 +73,30 @@ const shown = ({ name, url }: RepositoryRecord) => ({ repository: name, url });
 const unknownRepository = (repository: string): Fault =>
   new Fault("not-found", "find the repository", { repository, try: "register it with: millrace ci add" });
 
-const runRoutes = ({ client }: RoutePorts): readonly Route[] => [
+const runRoutes = ({ client, start }: RoutePorts): readonly Route[] => [
   route(endpoints.listRuns, async ({ query, tenant }) => {
     const { limit, cursor, repository, workflow, branch } = query;
-    const page = await client.jobs({ tenant, door, limit, ...(cursor !== undefined && { cursor }) });
-    const runs = await Promise.all(
-      page.jobs.map(async ({ jobId }) => {
-        const { view } = await client.job(jobId, { tasksMax: 0 });
-        return runOf(jobId, view, aboutOf(view));
-      }),
-    );
-    const items = runs.filter(
-      (run) =>
-        (repository === undefined || run.repository === repository) &&
-        (workflow === undefined || run.path === workflow || run.path.endsWith(`/${workflow}`)) &&
-        (branch === undefined || run.ref === branch || run.ref.replace(/^refs\/(heads|tags)\//, "") === branch),
-    );
-    return { body: { items, ...(page.cursor !== undefined && { next: page.cursor }) } };
+    const wanted = {
+      repository,
+      ...(workflow === undefined ? {} : { path: workflow.includes("/") ? workflow : `${workflowFolder}/${workflow}` }),
+      branch,
+    };
+    const tags = Object.entries(wanted).flatMap(([name, value]) => (value === undefined ? [] : [{ name, value }]));
+    const page = await client.jobs({
+      tenant,
+      door,
+      limit,
+      ...(tags.length > 0 && { tags }),
+      ...(cursor !== undefined && { cursor }),
+    });
+    const next = page.cursor === undefined ? {} : { next: page.cursor };
+    return { body: { items: page.jobs.map((job) => listedRun(job)), ...next } };
   }),
   route(endpoints.showRun, async ({ params: { run }, tenant }) => {
     const { view, about } = await findRun(client, run, tenant);
-    return { body: detailsOf(run, view, about) };
+    const stored = await findStored(start.blobs, about.record);
+    const needs = stored ? needsIn(await readRun(start.blobs, stored)) : new Map<string, readonly string[]>();
+    return { body: detailsOf(run, view, about, needs) };
   }),
   route(endpoints.cancelRun, async ({ params: { run }, tenant, caller }) => {
     await findRun(client, run, tenant);
@@ -102,11 +107,11 @@ const runRoutes = ({ client }: RoutePorts): readonly Route[] => [
 
 const rerunRoute = ({ client, start }: RoutePorts): Route =>
   route(endpoints.rerunRun, async ({ params: { run }, body, tenant, caller, headers }) => {
-    const { view } = await findRun(client, run, tenant);
+    const { view, about } = await findRun(client, run, tenant);
     const key = headers.get("idempotency-key");
     const again = await rerun(
       start,
-      { run, view },
+      { run, view, about },
       {
         ...body,
         isTrusted: isOperator(caller),
@@ -122,7 +127,7 @@ const logRoutes = ({ client, clock, live, printed }: RoutePorts): readonly Route
     route(
       endpoints.followLog,
       async ({ params: { run, job }, query: { follow, step }, tenant, headers, url, signal }) => {
-        const { view } = await findRun(client, run, tenant);
+        const { view, about } = await findRun(client, run, tenant);
         const at = { run, tenant, task: taskOf(run, view, job), follow, step, signal };
         return { body: logFeed(ports, { ...at, lastEventId: lastEventId(headers, url) }) };
       },

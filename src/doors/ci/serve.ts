@@ -26,11 +26,20 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
     printed: { [door]: printed },
     http: (request) => services.http(request),
-    routes: ciRoutes({ client, clock, live, printed, book, mirrors, start: { client, blobs: stored.blobs } }),
+    routes: ciRoutes({
+      client,
+      clock,
+      live,
+      printed,
+      book,
+      mirrors,
+      start: { client, blobs: stored.blobs },
+    }),
     ...(place && {
       runners: {
         [kinds.job]: cellRunner({
           node,
+          client,
           place,
           isBoxed,
           book,

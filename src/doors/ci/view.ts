@@ -1,6 +1,7 @@
 /** Pure: a kernel job as a run, in the words of the dialect. */
 import type { Step } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
+import { withoutOutput } from "#worker/printed/failure-output.ts";
 import { cellIndex, conclusionStage } from "./plan.ts";
 import { readCellResult, type StepLine } from "./result.ts";
 
@@ -92,7 +93,7 @@ function cellOf(view: TaskView): CellView {
     name: space < 0 ? key : key.slice(space + 1),
     attempts,
     ...(claims[0] && { runner: claims[0].executor }),
-    ...(lastFailure && { failure: lastFailure.message }),
+    ...(lastFailure && { failure: withoutOutput(lastFailure.message) }),
     steps: stepsOf(steps, read?.steps ?? []),
   };
   if (read) {

@@ -14,6 +14,7 @@ import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { WorkPlace } from "#door/ports.ts";
 import { preloadFlags } from "#worker/process/preload-flags.ts";
+import type { WorkClient } from "#shard/client/client.ts";
 import { Stopped } from "#worker/holding.ts";
 import { withOutput } from "#worker/printed/failure-output.ts";
 import type { RunContext, RunOutcome, Runner } from "#worker/runner.ts";
@@ -37,6 +38,7 @@ import { numericRunId } from "./run-id.ts";
 
 export type CellPorts = {
   readonly node: string;
+  readonly client: Pick<WorkClient, "job">;
   readonly place: WorkPlace;
   readonly isBoxed: boolean;
   readonly book: RepositoryBook;
@@ -78,6 +80,7 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   try {
     const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env: ports.place.env }, stop.signal);
     const outcome = await readOutcome(join(box.folder, names.outcome));
+    if (isCancelled(context.signal)) return await stopped(log, context);
     context.signal.throwIfAborted();
     if (!outcome) throw new Fault("unavailable", "run the job", { exitCode: end.exitCode, said: end.said.trim() });
     const digest = await log?.seal();
@@ -86,6 +89,7 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
     if (outcome.result === "failure" && fails) return failed(`the job ${cell.name} failed`, digest);
     return await done(ended, { digest, token: task.token, blobs });
   } catch (error) {
+    if (isCancelled(context.signal)) return await stopped(log, context);
     await log?.keep();
     throw error;
   } finally {
@@ -93,12 +97,23 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   }
 }
 
+const isCancelled = ({ aborted, reason }: AbortSignal): boolean =>
+  aborted && reason instanceof Stopped && reason.why === "cancelled";
+
+/** An attempt that was cancelled leaves no result: its message says where its log is. */
+async function stopped(log: LogSender | undefined, { afterwards }: RunContext): Promise<RunOutcome> {
+  const digest = await log?.seal().catch(() => undefined);
+  if (digest !== undefined) afterwards?.(() => void log?.remove().catch(() => {}));
+  return { ...failed("cancelled", digest), reason: "cancelled" };
+}
+
 async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
   const { task, blobs } = context;
   const cellTask = await readCellTask(task.spec, blobs);
   const record = await readRun(blobs, cellTask.run);
   const { attempt = 1 } = cellTask.run.about;
-  const { spec, cell, fails } = cellOf(cellTask, withRunId(record, task.jobId, attempt));
+  const number = (await ports.client.job(task.jobId, { tasksMax: 0 })).view.series?.number ?? 1;
+  const { spec, cell, fails } = cellOf(cellTask, withRunId(record, task.jobId, { attempt, number }));
   const { source } = record;
   if (source) box.own(await bringCommit(await mirrorOf(source, task.tenant, ports), source.sha, box.folder));
   const request: JobRequest = {
@@ -169,9 +184,17 @@ async function mirrorOf(
 }
 
 /** Known only now: a run that is started again has the same record. */
-function withRunId(record: RunRecord, jobId: string, attempt: number): RunRecord {
+function withRunId(
+  record: RunRecord,
+  jobId: string,
+  { attempt, number }: { readonly attempt: number; readonly number: number },
+): RunRecord {
   const github = record.github as Readonly<Record<string, PlainValue>>;
-  const own = { run_id: String(numericRunId(jobId)), run_attempt: String(attempt) };
+  const own = {
+    run_id: String(numericRunId(jobId)),
+    run_number: String(number),
+    run_attempt: String(attempt),
+  };
   return { ...record, github: { ...github, ...own } };
 }
 
@@ -182,7 +205,7 @@ const runnerOf = (node: string): Readonly<Record<string, string>> => ({
   environment: "self-hosted",
 });
 
-function failed(message: string, digest: Digest | undefined): RunOutcome {
+function failed(message: string, digest: Digest | undefined): Extract<RunOutcome, { kind: "failed" }> {
   const told = digest === undefined ? message : withOutput(message, digest);
   return { kind: "failed", reason: "user-failure", message: told };
 }
@@ -229,8 +252,7 @@ function stopping(
   const cancelMs = task.stopMs === undefined ? cancelMsDefault : Math.max(1_000, task.stopMs - stopMarginMs / 2);
   let cancelTimer = (): void => {};
   const stop = (): void => {
-    const isPolite = signal.reason instanceof Stopped && signal.reason.why === "cancelled";
-    if (!isPolite) return controller.abort(signal.reason);
+    if (!isCancelled(signal)) return controller.abort(signal.reason);
     askToCancel(folder);
     cancelTimer = clock.after(cancelMs, () => controller.abort(signal.reason));
   };

@@ -1,6 +1,7 @@
 /** The github context of a run on a node (CI-37). Pure. */
 import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
 import { Dictionary, type PlainValue, valueOf } from "#doors/ci/workflow/expression/value.ts";
+import { shortRef } from "./tags.ts";
 import type { Commit } from "#doors/ci/repositories/mirrors.ts";
 
 export type RunEvent = {
@@ -42,8 +43,6 @@ export function githubOf(event: RunEvent, { repository, commit, actor, workflow 
     ["workflow", workflow.name ?? workflow.path],
     ["workflow_ref", `${repository}/${workflow.path}@${ref}`],
     ["workflow_sha", sha],
-    ["run_number", "1"],
-    ["run_attempt", "1"],
     ["retention_days", "90"],
     ["server_url", "https://github.com"],
     ["api_url", "https://api.github.com"],
@@ -51,8 +50,6 @@ export function githubOf(event: RunEvent, { repository, commit, actor, workflow 
     ["secret_source", "Actions"],
   ]);
 }
-
-export const shortRef = (ref: string): string => ref.replace(/^refs\/(heads|tags|pull)\//, "");
 
 function aboutRepository(
   repository: string,

@@ -23,26 +23,39 @@ type LogEvent = ServerEvent<{ lines: LogLine[] }>;
 const batchLines = 100;
 
 export async function* logFeed(ports: FollowPorts, query: LogQuery): AsyncGenerator<LogEvent> {
-  const { run, tenant, task, follow, step, signal } = query;
+  const { step } = query;
   let place = placeIn(query.lastEventId);
-  const from = Position.start();
-  if (place) from.read(task, { token: place.token, stream: 0, offset: place.offset });
   let rest: Buffer = Buffer.alloc(0);
-  for await (const one of followOutput(ports, { jobId: run, tenant }, { task, follow, from, signal })) {
-    if (one.kind !== "output") continue;
-    // `from` goes on ahead of what was passed on: the piece's own position says whose it is
-    const token = Position.parse(one.position)?.tokenOf(task) ?? place?.token ?? 0;
-    if (!place || place.token !== token || place.offset + rest.length !== one.offset) {
+  for await (const { token, offset, bytes } of piecesOf(ports, query, place)) {
+    if (!place || place.token !== token || place.offset + rest.length !== offset) {
       rest = Buffer.alloc(0); // another attempt writes its own log
-      place = { token, offset: one.offset };
+      place = { token, offset };
     }
-    const text = Buffer.concat([rest, one.bytes]);
+    const text = Buffer.concat([rest, bytes]);
     for (const batch of batchesOf(text)) {
       place = { token, offset: place.offset + batch.bytes };
       const lines = batch.lines.filter((line) => step === undefined || line.step === step);
       yield { id: `${token}.${place.offset}`, data: { lines } };
     }
     rest = text.subarray(text.lastIndexOf(newline) + 1);
+  }
+}
+
+type LogPlace = { readonly token: number; readonly offset: number };
+type LogPiece = LogPlace & { readonly bytes: Uint8Array };
+
+async function* piecesOf(
+  ports: FollowPorts,
+  { run, tenant, task, follow, signal }: LogQuery,
+  place: LogPlace | undefined,
+): AsyncGenerator<LogPiece> {
+  const from = Position.start();
+  if (place) from.read(task, { ...place, stream: 0 });
+  for await (const one of followOutput(ports, { jobId: run, tenant }, { task, follow, from, signal })) {
+    if (one.kind !== "output") continue;
+    // `from` goes on ahead of what was passed on: the piece's own position says whose it is
+    const token = Position.parse(one.position)?.tokenOf(task) ?? 0;
+    yield { token, offset: one.offset, bytes: one.bytes };
   }
 }
 

@@ -4,11 +4,13 @@ import { Fault, isFault } from "#base/fault.ts";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { WorkClient } from "#shard/client/client.ts";
+import type { ListedJob } from "#shard/client/list.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import type { Run, RunDetails, RunJob } from "#doors/ci/endpoints.ts";
 import { door } from "#doors/ci/plan.ts";
 import { type CellView, type RunJobView, viewRun } from "#doors/ci/view.ts";
-import type { RunAbout, StoredRun } from "./record.ts";
+import type { RunAbout } from "./record.ts";
+import { aboutOfTags, type RunTags } from "./tags.ts";
 
 /** A run with 256 cells in each of some jobs is shown whole. */
 const tasksMax = 1_000;
@@ -18,41 +20,61 @@ export async function findRun(
   client: Pick<WorkClient, "job">,
   run: string,
   tenant: string,
-): Promise<{ readonly view: JobView; readonly about: RunAbout }> {
+): Promise<{ readonly view: JobView; readonly about: RunTags }> {
   const found = await client.job(run, { tasksMax }).catch((error: unknown) => {
     if (isRejected(error, "job-unknown") || isFault(error, "invalid")) return undefined;
     throw error;
   });
   if (found?.view.tenant !== tenant || found.view.door !== door) throw new Fault("not-found", "find the run", { run });
-  return { view: found.view, about: aboutOf(found.view) };
-}
-
-export function aboutOf({ spec, name }: Pick<JobView, "spec" | "name">): RunAbout {
-  const unknown = { title: name, workflow: name, path: "", repository: "", event: "", ref: "", sha: "", actor: "" };
-  try {
-    return { ...unknown, ...(JSON.parse(spec) as StoredRun).about };
-  } catch {
-    return unknown; // history may not have the spec any more
-  }
+  return { view: found.view, about: aboutOfTags(found.view.name, found.view.tags) };
 }
 
 const timeOf = (ms: number): string => new Date(ms).toISOString();
 
-export function runOf(run: string, view: JobView, about: RunAbout): z.input<typeof Run> {
-  const { status, conclusion } = viewRun(view);
+/** Of a list: what the jobs came to is not known there, only whether all is well. */
+export function listedRun(job: ListedJob): z.input<typeof Run> {
+  const { submittedAtMs, endedAtMs, phase, series } = job;
+  const state = listedStates[phase] ?? { status: "in_progress" };
   return {
-    run,
-    ...about,
-    status,
-    ...(conclusion && { conclusion }),
-    createdAt: timeOf(view.submittedAtMs),
-    ...(view.endedAtMs !== undefined && { endedAt: timeOf(view.endedAtMs) }),
+    run: job.jobId,
+    ...shown(aboutOfTags(job.name, job.tags)),
+    ...state,
+    ...times(submittedAtMs, endedAtMs),
+    ...numbered(series),
   };
 }
 
-export function detailsOf(run: string, view: JobView, about: RunAbout): z.input<typeof RunDetails> {
+const listedStates: Readonly<Record<string, Pick<z.input<typeof Run>, "status" | "conclusion">>> = {
+  WAITING: { status: "queued" },
+  SUCCEEDED: { status: "completed", conclusion: "success" },
+  FAILED: { status: "completed", conclusion: "failure" },
+  CANCELLED: { status: "completed", conclusion: "cancelled" },
+};
+
+const shown = ({ record: _record, ...about }: RunTags): RunAbout => about;
+
+const numbered = (series: JobView["series"]) => (series ? { number: series.number } : {});
+
+const times = (submittedAtMs: number, endedAtMs: number | undefined) => ({
+  createdAt: timeOf(submittedAtMs),
+  ...(endedAtMs !== undefined && { endedAt: timeOf(endedAtMs) }),
+});
+
+export function runOf(run: string, view: JobView, about: RunTags): z.input<typeof Run> {
+  const { status, conclusion } = viewRun(view);
+  const state = { status, ...(conclusion && { conclusion }) };
+  return { run, ...shown(about), ...state, ...times(view.submittedAtMs, view.endedAtMs), ...numbered(view.series) };
+}
+
+/** `needs` are what the file says: the stages of a job wait for all ancestors, and history does not know for whom. */
+export function detailsOf(
+  run: string,
+  view: JobView,
+  about: RunTags,
+  needs: ReadonlyMap<string, readonly string[]>,
+): z.input<typeof RunDetails> {
   const shard = parseJob(run)?.shard ?? 0;
-  const jobs = viewRun(view).jobs.flatMap((job) => jobsOf(job, shard));
+  const jobs = viewRun(view).jobs.flatMap((job) => jobsOf({ ...job, needs: needs.get(job.id) ?? job.needs }, shard));
   return { ...runOf(run, view, about), reason: view.reason, jobs };
 }
 

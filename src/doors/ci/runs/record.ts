@@ -1,8 +1,10 @@
 /** What a run is made from, and how it is written down: short texts in the job's spec, long ones as blobs. */
+import type { Digest } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
-import { keep, type Kept, recall } from "./texts.ts";
+import { keep, type Kept, recall, writeText } from "./texts.ts";
 
 /** It never changes, and has no secrets in it. */
 export type RunRecord = {
@@ -45,9 +47,24 @@ export type StoredRun = {
 /** Most workflows are larger, and the same in many runs: as blobs they are stored once. */
 const filesBytesMax = 2 * 1024;
 
-export async function storeRun(blobs: BlobStore, record: RunRecord, about: RunAbout): Promise<StoredRun> {
+/** With the digest under which it is found when the job has left memory. */
+export async function storeRun(
+  blobs: BlobStore,
+  record: RunRecord,
+  about: RunAbout,
+): Promise<{ readonly stored: StoredRun; readonly digest: Digest }> {
   const { file, called = [], ...rest } = record;
-  return { about, files: await keep(blobs, [file, ...called], filesBytesMax), rest: await keep(blobs, rest) };
+  const stored = { about, files: await keep(blobs, [file, ...called], filesBytesMax), rest: await keep(blobs, rest) };
+  return { stored, digest: await writeText(blobs, JSON.stringify(stored)) };
+}
+
+/** Undefined where the store has it no longer. */
+export async function findStored(blobs: BlobStore, digest: Digest | undefined): Promise<StoredRun | undefined> {
+  if (digest === undefined) return undefined;
+  return await recall<StoredRun>(blobs, { blob: digest }).catch((error: unknown) => {
+    if (isFault(error, "not-found")) return undefined;
+    throw error;
+  });
 }
 
 export async function readRun(blobs: BlobStore, { files, rest }: StoredRun): Promise<RunRecord> {

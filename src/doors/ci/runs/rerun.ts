@@ -7,12 +7,13 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Reuse } from "#kernel/model/model.ts";
 import type { JobView, PlanInputs, StageView, TaskView } from "#kernel/read/query.ts";
 import type { Submitted } from "#shard/client/client.ts";
-import { conclusionStage, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
+import { ancestorsIn, conclusionStage, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
 import { viewRun } from "#doors/ci/view.ts";
 import { withOutputs, withShortSpecs } from "./planners.ts";
-import { readRun, type RunRecord, storeRun, type StoredRun } from "./record.ts";
+import { findStored, readRun, type RunRecord, storeRun, type StoredRun } from "./record.ts";
 import type { StartPorts } from "./start.ts";
+import type { RunTags } from "./tags.ts";
 
 export type Again = {
   readonly failed: boolean;
@@ -25,12 +26,13 @@ const attemptsMax = 50;
 
 export async function rerun(
   { client, blobs }: StartPorts,
-  { run, view }: { readonly run: string; readonly view: JobView },
+  { run, view, about }: { readonly run: string; readonly view: JobView; readonly about: RunTags },
   again: Again,
 ): Promise<Submitted> {
   if (viewRun(view).status !== "completed")
     throw new Fault("invalid", "run again", { why: "the run has not ended", try: "cancel it first" });
-  const before = JSON.parse(view.spec) as StoredRun;
+  const before = await findStored(blobs, about.record);
+  if (!before) throw new Fault("not-found", "find the run's record", { run, why: "it is too old to be run again" });
   const attempt = (before.about.attempt ?? 1) + 1;
   if (attempt > attemptsMax)
     throw new Fault("invalid", "run again", { why: `a run is run at most ${attemptsMax} times` });
@@ -38,14 +40,24 @@ export async function rerun(
   // a caller without an operator's rights must not gain any by running again what an operator started
   const asks = again.isTrusted ? requires : [...new Set([...requires, sandboxLabel])];
   const record: RunRecord = { ...rest, ...(asks.length > 0 && { requires: asks }) };
-  const stored = await storeRun(blobs, record, { ...before.about, attempt, again: run });
-  const reuse = await reusedOf({ view, record, stored }, again, blobs);
-  const order = planRun(record, stored, {
+  const kept = await storeRun(blobs, record, { ...before.about, attempt, again: run });
+  const reuse = await reusedOf({ view: withNeeds(view, record), record, stored: kept.stored }, again, blobs);
+  const order = planRun(record, kept, {
     tenant: view.tenant,
     shardKey: `${view.tenant}/ci ${before.about.repository}`,
     ...(again.key !== undefined && { key: again.key, payloadHash: `${run} ${again.failed} ${again.job ?? ""}` }),
   });
   return await client.submit({ ...order, ...(reuse.length > 0 && { reuse }) });
+}
+
+/** History does not know which stages a stage waited for. */
+function withNeeds(view: JobView, record: RunRecord): JobView {
+  const ancestors = ancestorsIn(record);
+  const stages = view.stages.map((stage) => ({
+    ...stage,
+    needs: view.stages.flatMap((other) => (ancestors.get(stage.name)?.has(other.name) ? [other.stage] : [])),
+  }));
+  return { ...view, stages };
 }
 
 type Before = { readonly view: JobView; readonly record: RunRecord; readonly stored: StoredRun };

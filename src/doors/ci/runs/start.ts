@@ -58,9 +58,8 @@ export async function startRun({ client, blobs }: StartPorts, start: Start): Pro
     sha: commit.sha,
     actor: start.actor,
   };
-  const stored = await storeRun(blobs, record, about);
   return await client.submit(
-    planRun(record, stored, {
+    planRun(record, await storeRun(blobs, record, about), {
       tenant,
       shardKey: `${tenant}/ci ${repository}`,
       ...(key !== undefined && { key }),

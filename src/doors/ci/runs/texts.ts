@@ -12,12 +12,16 @@ const keptMs = 35 * 24 * 3_600_000;
 
 export async function keep<T>(blobs: BlobStore, value: T, bytesMax = inlineBytesMax): Promise<Kept<T>> {
   const text = JSON.stringify(value);
-  if (Buffer.byteLength(text) <= bytesMax) return { value };
+  return Buffer.byteLength(text) <= bytesMax ? { value } : { blob: await writeText(blobs, text) };
+}
+
+/** As a blob that stays for as long as a run may be run again. */
+export async function writeText(blobs: BlobStore, text: string): Promise<Digest> {
   const bytes = Buffer.from(text);
   const blob = sha256Digest(bytes);
   await blobs.write(blob, bytes);
   await blobs.pin([blob], keptMs);
-  return { blob };
+  return blob;
 }
 
 /** What was kept is of our own making. Throws Fault "not-found" where the store has lost it. */
