@@ -40,8 +40,6 @@ export type DoorPorts = {
   readonly spool: Spooling;
   /** The node's data folder: a door keeps files of its own in a folder of its name below it. */
   readonly dataFolder: string;
-  /** How programs on this machine reach the node's port over HTTP; undefined until it serves, or where it has none. */
-  readonly edgeUrl: () => string | undefined;
   /** Reads what tasks print while they run, from whichever node runs them. */
   readonly live: LiveSource;
   /**

@@ -40,14 +40,7 @@ import { serversOf, shardsOf, type Config } from "#app/config/config.ts";
 import { doorOfJob, kindTableOf } from "#app/door-kinds.ts";
 import { doors as allDoors } from "#app/doors.ts";
 import { clusterSecret } from "#app/node/cluster-secret.ts";
-import {
-  folderLost,
-  lockFolder,
-  nodeName,
-  publishAddress,
-  watchLock,
-  type DataFolder,
-} from "#app/node/data-folder.ts";
+import { folderLost, lockFolder, nodeName, publishAddress, watchLock, type DataFolder } from "#app/node/data-folder.ts";
 import { Drain, type DrainPorts } from "#app/node/drain.ts";
 import { tellWhereEdgeIs, urlFromHere } from "#app/node/edge-notice.ts";
 import { checkAlone, whyAlone } from "#app/config/join-check.ts";

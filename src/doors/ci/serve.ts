@@ -45,7 +45,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           book,
           mirrors,
           services,
-          url: () => settings.url ?? ports.edgeUrl(),
+          url: () => settings.url ?? ports.origin(),
           actions: settings.actions,
         }),
       },
