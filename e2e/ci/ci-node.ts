@@ -10,6 +10,7 @@ import {
   readLog,
   rerunRun,
   type RunDetails,
+  sendEvent,
   showRun,
 } from "#doors/ci/endpoints.ts";
 import { until } from "#testing/until.ts";
@@ -61,6 +62,11 @@ export class CiNode {
 
   async cancel(run: string): Promise<void> {
     await callEndpoint(this.fetch, cancelRun, { params: { run } });
+  }
+
+  async send(repository: string, body: Parameters<typeof callEndpoint<typeof sendEvent>>[2]["body"]) {
+    const [owner = "", name = ""] = repository.split("/");
+    return await callEndpoint(this.fetch, sendEvent, { params: { owner, name }, body });
   }
 
   async rerun(run: string, body: { readonly failed?: boolean; readonly job?: string }): Promise<string> {

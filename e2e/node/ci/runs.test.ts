@@ -250,4 +250,38 @@ describe("runs on a node", { timeout: 180_000 }, () => {
     equal(texts.filter((text) => text === "end").length, 1);
     equal((await ci.log(run, "a")).split("\n").length - 1, texts.length, "the text has the same lines");
   });
+
+  test("CI-53, CI-55, CI-59: an event starts the workflows whose filters let it pass, each once", async () => {
+    const before = repository.git("rev-parse", "HEAD").trim();
+    const after = repository.commit({
+      ".github/workflows/docs.yml":
+        "on: { push: { paths: ['docs/**'] } }\njobs: { a: { runs-on: ubuntu-latest, steps: [{ run: echo }] } }\n",
+      ".github/workflows/corn.yml":
+        "on: { push: { branches: [main], paths: ['*.txt'] } }\njobs: { a: { runs-on: ubuntu-latest, steps: [{ run: 'echo \"${{ github.event_name }} ${{ github.event.after }}\"' }] } }\n",
+      "corn.txt": "8",
+    });
+    const event = { id: "push-1", event: "push", ref: "refs/heads/main", before, sha: after };
+    const first = await ci.send("mill/flour", event);
+    deepEqual(
+      first.started.map(({ path, created }) => [path, created]),
+      [
+        [".github/workflows/corn.yml", true],
+        [".github/workflows/push.yml", true],
+      ],
+    );
+    equal(first.passed.find(({ path }) => path.endsWith("docs.yml"))?.why, "no changed file is among its paths");
+    equal(first.passed.find(({ path }) => path.endsWith("mill.yml"))?.why, "the workflow does not run on push");
+    const again = await ci.send("mill/flour", event);
+    deepEqual(
+      again.started.map(({ run, created }) => [run, created]),
+      first.started.map(({ run }) => [run, false]),
+    );
+    const [corn] = first.started;
+    equal((await ci.ended(corn?.run ?? "")).conclusion, "success");
+    match(await ci.log(corn?.run ?? "", "a"), new RegExp(`push ${after}`));
+    const push = first.started[1]?.run ?? "";
+    const why = await ci.fetch(`/v1/jobs/${push}/why`).then((response) => response.text());
+    match(why, /runner=x/, "a label that no runner has is said");
+    await ci.cancel(push);
+  });
 });

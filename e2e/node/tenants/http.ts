@@ -214,6 +214,15 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/repositories/{owner}/{name}/dispatches": [
     ask("POST", () => "/v1/repositories/a/b/dispatches", { ...json({ workflow: "x" }), alike: "neither has such one" }),
   ],
+  "api POST /v1/repositories/{owner}/{name}/events": [
+    ask("POST", () => "/v1/repositories/a/b/events", {
+      ...json({ id: "1", event: "push" }),
+      alike: "neither has such one",
+    }),
+  ],
+  "api POST /v1/workflows:validate": [
+    ask("POST", () => "/v1/workflows:validate", { ...json({ text: "on: push" }), alike: "it names nothing" }),
+  ],
   "api GET /v1/runs": [ask("GET", () => "/v1/runs?limit=5", { alike: "it names nothing" })],
   "api GET /v1/runs/{run}": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}`, { alike: "neither is a run" })],
   "api POST /v1/runs/{run}/cancel": [

@@ -16,7 +16,7 @@ const Conclusion = z.enum(["success", "failure", "cancelled", "skipped"]);
 
 export const Repository = z.object({
   repository: z.string().describe("owner/name"),
-  url: z.string(),
+  url: z.string().optional().describe("Absent for one that a node keeps itself."),
 });
 
 export const listRepositories = endpoint({
@@ -69,6 +69,62 @@ export const dispatchWorkflow = endpoint({
     }),
   ),
   answer: json(z.object({ run: RunId, created: z.boolean() }), 202),
+});
+
+export const sendEvent = endpoint({
+  method: "POST",
+  path: "/v1/repositories/{owner}/{name}/events",
+  action: "ci.run",
+  about: "Tells of an event, and starts the workflows that run on it; the same id never starts one twice.",
+  params: repositoryParams,
+  body: jsonBody(
+    z.strictObject({
+      id: z.string().min(1).max(200).describe("The same event has the same id, however often it is sent."),
+      event: z
+        .string()
+        .regex(/^[a-z_]{1,50}$/)
+        .describe("push, pull_request, repository_dispatch, ..."),
+      action: z.string().max(100).optional().describe("Such as opened; for repository_dispatch the type."),
+      ref: z.string().max(500).optional().describe("refs/heads/main; left out: the default branch."),
+      sha: z
+        .string()
+        .regex(/^[0-9a-f]{40}$/)
+        .optional()
+        .describe("Left out: what the ref means now."),
+      before: z
+        .string()
+        .regex(/^[0-9a-f]{40}$/)
+        .optional()
+        .describe("What the ref meant before."),
+      headRef: z.string().max(500).optional().describe("The branch that a pull request comes from."),
+      baseRef: z.string().max(500).optional().describe("The branch that a pull request goes to."),
+      payload: z.record(z.string(), z.json()).default({}).describe("github.event, besides what the node knows."),
+    }),
+  ),
+  answer: json(
+    z.object({
+      started: z.array(z.object({ path: z.string(), run: RunId, created: z.boolean() })),
+      passed: z.array(z.object({ path: z.string(), why: z.string() })).describe("Workflows that did not run, and why."),
+    }),
+    202,
+  ),
+});
+
+export const validateWorkflow = endpoint({
+  method: "POST",
+  path: "/v1/workflows:validate",
+  action: "ci.read",
+  about: "Checks the text of a workflow: what is wrong with it, and where.",
+  body: jsonBody(
+    z.strictObject({ path: z.string().max(500).default("workflow.yml"), text: z.string() }),
+    5 * 1024 * 1024,
+  ),
+  answer: json(
+    z.object({
+      valid: z.boolean(),
+      problems: z.array(z.object({ message: z.string(), line: z.int().optional(), column: z.int().optional() })),
+    }),
+  ),
 });
 
 export const Run = z.object({
@@ -206,6 +262,8 @@ export const ciEndpoints = [
   putRepository,
   removeRepository,
   dispatchWorkflow,
+  sendEvent,
+  validateWorkflow,
   listRuns,
   showRun,
   cancelRun,

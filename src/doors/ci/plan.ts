@@ -245,7 +245,8 @@ function factsOf({ needs, results, cancelled }: PlanInputs): JobFacts {
   const ends = new Map<string, JobEnd>();
   for (const { stage, name, phase } of needs) {
     const cells = results.flatMap((one) => {
-      const result = one.stage === stage && one.result ? readCellResult(one.result.payload) : undefined;
+      const told = one.result ?? one.failure?.result;
+      const result = one.stage === stage && told ? readCellResult(told.payload) : undefined;
       return result ? [cellEnd(name, one.key, result)] : [];
     });
     ends.set(name.toLowerCase(), stageEnd(phase, cells));

@@ -4,14 +4,14 @@ import { Fault } from "#base/fault.ts";
 import type { Caller } from "#access/caller.ts";
 import { lastEventId } from "#http/live/sse.ts";
 import { route, type Route } from "#http/route.ts";
+import type { Repository } from "#sources/book.ts";
+import type { Sources } from "#sources/sources.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { LiveSource } from "#worker/printed/live-source.ts";
 import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import * as endpoints from "./endpoints.ts";
 import { formatLine } from "./job/log-line.ts";
 import { door, needsIn } from "./plan.ts";
-import type { RepositoryBook, RepositoryRecord } from "./repositories/book.ts";
-import type { Mirrors } from "./repositories/mirrors.ts";
 import { dispatch } from "./runs/dispatch.ts";
 import { logFeed } from "./runs/log-feed.ts";
 import { rerun } from "./runs/rerun.ts";
@@ -19,19 +19,21 @@ import { detailsOf, findRun, listedRun, taskOf } from "./runs/look.ts";
 import { findStored, readRun } from "./runs/record.ts";
 import { workflowFolder } from "./local/workflows.ts";
 import type { StartPorts } from "./runs/start.ts";
+import { type ComingEvent, runEvent } from "./runs/trigger-event.ts";
+import { compile } from "./workflow/compile/compile.ts";
 
 export type RoutePorts = {
   readonly client: WorkClient;
   readonly clock: Clock;
   readonly live: LiveSource;
   readonly printed: PrintedByDoor;
-  readonly book: RepositoryBook;
-  readonly mirrors: Mirrors;
+  readonly sources: Sources;
   readonly start: StartPorts;
 };
 
 export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
   ...repositoryRoutes(ports),
+  ...eventRoutes(ports),
   ...runRoutes(ports),
   rerunRoute(ports),
   ...logRoutes(ports),
@@ -39,25 +41,21 @@ export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
 
 const isOperator = ({ principal }: Caller): boolean => principal.roles.has("operator");
 
-const repositoryRoutes = ({ book, mirrors, start }: RoutePorts): readonly Route[] => [
+const repositoryRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
   route(endpoints.listRepositories, async ({ tenant }) => ({
-    body: { repositories: (await book.list(tenant)).map(shown) },
+    body: { repositories: (await sources.book.list(tenant)).map(shown) },
   })),
   route(endpoints.putRepository, async ({ body, tenant }) => {
-    const record = { tenant, name: body.repository, url: body.url };
-    await mirrors.fetch(record); // what cannot be fetched is said now
-    await book.put(record);
-    return { status: 201, body: shown(record) };
+    return { status: 201, body: shown(await sources.register(tenant, body.repository, body.url)) };
   }),
   route(endpoints.removeRepository, async ({ params: { owner, name }, tenant }) => {
-    if (!(await book.remove(tenant, `${owner}/${name}`))) throw unknownRepository(`${owner}/${name}`);
+    if (!(await sources.book.remove(tenant, `${owner}/${name}`))) throw unknownRepository(`${owner}/${name}`);
     return undefined;
   }),
   route(endpoints.dispatchWorkflow, async ({ params: { owner, name }, body, tenant, caller, headers }) => {
-    const record = await book.get(tenant, `${owner}/${name}`);
-    if (!record) throw unknownRepository(`${owner}/${name}`);
+    const record = await sources.get(tenant, `${owner}/${name}`);
     const key = headers.get("idempotency-key");
-    const { jobId, created } = await dispatch(start, mirrors, {
+    const { jobId, created } = await dispatch(start, sources, {
       record,
       ...body,
       actor: caller.principal.name,
@@ -68,7 +66,32 @@ const repositoryRoutes = ({ book, mirrors, start }: RoutePorts): readonly Route[
   }),
 ];
 
-const shown = ({ name, url }: RepositoryRecord) => ({ repository: name, url });
+const eventRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
+  route(endpoints.sendEvent, async ({ params: { owner, name }, body, tenant, caller }) => {
+    const { event, payload, ...rest } = body;
+    const repository = await sources.get(tenant, `${owner}/${name}`);
+    const { started, passed } = await runEvent(start, sources, repository, {
+      ...rest,
+      name: event,
+      payload: payload as ComingEvent["payload"],
+      actor: caller.principal.name,
+      isTrusted: isOperator(caller),
+    });
+    return { status: 202, body: { started: [...started], passed: [...passed] } };
+  }),
+  route(endpoints.validateWorkflow, ({ body }) => {
+    const compiled = compile(body);
+    const problems = compiled.ok ? [] : compiled.problems;
+    return {
+      body: {
+        valid: compiled.ok,
+        problems: problems.map(({ message, at }) => ({ message, ...(at && { line: at.line, column: at.column }) })),
+      },
+    };
+  }),
+];
+
+const shown = ({ name, url }: Repository) => ({ repository: name, ...(url !== undefined && { url }) });
 
 const unknownRepository = (repository: string): Fault =>
   new Fault("not-found", "find the repository", { repository, try: "register it with: millrace ci add" });
@@ -127,7 +150,7 @@ const logRoutes = ({ client, clock, live, printed }: RoutePorts): readonly Route
     route(
       endpoints.followLog,
       async ({ params: { run, job }, query: { follow, step }, tenant, headers, url, signal }) => {
-        const { view, about } = await findRun(client, run, tenant);
+        const { view } = await findRun(client, run, tenant);
         const at = { run, tenant, task: taskOf(run, view, job), follow, step, signal };
         return { body: logFeed(ports, { ...at, lastEventId: lastEventId(headers, url) }) };
       },

@@ -1,5 +1,4 @@
 /** The CI door on a node. */
-import { join } from "node:path";
 import { arch } from "node:os";
 import { Fault } from "#base/fault.ts";
 import type { OpenDoor } from "#door/door.ts";
@@ -8,32 +7,35 @@ import type { CiSettings } from "./config.ts";
 import { cellRunner } from "./job/cell-runner.ts";
 import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
 import { ciPrinted } from "./printed.ts";
-import { bookOf } from "./repositories/book.ts";
 import { openCiServices } from "./services/open.ts";
-import { Mirrors } from "./repositories/mirrors.ts";
 import { ciRoutes } from "./routes.ts";
+import { followPushes } from "./runs/trigger-event.ts";
 import { ciPlanners } from "./runs/planners.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
-  const { node, stored, records, clock, client, live, place, dataFolder } = ports;
+  const { node, stored, clock, client, live, place, sources } = ports;
   const services = await openCiServices(ports);
-  const book = bookOf(records);
-  const mirrors = new Mirrors(join(dataFolder, "ci", "mirrors"));
   const printed = ciPrinted(stored.store);
   const isBoxed = place !== undefined && isolated(settings, place.boxed?.sandbox.about.kind === "bubblewrap");
   const labels = [...new Set([...settings.labels, arch()].map((label) => `runner=${label.toLowerCase()}`))];
+  const start = { client, blobs: stored.blobs };
+  const pushes = followPushes(start, sources, {
+    signal: ports.leaving,
+    isTrusted: ports.isThisMachineOnly,
+    warn: (repository, error) => ports.warn("ci-push-failed", { error: new Error(repository, { cause: error }) }),
+  }).catch((error: unknown) => ports.leaving.aborted || ports.warn("ci-pushes-failed", { error }));
   return {
     labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
     printed: { [door]: printed },
-    http: (request) => services.http(request),
+    close: async () => void (await pushes),
+    http: (request, identify) => services.http(request, identify),
     routes: ciRoutes({
       client,
       clock,
       live,
       printed,
-      book,
-      mirrors,
-      start: { client, blobs: stored.blobs },
+      sources,
+      start,
     }),
     ...(place && {
       runners: {
@@ -42,8 +44,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           client,
           place,
           isBoxed,
-          book,
-          mirrors,
+          sources,
           services,
           url: () => settings.url ?? ports.origin(),
           actions: settings.actions,

@@ -87,6 +87,7 @@ function cellOf(view: TaskView): CellView {
   const { task, key, attempts, phase, result, claims, lastFailure, steps } = view;
   const space = key.indexOf(" ");
   const read = result && readCellResult(result.payload);
+  const left = lastFailure?.result && readCellResult(lastFailure.result.payload);
   const shared = {
     task,
     index: cellIndex(key),
@@ -94,7 +95,7 @@ function cellOf(view: TaskView): CellView {
     attempts,
     ...(claims[0] && { runner: claims[0].executor }),
     ...(lastFailure && { failure: withoutOutput(lastFailure.message) }),
-    steps: stepsOf(steps, read?.steps ?? []),
+    steps: stepsOf(steps, read?.steps ?? left?.steps ?? []),
   };
   if (read) {
     const counted = read.result === "failure" && read.isFailureAllowed ? "success" : read.result;

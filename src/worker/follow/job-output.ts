@@ -209,7 +209,7 @@ class JobReading {
       case "committed":
         return await this.#ended(event.task, event.token, { result: event.result });
       case "attempt-ended":
-        return await this.#ended(event.task, event.token, { failure: event.message });
+        return await this.#ended(event.task, event.token, { failure: event.message, left: event.result });
       case "invalidated":
         return this.#position.reopen(event.task);
       case "job-ended":
@@ -324,4 +324,4 @@ async function* orNothing(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
 const endedPhases: ReadonlySet<string> = new Set(["SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]);
 
 const endOf = ({ result, lastFailure }: TaskView): AttemptEnd | undefined =>
-  result ? { result } : lastFailure && { failure: lastFailure.message };
+  result ? { result } : lastFailure && { failure: lastFailure.message, left: lastFailure.result };

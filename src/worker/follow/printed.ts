@@ -4,7 +4,10 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Result } from "#kernel/model/model.ts";
 
 /** How an attempt ended: with a result, or with a message. */
-export type AttemptEnd = { readonly result: Result } | { readonly failure: string };
+export type AttemptEnd =
+  | { readonly result: Result }
+  /** `left` is what it left nevertheless. */
+  | { readonly failure: string; readonly left?: Result | undefined };
 
 export type Printed = {
   /** The claim under which it was printed, where the end says so. */

@@ -22,7 +22,7 @@ export const ciAdd = command({
     const address = existsSync(url) ? resolve(url) : url;
     const body = { repository, url: address };
     const added = await callEndpoint(await fetchOf(values, world), putRepository, { body });
-    world.out(values.json ? JSON.stringify(added) : `${added.repository} is fetched from ${added.url}`);
+    world.out(values.json ? JSON.stringify(added) : `${added.repository} is fetched from ${added.url ?? "this node"}`);
     return 0;
   },
 });

@@ -14,15 +14,13 @@ import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { WorkPlace } from "#door/ports.ts";
 import { preloadFlags } from "#worker/process/preload-flags.ts";
+import type { Sources } from "#sources/sources.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { Stopped } from "#worker/holding.ts";
-import { withOutput } from "#worker/printed/failure-output.ts";
-import type { RunContext, RunOutcome, Runner } from "#worker/runner.ts";
+import type { Left, RunContext, RunOutcome, Runner } from "#worker/runner.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
 import { cellOf, stopMarginMs } from "#doors/ci/plan.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
-import type { RepositoryBook } from "#doors/ci/repositories/book.ts";
-import type { Mirrors } from "#doors/ci/repositories/mirrors.ts";
 import type { CellResult } from "#doors/ci/result.ts";
 import { readCellTask } from "#doors/ci/runs/planners.ts";
 import type { CiServices } from "#doors/ci/services/services.ts";
@@ -41,8 +39,7 @@ export type CellPorts = {
   readonly client: Pick<WorkClient, "job">;
   readonly place: WorkPlace;
   readonly isBoxed: boolean;
-  readonly book: RepositoryBook;
-  readonly mirrors: Mirrors;
+  readonly sources: Sources;
   readonly services: Pick<CiServices, "jobServices">;
   /** How a job reaches a node; undefined where none can be reached. */
   readonly url: () => string | undefined;
@@ -80,16 +77,18 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   try {
     const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env: ports.place.env }, stop.signal);
     const outcome = await readOutcome(join(box.folder, names.outcome));
-    if (isCancelled(context.signal)) return await stopped(log, context);
+    if (isCancelled(context.signal)) return await stopped({ log, steps }, context);
     context.signal.throwIfAborted();
     if (!outcome) throw new Fault("unavailable", "run the job", { exitCode: end.exitCode, said: end.said.trim() });
     const digest = await log?.seal();
     context.afterwards?.(() => void log?.remove().catch(() => {}));
     const ended = { ...outcome, isFailureAllowed: cell.isFailureAllowed, steps: [...(await steps.end())] };
-    if (outcome.result === "failure" && fails) return failed(`the job ${cell.name} failed`, digest);
-    return await done(ended, { digest, token: task.token, blobs });
+    const left = await leftOf(ended, { digest, token: task.token, blobs });
+    if (outcome.result === "failure" && fails)
+      return { kind: "failed", reason: "user-failure", message: `the job ${cell.name} failed`, left };
+    return { kind: "done", ...left };
   } catch (error) {
-    if (isCancelled(context.signal)) return await stopped(log, context);
+    if (isCancelled(context.signal)) return await stopped({ log, steps }, context);
     await log?.keep();
     throw error;
   } finally {
@@ -100,11 +99,21 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
 const isCancelled = ({ aborted, reason }: AbortSignal): boolean =>
   aborted && reason instanceof Stopped && reason.why === "cancelled";
 
-/** An attempt that was cancelled leaves no result: its message says where its log is. */
-async function stopped(log: LogSender | undefined, { afterwards }: RunContext): Promise<RunOutcome> {
+/** An attempt that was cancelled has no result, but it leaves its log and its steps. */
+async function stopped(
+  { log, steps }: { readonly log: LogSender | undefined; readonly steps: StepReader },
+  { task, blobs }: RunContext,
+): Promise<RunOutcome> {
   const digest = await log?.seal().catch(() => undefined);
-  if (digest !== undefined) afterwards?.(() => void log?.remove().catch(() => {}));
-  return { ...failed("cancelled", digest), reason: "cancelled" };
+  await log?.keep(); // for readers after the job has left memory
+  const ended = {
+    result: "cancelled" as const,
+    outputs: {},
+    isFailureAllowed: false,
+    steps: [...(await steps.end())],
+  };
+  const left = await leftOf(ended, { digest, token: task.token, blobs });
+  return { kind: "failed", reason: "cancelled", message: "cancelled", left };
 }
 
 async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
@@ -173,15 +182,11 @@ function cacheRefsOf({ github }: RunRecord): readonly string[] {
   return [...new Set(refs.flatMap((one) => (one === undefined || one === "" ? [] : [one])))];
 }
 
-async function mirrorOf(
+const mirrorOf = async (
   { repository, sha }: NonNullable<RunRecord["source"]>,
   tenant: string,
-  { book, mirrors }: CellPorts,
-): Promise<string> {
-  const record = await book.get(tenant, repository);
-  if (!record) throw new Fault("not-found", "find the repository", { repository });
-  return await mirrors.having(record, sha);
-}
+  { sources }: CellPorts,
+): Promise<string> => await sources.copies.having(await sources.get(tenant, repository), sha);
 
 /** Known only now: a run that is started again has the same record. */
 function withRunId(
@@ -205,15 +210,11 @@ const runnerOf = (node: string): Readonly<Record<string, string>> => ({
   environment: "self-hosted",
 });
 
-function failed(message: string, digest: Digest | undefined): Extract<RunOutcome, { kind: "failed" }> {
-  const told = digest === undefined ? message : withOutput(message, digest);
-  return { kind: "failed", reason: "user-failure", message: told };
-}
-
-async function done(
+/** What the kernel remembers of it. */
+async function leftOf(
   { outputs, ...ended }: Pick<CellResult, "result" | "outputs" | "isFailureAllowed" | "steps">,
   { digest, token, blobs }: { readonly digest: Digest | undefined; readonly token: number; readonly blobs: BlobStore },
-): Promise<RunOutcome> {
+): Promise<Left & { readonly digests: readonly Digest[] }> {
   const kept = await keep(blobs, outputs);
   const payload: CellResult = {
     ...ended,
@@ -223,7 +224,7 @@ async function done(
     ...(digest !== undefined && { log: digest }),
   };
   const digests = [...(digest === undefined ? [] : [digest]), ...("blob" in kept ? [kept.blob] : [])];
-  return { kind: "done", payload: JSON.stringify(payload), digests };
+  return { payload: JSON.stringify(payload), digests };
 }
 
 const Outcome = z.object({

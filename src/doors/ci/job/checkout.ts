@@ -6,8 +6,11 @@ import { execFile } from "node:child_process";
 import { mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { git, gitConfig } from "#doors/ci/repositories/git.ts";
+import { git } from "#sources/git.ts";
 import { type JobRequest, names } from "./request.ts";
+
+/** A job has its workspace to itself: it reads what is there, whatever owns it. */
+const gitConfig = join(import.meta.dirname, "gitconfig");
 
 const run = promisify(execFile);
 const timeoutMs = 600_000;

@@ -1,18 +1,19 @@
 /** A workflow that is started by hand (CI-59). */
 import { basename } from "node:path";
 import { Fault } from "#base/fault.ts";
+import type { Repository } from "#sources/book.ts";
+import type { Sources } from "#sources/sources.ts";
 import type { Submitted } from "#shard/client/client.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { type Dictionary, textOf } from "#doors/ci/workflow/expression/value.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
 import { dispatchInputs } from "#doors/ci/local/event.ts";
-import type { RepositoryRecord } from "#doors/ci/repositories/book.ts";
-import type { Mirrors } from "#doors/ci/repositories/mirrors.ts";
+import { workflowsOf } from "./files.ts";
 import { startRun, type StartPorts } from "./start.ts";
 
 export type Dispatch = {
-  readonly record: RepositoryRecord;
+  readonly record: Repository;
   /** The file's name, or its path. */
   readonly workflow: string;
   readonly ref?: string | undefined;
@@ -22,10 +23,10 @@ export type Dispatch = {
   readonly key?: string;
 };
 
-export async function dispatch(ports: StartPorts, mirrors: Mirrors, asked: Dispatch): Promise<Submitted> {
+export async function dispatch(ports: StartPorts, sources: Sources, asked: Dispatch): Promise<Submitted> {
   const { record, workflow, ref, inputs, actor, isTrusted, key } = asked;
-  const commit = await mirrors.resolve(record, ref);
-  const files = await mirrors.workflows(record, commit.sha);
+  const commit = await sources.copies.resolve(record, ref);
+  const files = await workflowsOf(sources, record, commit.sha);
   const file = fileNamed(files, workflow);
   const typed = inputsOf(file, inputs);
   return await startRun(ports, {

@@ -2,7 +2,7 @@
 import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
 import { Dictionary, type PlainValue, valueOf } from "#doors/ci/workflow/expression/value.ts";
 import { shortRef } from "./tags.ts";
-import type { Commit } from "#doors/ci/repositories/mirrors.ts";
+import type { Commit } from "#sources/copies.ts";
 
 export type RunEvent = {
   readonly name: string;

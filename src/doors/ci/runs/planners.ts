@@ -20,10 +20,11 @@ export const ciPlanners: Planners = {
 export async function withOutputs(inputs: PlanInputs, blobs: BlobStore): Promise<PlanInputs> {
   const results = await Promise.all(
     inputs.results.map(async (one) => {
-      const read = one.result && readCellResult(one.result.payload);
-      if (!one.result || read?.outputsBlob === undefined) return one;
+      const told = one.result ?? one.failure?.result;
+      const read = told && readCellResult(told.payload);
+      if (!told || read?.outputsBlob === undefined) return one;
       const outputs = await recall<Record<string, string>>(blobs, { blob: read.outputsBlob });
-      return { ...one, result: { ...one.result, payload: JSON.stringify({ ...read, outputs }) } };
+      return { ...one, result: { ...told, payload: JSON.stringify({ ...read, outputs }) } };
     }),
   );
   return { ...inputs, results };

@@ -11,7 +11,7 @@ import { templateText, TemplateFault } from "#doors/ci/workflow/plan/template.ts
 import { problemText } from "#doors/ci/workflow/problem.ts";
 import { calledFrom } from "#doors/ci/local/workflows.ts";
 import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
-import type { Commit } from "#doors/ci/repositories/mirrors.ts";
+import type { Commit } from "#sources/copies.ts";
 import { githubOf, type RunEvent } from "./github-context.ts";
 import { type RunAbout, type RunRecord, storeRun } from "./record.ts";
 
