@@ -82,13 +82,23 @@ jobs:
 const lucky = `
 on: workflow_dispatch
 jobs:
-  first: { runs-on: ubuntu-latest, outputs: { n: "\${{ steps.n.outputs.n }}" }, steps: [{ id: n, run: 'echo "n=$GITHUB_RUN_ATTEMPT" >> "$GITHUB_OUTPUT"' }] }
+  first:
+    runs-on: ubuntu-latest
+    outputs: { n: "\${{ steps.n.outputs.n }}" }
+    steps: [{ id: n, run: 'echo "n=$GITHUB_RUN_ATTEMPT" >> "$GITHUB_OUTPUT"' }]
   second:
     needs: first
     runs-on: ubuntu-latest
     strategy: { fail-fast: false, matrix: { x: [a, b] } }
-    steps: [{ run: 'test "\${{ matrix.x }}$GITHUB_RUN_ATTEMPT" != b1 && echo "\${{ needs.first.outputs.n }} $GITHUB_RUN_ATTEMPT"' }]
+    steps:
+      - run: test "\${{ matrix.x }}$GITHUB_RUN_ATTEMPT" != b1
+      - run: echo "\${{ needs.first.outputs.n }} $GITHUB_RUN_ATTEMPT"
   third: { needs: second, runs-on: ubuntu-latest, steps: [{ run: echo third }] }
+`;
+const corn = `
+on: { push: { branches: [main], paths: ["*.txt"] } }
+jobs:
+  a: { runs-on: ubuntu-latest, steps: [{ run: 'echo "\${{ github.event_name }} \${{ github.event.after }}"' }] }
 `;
 const loud = `
 on: workflow_dispatch
@@ -229,7 +239,7 @@ describe("runs on a node", { timeout: 180_000 }, () => {
     await rejects(ci.rerun(run, { job: "none" }), /first, second, third/);
   });
 
-  test("a log is followed while it grows, and gone on with after a break, without a gap or a repeated line", async () => {
+  test("a log is followed while it grows, and after a break, without a gap or a repeated line", async () => {
     const run = await ci.dispatch("mill/flour", "loud");
     await until("it runs", async () => (await ci.show(run)).jobs[0]?.job !== undefined, wait);
     const texts: string[] = [];
@@ -256,8 +266,7 @@ describe("runs on a node", { timeout: 180_000 }, () => {
     const after = repository.commit({
       ".github/workflows/docs.yml":
         "on: { push: { paths: ['docs/**'] } }\njobs: { a: { runs-on: ubuntu-latest, steps: [{ run: echo }] } }\n",
-      ".github/workflows/corn.yml":
-        "on: { push: { branches: [main], paths: ['*.txt'] } }\njobs: { a: { runs-on: ubuntu-latest, steps: [{ run: 'echo \"${{ github.event_name }} ${{ github.event.after }}\"' }] } }\n",
+      ".github/workflows/corn.yml": corn,
       "corn.txt": "8",
     });
     const event = { id: "push-1", event: "push", ref: "refs/heads/main", before, sha: after };
@@ -276,9 +285,9 @@ describe("runs on a node", { timeout: 180_000 }, () => {
       again.started.map(({ run, created }) => [run, created]),
       first.started.map(({ run }) => [run, false]),
     );
-    const [corn] = first.started;
-    equal((await ci.ended(corn?.run ?? "")).conclusion, "success");
-    match(await ci.log(corn?.run ?? "", "a"), new RegExp(`push ${after}`));
+    const [started] = first.started;
+    equal((await ci.ended(started?.run ?? "")).conclusion, "success");
+    match(await ci.log(started?.run ?? "", "a"), new RegExp(`push ${after}`));
     const push = first.started[1]?.run ?? "";
     const why = await ci.fetch(`/v1/jobs/${push}/why`).then((response) => response.text());
     match(why, /runner=x/, "a label that no runner has is said");

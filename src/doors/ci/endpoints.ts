@@ -98,7 +98,7 @@ export const sendEvent = endpoint({
         .describe("What the ref meant before."),
       headRef: z.string().max(500).optional().describe("The branch that a pull request comes from."),
       baseRef: z.string().max(500).optional().describe("The branch that a pull request goes to."),
-      payload: z.record(z.string(), z.json()).default({}).describe("github.event, besides what the node knows."),
+      payload: z.record(z.string(), z.unknown()).default({}).describe("github.event, besides what the node knows."),
     }),
   ),
   answer: json(
