@@ -16,6 +16,10 @@ export type StoreStat = {
   /** Since the node started. */
   readonly evictedBlobs: number;
   readonly evictedBytes: number;
+  /** Damaged blobs that were found and dropped. */
+  readonly damagedBlobs: number;
+  /** When the scrubber last read the whole store; left out if it never did. */
+  readonly scrubbedAtMs?: number;
 };
 
 /** Figures that need no scan of the store. */
@@ -31,6 +35,19 @@ export type StoreFigures = {
   readonly checkedBytes: number;
   /** Damaged blobs that were found and dropped. */
   readonly damagedBlobs: number;
+  readonly scrub: ScrubState;
+};
+
+/** The scrubber's present pass, or its last one while it waits for the next. */
+export type ScrubState = {
+  /** The next entry to check; 0 between two passes. */
+  readonly position: number;
+  readonly beganAtMs: number;
+  /** Of the last complete pass; 0 if there was none. */
+  readonly endedAtMs: number;
+  readonly blobs: number;
+  readonly bytes: number;
+  readonly wrong: number;
 };
 
 export type Verified = {

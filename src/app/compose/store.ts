@@ -118,6 +118,8 @@ async function openDisk(config: DiskConfig, folder: DataFolder, ports: StorePort
     sync,
     memoryBytesMax: memory,
     onLost: () => onLost?.(directory ?? folder.blobs),
+    trustedMs: 2 * config.scrub.every,
+    scrub: { everyMs: config.scrub.every, rate: config.scrub.rate },
     uploadKeptMs: config.uploadsKept,
     uploadIdleMs: uploads.idle,
     uploadShares: {

@@ -27,6 +27,15 @@ const UploadsConfig = z.strictObject({
     ),
 });
 
+const ScrubConfig = z.strictObject({
+  every: Duration({ min: "1h" })
+    .prefault("7d")
+    .describe("How often the whole store is read. A large blob that was not read for twice this time is hashed first."),
+  rate: Size({ min: "0" })
+    .prefault("8MiB")
+    .describe("How much is read in a second; 0: the store is never read as a whole."),
+});
+
 const Disk = z
   .strictObject({
     kind: z.literal("disk").describe("A folder on this machine's disk, for this node alone."),
@@ -60,6 +69,10 @@ const Disk = z
       .describe("For small blobs that are used often; the table of all blobs needs 64 to 100 bytes each in addition."),
     uploadsKept: Duration({ min: "1m" }).prefault("24h").describe("How long a broken upload can be resumed."),
     uploads: UploadsConfig.prefault({}).describe("What unfinished uploads may hold."),
+    scrub: ScrubConfig.prefault({}).describe(
+      "Damage is found while there may still be another copy: the whole store is read slowly, and what is damaged is " +
+        "dropped. `millrace cache verify` does it at once.",
+    ),
     authoritative: TierConfig.optional().describe(
       "An authoritative tier that all nodes reach, with the disk as its cache. Left out: the disk is authoritative.",
     ),

@@ -210,8 +210,23 @@ function diskMetrics(registry: MetricsRegistry, figures: () => StoreFigures): vo
   const bytes = registry
     .counter({ name: "millrace_evicted_bytes_total", help: "Bytes evicted from the disk store." })
     .with();
+  const counter = (name: string, help: string) => registry.counter({ name, help }).with();
+  const damaged = counter(
+    "millrace_damaged_blobs_total",
+    "Damaged blobs that were found in the disk store and dropped.",
+  );
+  const checked = counter("millrace_checked_bytes_total", "Bytes of large blobs that were hashed again.");
+  const scrubbed = gauge("millrace_scrubbed_bytes", "Bytes that the scrubber has read in its present or last pass.");
+  const scrubEnded = gauge(
+    "millrace_scrub_ended_seconds",
+    "When the scrubber last read the whole store, in seconds since 1970; 0: it never did.",
+  );
   registry.beforeText(() => {
     const now = figures();
+    damaged.value = now.damagedBlobs;
+    checked.value = now.checkedBytes;
+    scrubbed.set(now.scrub.bytes);
+    scrubEnded.set(now.scrub.endedAtMs / 1_000);
     used.set(now.usedBytes);
     limit.set(now.sizeBytesMax);
     age.set(now.evictionAgeSec);

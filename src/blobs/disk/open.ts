@@ -7,6 +7,7 @@
  *   files/      large blobs
  *   uploads/    unfinished uploads
  *   streams/    live output of running tasks
+ *   scrub       where the scrubber is
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, statfsSync } from "node:fs";
@@ -20,6 +21,7 @@ import type { UploadOwner } from "#blobs/upload-limits.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import { Checkpoints } from "./log/checkpoints.ts";
 import { Core } from "./core.ts";
+import { Scrubber } from "./check/scrubber.ts";
 import { createDiskBlobs, nodeView, viewOf, type TenantView, type WriteLarge } from "./disk-blobs.ts";
 import { createDiskIndex } from "./table/disk-index.ts";
 import { createDiskStreams } from "./streams/disk-streams.ts";
@@ -101,6 +103,7 @@ function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
   core.makeEntries = () => janitor.makeEntries();
   const checkpoints = new Checkpoints(core, recovered, suspects > 0);
   const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints, lock });
+  const scrubber = new Scrubber(core, options.scrub);
   const index = createDiskIndex(core);
   const views = new Map<string, TenantStore>();
   let isClosed = false;
@@ -120,11 +123,12 @@ function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
     index,
     streams,
     recovered,
-    upkeep: createDiskUpkeep(core, janitor, partials),
+    upkeep: createDiskUpkeep(core, { janitor, partials, scrubber }),
     housekeeping,
     async close() {
       if (isClosed) return;
       isClosed = true;
+      await scrubber.close();
       await housekeeping.close();
       await counted.catch(() => {}); // already reported
       await core.log.close();

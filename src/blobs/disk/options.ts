@@ -1,3 +1,4 @@
+import type { ScrubOptions } from "./check/scrubber.ts";
 import type { FaultFacts } from "#base/fault.ts";
 import { realSyncs, type Syncs } from "#blobs/syncs.ts";
 import { uploadSharesDefault, type UploadShares } from "#blobs/upload-limits.ts";
@@ -28,6 +29,7 @@ export type DiskOptions = {
   readonly uploadShares: UploadShares;
   /** How long a large file that was hashed is trusted, if it is not changed. */
   readonly trustedMs: number;
+  readonly scrub: ScrubOptions;
   /** Acknowledge a write when it survives the process, or when it survives a power failure. */
   readonly sync: "written" | "synced";
   readonly syncs: Syncs;
@@ -50,7 +52,8 @@ export const diskOptionsDefault: DiskOptions = {
   uploadKeptMs: 24 * 3_600_000,
   uploadIdleMs: 5 * 60_000,
   uploadShares: uploadSharesDefault,
-  trustedMs: 7 * 24 * 3_600_000,
+  trustedMs: 14 * 24 * 3_600_000,
+  scrub: { everyMs: 7 * 24 * 3_600_000, rate: 0 },
   sync: "written",
   syncs: realSyncs,
   onLost: () => {},

@@ -1,21 +1,25 @@
 /** What an operator may ask of the store. */
-import { digestFunctions, digestText, type Digest, type DigestParts } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
+import type { Digest } from "#base/digest.ts";
 import type { StoreStat, Upkeep, Verified } from "#blobs/upkeep.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import type { Janitor } from "./janitor.ts";
-import { hashLength, namedFunction } from "#blobs/disk/table/key.ts";
+import { namedFunction } from "#blobs/disk/table/key.ts";
 import type { PartialUploads } from "#blobs/disk/upload/partials.ts";
-import { headerBytes } from "#blobs/disk/log/record.ts";
-import { flags } from "#blobs/disk/table/table.ts";
-import { verifyEntry } from "#blobs/disk/upload/verify.ts";
+import { checkEntry } from "#blobs/disk/check/check-entry.ts";
+import type { Scrubber } from "#blobs/disk/check/scrubber.ts";
 
 const slice = 20_000;
 /** Progress is reported after so many blobs or bytes. */
 const tellBlobs = 1_000;
 const tellBytes = 256 * 1024 * 1024;
 
-export function createDiskUpkeep(core: Core, janitor: Janitor, partials: PartialUploads): Upkeep {
+export type UpkeepParts = {
+  readonly janitor: Janitor;
+  readonly partials: PartialUploads;
+  readonly scrubber: Pick<Scrubber, "state">;
+};
+
+export function createDiskUpkeep(core: Core, { janitor, partials, scrubber }: UpkeepParts): Upkeep {
   const stat = async (): Promise<StoreStat> => {
     const { table } = core.holdings;
     let entries = 0;
@@ -36,6 +40,8 @@ export function createDiskUpkeep(core: Core, janitor: Janitor, partials: Partial
       ...(Number.isFinite(oldestSec) && { oldestUseAtMs: oldestSec * 1_000 }),
       evictedBlobs: janitor.evicted,
       evictedBytes: janitor.evictedBytes,
+      damagedBlobs: core.damagedBlobs,
+      ...(scrubber.state.endedAtMs > 0 && { scrubbedAtMs: scrubber.state.endedAtMs }),
     };
   };
   return {
@@ -48,6 +54,7 @@ export function createDiskUpkeep(core: Core, janitor: Janitor, partials: Partial
       evictionAgeSec: janitor.evictionAgeSec,
       checkedBytes: core.checks.checkedBytes,
       damagedBlobs: core.damagedBlobs,
+      scrub: scrubber.state,
     }),
     async evict(downToBytes) {
       const wanted = core.budget.usedBytes - partials.reservedBytes - downToBytes;
@@ -66,44 +73,15 @@ async function* verifyAll(core: Core, signal: AbortSignal): AsyncGenerator<Verif
   for (let entry = 0; entry < table.end; entry += 1) {
     signal.throwIfAborted();
     if (!table.isTaken(entry) || table.fn(entry) === namedFunction) continue;
-    const parts = await partsOfEntry(core, entry);
-    if (!parts) continue; // its record could not be read, so it was dropped
-    const isRight = await verifyEntry(core, entry, parts);
-    const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
-    if (!isRight) wrong.push(digest);
-    if (!isRight && core.find(parts) === entry) await core.dropDamaged(entry, { digest }).catch(() => {});
+    const found = await checkEntry(core, entry);
+    if (!found) continue; // its record could not be read, so it was dropped
+    if (found.wrong !== undefined) wrong.push(found.wrong);
     checked += 1;
-    bytes += parts.sizeBytes;
+    bytes += found.bytes;
     if (checked - toldAt < tellBlobs && bytes - toldBytes < tellBytes) continue;
     yield { checked, of, bytes, wrong };
     [toldAt, toldBytes, wrong] = [checked, bytes, []];
     await new Promise(setImmediate);
   }
   yield { checked, of, bytes, wrong };
-}
-
-/** The digest: the key itself for most functions; for longer hashes it is in the record. */
-async function partsOfEntry(core: Core, entry: number): Promise<DigestParts | undefined> {
-  const { table } = core.holdings;
-  const number = table.fn(entry);
-  const fn = digestFunctions[number];
-  if (!fn) return undefined;
-  const sizeBytes = table.sizeOf(entry);
-  const key = table.key(entry);
-  const length = hashLength(number);
-  if (length <= key.byteLength)
-    return { fn, hash: Buffer.from(key.buffer, key.byteOffset, length).toString("hex"), sizeBytes };
-  try {
-    const { bytes } = table.has(entry, flags.file)
-      ? await core.reader.read({
-          segment: table.segment(entry),
-          offset: table.offset(entry),
-          lengthBytes: headerBytes + length + 16,
-        })
-      : await core.recordOf(entry);
-    return { fn, hash: bytes.toString("hex", headerBytes, headerBytes + length), sizeBytes };
-  } catch (error) {
-    if (isFault(error, "corrupt") && table.isTaken(entry)) await core.drop([entry]);
-    return undefined;
-  }
 }

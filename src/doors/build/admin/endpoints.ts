@@ -15,6 +15,8 @@ const StoreStat = z.object({
   oldestUseAtMs: z.number().optional().describe("When the blob that is evicted next was last used."),
   evictedBlobs: z.number().describe("Since the start."),
   evictedBytes: z.number(),
+  damagedBlobs: z.number().describe("Damaged blobs that were found and dropped since the start."),
+  scrubbedAtMs: z.number().optional().describe("When the scrubber last read the whole store."),
 });
 
 const limit = z.coerce.number().int().min(1).max(1_000).default(100).describe("How many at most.");

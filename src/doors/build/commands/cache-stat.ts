@@ -33,6 +33,12 @@ export function showStat(stat: StoreStat, { out }: Pick<World, "out">): void {
     ...(oldestUseAtMs === undefined
       ? []
       : [["oldest", `used ${formatDuration(Date.now() - oldestUseAtMs)} ago`] as const]),
+    ...(stat.damagedBlobs > 0
+      ? [["damaged", `${stat.damagedBlobs} found and dropped since the node's start`] as const]
+      : []),
+    ...(stat.scrubbedAtMs === undefined
+      ? []
+      : [["checked", `all of it, ${formatDuration(Date.now() - stat.scrubbedAtMs)} ago`] as const]),
     ...(stat.evictedBlobs > 0 ? [["evicted", evicted] as const] : []),
   ];
   for (const line of fieldLines(fields)) out(line);
