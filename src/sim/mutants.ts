@@ -21,6 +21,48 @@ export type Mutant = {
 
 export const mutants: readonly Mutant[] = [
   {
+    name: "consumers wait for the manifest",
+    file: "kernel/apply/settle.ts",
+    find: "return stage.manifest?.no ? [] : [manifestDue(state, stage, nowMs)];",
+    replace: "if (!stage.manifest?.no) return [manifestDue(state, stage, nowMs)];",
+    focus: ["arrays"],
+  },
+  {
+    name: "a lost result voids the manifest that is due",
+    file: "kernel/apply/task.ts",
+    find: "  dropFromOutbox(state, task);\n  voidManifest(state, stage);",
+    replace: "  dropFromOutbox(state, task);",
+    focus: ["arrays", "client-invalidates"],
+  },
+  {
+    name: "a new owner writes the manifests that are due",
+    file: "shard/manifest/desk.ts",
+    find: "for (const no of shard.state.manifests.keys()) this.#add(shard, no);",
+    replace: "",
+    focus: ["arrays", "node-crash"],
+  },
+  {
+    name: "what has left memory is copied from the manifest before",
+    file: "kernel/apply/manifest.ts",
+    find: "set(state, stage, { no: 0, dueAtMs: 0, digest: undefined, base: digest });",
+    replace: "set(state, stage, { no: 0, dueAtMs: 0, digest: undefined, base: undefined });",
+    focus: ["arrays", "client-invalidates"],
+  },
+  {
+    name: "an array goes on where a snapshot left it",
+    file: "kernel/snapshot/array-rows.ts",
+    find: "Object.assign(array, { next, rest: rest ?? undefined, restReason, troubles });",
+    replace: "Object.assign(array, { next: plan.count, rest: rest ?? undefined, restReason, troubles });",
+    focus: ["arrays", "node-crash"],
+  },
+  {
+    name: "an array has its next tasks queued as others are taken",
+    file: "kernel/apply/task.ts",
+    find: "if (task.array) queueHeldTasks(state, stage, event.at);",
+    replace: "",
+    focus: ["arrays"],
+  },
+  {
     name: "numbers of series are kept in snapshots",
     file: "kernel/snapshot/restore.ts",
     find: `else if (kind === "Q") this.#state.weigh(this.#state.series.restore(row[1], row[2]));`,

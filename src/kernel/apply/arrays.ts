@@ -13,6 +13,7 @@ import {
   bytesOfResult,
   bytesOfStep,
   bytesOfText,
+  resultReserve,
 } from "#kernel/memory/weigh.ts";
 import { beforeChange, isTaskOver, toReady } from "./moves.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
@@ -96,7 +97,8 @@ export function retire(state: State, task: Task): void {
   array.resultBytes += bytesOfResult(task.result);
   array.live.delete(task.index);
   state.tasks.delete(task.no);
-  state.grow(job, -arrayTaskBytes - bytesBeside(task));
+  array.ended += 1;
+  state.grow(job, -arrayTaskBytes - bytesBeside(task) - resultReserve);
   if (task.phase !== "FAILED" || array.failures.length >= failuresKept) return;
   const { reason = "timed-out", message = "" } = task.last ?? {};
   const failure = { place: task.index, reason, message };
@@ -123,7 +125,8 @@ export function revive(state: State, no: number): Task {
   task.capturedIn = state.captures;
   array.live.set(task.index, task);
   state.tasks.set(no, task);
-  state.grow(array.stage.job, arrayTaskBytes);
+  array.ended -= 1;
+  state.grow(array.stage.job, arrayTaskBytes + resultReserve);
   return task;
 }
 
@@ -134,7 +137,8 @@ export function endRest(state: State, array: TaskArray, phase: "FAILED" | "CANCE
   beforeChange(state, stage);
   array.rest = phase;
   array.restReason = reason;
-  state.grow(stage.job, bytesOfText(reason));
+  array.ended += unborn;
+  state.grow(stage.job, bytesOfText(reason) - resultReserve * unborn);
   stage.open -= unborn;
   if (phase === "FAILED") stage.failed += unborn;
   state.unsettled.add(stage);

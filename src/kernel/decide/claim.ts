@@ -1,5 +1,6 @@
 /** Grants tasks under a lease, and renews and releases the claims. */
 import type { Digest } from "#base/digest.ts";
+import { hash32 } from "#base/random.ts";
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Executor, LastEnd, Stage, Task } from "#kernel/model/entities.ts";
@@ -162,8 +163,9 @@ export const wasCancelled = (task: Task, command: Tokened): boolean => endedBy(t
 export function endedBy(task: Task | undefined, { executor, token }: Tokened): LastEnd | undefined {
   const last = task?.last;
   if (!last || last.token !== token) return undefined;
-  // Of an array's task that has ended, only the token is kept.
-  const isOwn = last.executor === executor || (task.array !== undefined && last.executor === "" && token !== 0);
+  if (last.executor === executor) return last;
+  // Of an array's task that has ended, only a hash of the executor is kept.
+  const isOwn = last.executor === "" && token !== 0 && task.array?.markAt(task.index) === hash32(executor);
   return isOwn ? last : undefined;
 }
 

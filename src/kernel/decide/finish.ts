@@ -1,5 +1,6 @@
 /** How an attempt ends: with a committed result, or with a typed failure reason. */
 import { hash32 } from "#base/random.ts";
+import { markOf } from "#kernel/model/task-array.ts";
 import { blamesExecutor } from "#kernel/apply/task.ts";
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
@@ -25,9 +26,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     // The reply to the first commit may have been lost: repeat it.
     if (task?.result && task.resultToken === command.token && sameResult(task.result, command.result))
       return accept({ committed: true, generation: task.generation });
-    // The result of an array's task may have left memory for the manifest: its token is enough.
-    if (task?.array && task.phase === "SUCCEEDED" && !task.result && task.resultToken === command.token)
-      return accept({ committed: true, generation: task.generation });
+    if (task && isRecorded(task, command)) return accept({ committed: true, generation: task.generation });
     if (task && wasCancelled(task, command)) return accept({ committed: false, generation: task.generation });
     return endVoidClaimOr(state, command, nowMs) ?? reject(found.why);
   }
@@ -61,6 +60,14 @@ function outgrown(claim: Claim, nowMs: number): Decision {
     endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
   ]);
 }
+
+/** The result of an array's task may have left memory for the manifest: then a hash of it is compared. */
+const isRecorded = ({ array, phase, result, resultToken, index }: Task, command: CommandOf<"commit">): boolean =>
+  array !== undefined &&
+  phase === "SUCCEEDED" &&
+  !result &&
+  resultToken === command.token &&
+  array.markAt(index) === markOf(command.result);
 
 const sameResult = (a: Result, b: Result): boolean =>
   a.payload === b.payload &&

@@ -149,18 +149,26 @@ export function bytesOfPlanned(planned: Planned | undefined): number {
 }
 
 /** An array without its tasks and results. */
-export const bytesOfArrayAlone = ({ spec }: ArrayPlan): number => 600 + bytesOfText(spec);
+export const bytesOfArrayAlone = ({ spec, count }: ArrayPlan): number =>
+  600 + bytesOfText(spec) + resultReserve * count;
+
+/**
+ * Each task of an array will have a result: memory for it is set aside from the start. Otherwise arrays that were
+ * accepted together could fill the memory that their own work needs to end.
+ */
+export const resultReserve = 240;
 
 /** A task of an array shares its spec with the others. */
 export const arrayTaskBytes = taskBytes + 60;
 
-export const bytesOfPage = ({ size }: EndsPage): number => 400 + 22 * size;
+export const bytesOfPage = ({ size }: EndsPage): number => 480 + 26 * size;
 
 export const bytesOfFailure = ({ message }: ArrayFailure): number => 60 + bytesOfText(message);
 
 /** The results are weighed as they come: see `resultBytes`. */
 export function bytesOfArray(array: TaskArray): number {
-  let bytes = bytesOfArrayAlone(array.plan) + bytesOfText(array.restReason) + array.resultBytes;
+  let bytes = bytesOfArrayAlone(array.plan) - resultReserve * array.ended;
+  bytes += bytesOfText(array.restReason) + array.resultBytes;
   for (const page of array.pages) if (page) bytes += bytesOfPage(page);
   for (const failure of array.failures) bytes += bytesOfFailure(failure);
   for (const task of array.live.values()) bytes += arrayTaskBytes + bytesOfTask(task) - bytesOfPlan(task.plan);

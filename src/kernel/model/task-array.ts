@@ -3,6 +3,7 @@
  * ones before them are a few bytes in a page, the ones after them a counter. So a million tasks cost what is running,
  * and their results until those are in the stage's manifest.
  */
+import { hash32 } from "#base/random.ts";
 import { type Stage, Task } from "./entities.ts";
 import type { ArrayPlan, FailReason, Result, TaskPhase, TaskTemplate } from "./model.ts";
 import { arrayKey } from "./task-set.ts";
@@ -28,6 +29,8 @@ export class EndsPage {
   readonly generations: Uint32Array;
   /** The token of the result, or of the last attempt. */
   readonly tokens: Float64Array;
+  /** A hash of the result, or of the executor of the last attempt: a repeated command is recognised by it. */
+  readonly marks: Uint32Array;
   /** By place; undefined when all of them are in the stage's manifest. */
   results: (Result | undefined)[] | undefined;
   capturedIn = 0;
@@ -40,6 +43,7 @@ export class EndsPage {
     this.attempts = new Uint8Array(size);
     this.generations = new Uint32Array(size);
     this.tokens = new Float64Array(size);
+    this.marks = new Uint32Array(size);
   }
 
   get size(): number {
@@ -51,6 +55,7 @@ export class EndsPage {
     this.attempts[slot] = task.attempts;
     this.generations[slot] = task.generation;
     this.tokens[slot] = task.result ? task.resultToken : (task.last?.token ?? 0);
+    this.marks[slot] = task.result ? markOf(task.result) : hash32(task.last?.executor ?? "");
     if (task.result) (this.results ??= Array.from({ length: this.size }))[slot] = task.result;
   }
 
@@ -59,6 +64,9 @@ export class EndsPage {
     if (this.results) this.results[slot] = undefined;
   }
 }
+
+export const markOf = ({ payload, digests, publish = "" }: Result): number =>
+  hash32(`${payload}|${digests.join()}|${publish}`);
 
 export type ArrayFailure = { readonly place: number; readonly reason: FailReason; readonly message: string };
 
@@ -81,6 +89,8 @@ export class TaskArray {
   readonly held: number[] = [];
   readonly pages: (EndsPage | undefined)[] = [];
   readonly failures: ArrayFailure[] = [];
+  /** How many of its tasks have ended. */
+  ended = 0;
   /** Attempts that ended badly. */
   troubles = 0;
   /** Estimated memory of the results in its pages. */
@@ -110,6 +120,10 @@ export class TaskArray {
     const live = this.live.get(place);
     if (live) return live.phase;
     return endPhases[this.pageOf(place)?.phases[place % pageTasks] ?? 0] ?? this.rest ?? "READY";
+  }
+
+  markAt(place: number): number | undefined {
+    return this.pageOf(place)?.marks[place % pageTasks];
   }
 
   resultAt(place: number): Result | undefined {
@@ -155,7 +169,7 @@ export class TaskArray {
   }
 }
 
-/** The executor is not kept: the token alone identifies the attempt. */
+/** Of the executor only a hash is kept: see `marks`. */
 const endOf = (
   token: number,
   phase: "FAILED" | "CANCELLED",

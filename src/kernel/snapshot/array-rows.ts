@@ -18,6 +18,7 @@ export function readArray(stage: Stage, template: TaskTemplate, row: Row): TaskA
   const array = new TaskArray(no, stage, plan, template);
   Object.assign(array, { next, rest: rest ?? undefined, restReason, troubles });
   array.failures.push(...failures);
+  if (array.rest) array.ended += plan.count - next;
   return array;
 }
 
@@ -25,16 +26,16 @@ export function readArray(stage: Stage, template: TaskTemplate, row: Row): TaskA
  * A page: phases as digits, then attempts and generations where they are not 1, then tokens and results. Most tasks end
  * at the first attempt.
  */
-export function pageRow({ array, number, phases, attempts, generations, tokens, results }: EndsPage): Row {
+export function pageRow({ array, number, phases, attempts, generations, tokens, marks, results }: EndsPage): Row {
   const { stage } = array;
   const at = (stage.arrays ?? []).indexOf(array);
   const unusual = (list: Iterable<number>): [number, number][] =>
     [...list].flatMap((value, i): [number, number][] => (value === 1 || phases[i] === 0 ? [] : [[i, value]]));
-  const texts = [phases.join(""), unusual(attempts), unusual(generations), [...tokens]];
+  const texts = [phases.join(""), unusual(attempts), unusual(generations), [...tokens], [...marks]];
   return ["E", stage.job.no, stage.index, at, number, ...texts, results?.map((result) => result ?? 0) ?? null];
 }
 
-export function readPage(array: TaskArray, [number, phases, attempts, generations, tokens, results]: Row): void {
+export function readPage(array: TaskArray, [number, phases, attempts, generations, tokens, marks, results]: Row): void {
   const page = new EndsPage(array, number);
   page.phases.set(Array.from(phases as string, Number));
   page.attempts.fill(1);
@@ -42,7 +43,9 @@ export function readPage(array: TaskArray, [number, phases, attempts, generation
   page.generations.fill(1);
   for (const [i, value] of generations) page.generations[i] = value;
   page.tokens.set(tokens);
+  page.marks.set(marks);
   if (results) page.results = (results as (Result | 0)[]).map((result) => (result === 0 ? undefined : result));
   for (const result of page.results ?? []) array.resultBytes += bytesOfResult(result);
+  for (const phase of page.phases) if (phase !== 0) array.ended += 1;
   array.pages[number] = page;
 }

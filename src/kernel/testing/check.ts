@@ -289,6 +289,14 @@ function checkArray(state: State, array: TaskArray, { same, holds }: Counted): v
   let resultBytes = 0;
   for (const page of array.pages) for (const one of page?.results ?? []) resultBytes += bytesOfResult(one);
   same(`bytes of results of ${what}`, array.resultBytes, resultBytes);
+  same(
+    `ended of ${what}`,
+    array.ended,
+    count(
+      Array.from({ length: array.plan.count }, (_, i) => array.phaseAt(i)),
+      isTaskOver,
+    ),
+  );
   holds(`${what} is found by its numbers`, array.plan.count === 0 || state.arrayOf(array.no) === array);
   for (const task of live) {
     holds(`task ${task.no} is in its place`, task.array === array && task.no === array.no + task.index);

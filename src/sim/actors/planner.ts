@@ -46,7 +46,9 @@ async function readInputs(executor: Executor, { shard, grant }: Held): Promise<P
 
 function answerOf({ answer }: PlanScript): Plan {
   if (answer.kind !== "tasks") return { kind: answer.kind, reason: "as scripted" };
-  const { more, decides } = answer;
+  const { more, decides, array, template } = answer;
+  if (array)
+    return { kind: "tasks", set: { template, array: { count: array.count, spec: writeScript(array.script) } } };
   const setOf = ({ template, tasks }: ScriptedSet, set: number): TaskSet => ({
     template,
     tasks: tasks.map((script, i) => ({ key: set === 0 ? `p${i}` : `p${set}-${i}`, spec: writeScript(script) })),

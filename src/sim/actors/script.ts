@@ -32,6 +32,8 @@ export type PlanScript = {
         readonly kind: "tasks";
         readonly more?: readonly ScriptedSet[];
         readonly decides?: PlanDecides;
+        /** The tasks are an array instead. */
+        readonly array?: { readonly count: number; readonly script: TaskScript };
       })
     | { readonly kind: "skip" }
     | { readonly kind: "fail" };

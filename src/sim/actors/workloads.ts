@@ -2,6 +2,7 @@
 import type { Submit } from "#kernel/model/command.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model/model.ts";
 import { familyShapes } from "./family-shapes.ts";
+import { arrayShapes } from "./array-shapes.ts";
 import { engineShapes } from "./engine-shapes.ts";
 import {
   hour,
@@ -200,6 +201,7 @@ export const shapes = {
   },
 
   ...engineShapes,
+  ...arrayShapes,
   ...familyShapes,
 };
 

@@ -4,6 +4,7 @@ import { jobsEnd, quotaKept, tenantsServed } from "./end.ts";
 import { joinsWhatIsUnderWay } from "./joins.ts";
 import { claimsForReady, commitsUnderGuard, keysBindOnce, locksOneAtATime, oneResult } from "./log.ts";
 import { requeuesOnce, stagesInOrder, timeIsFair } from "./log.ts";
+import { manifestsAreWhole } from "./manifest.ts";
 import { committedIsPublished } from "./publish.ts";
 import { locksInTheWorld, oneAtATimeOutside } from "./runs.ts";
 import { brokenAlone, oneOwnerSpeaks, readsAreTrue, saidIsDurable, sameKeySameJob } from "./speech.ts";
@@ -32,4 +33,5 @@ export const checkers: readonly Checker[] = [
   committedIsPublished,
   numbersOnce,
   endsAreTold,
+  manifestsAreWhole,
 ];

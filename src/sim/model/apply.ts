@@ -21,8 +21,6 @@ const folds: Folds = {
   "tenant-set": (model, event) => void model.tenants.set(event.tenant, event),
   "quota-lent": nothing,
   "quota-taken": nothing,
-  "manifest-due": nothing,
-  "manifest-written": nothing,
   reported: nothing,
   "executor-drained": nothing,
   "executor-resumed": nothing,

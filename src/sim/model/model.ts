@@ -3,6 +3,7 @@
  * small, plain, without any of its indices. The checkers compare every answer, and every further event of the log, with
  * this.
  */
+import type { Digest } from "#base/digest.ts";
 import type { Notice } from "#kernel/model/model.ts";
 import type { Submit } from "#kernel/model/command.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
@@ -61,8 +62,11 @@ export type ModelStage = {
   readonly plannedIn: Set<number>;
   readonly signals: Set<string>;
   lock: "none" | "queued" | "held";
-  /** The tasks of its array that were not queued have failed. */
-  restFailed: boolean;
+  /** The number under which its manifest is to be written, and the manifest. */
+  manifestDue: number | undefined;
+  manifest: Digest | undefined;
+  /** Whether one of its sets, as submitted or planned, is an array. */
+  hasArray: boolean;
 };
 
 export type ModelJob = {
@@ -144,6 +148,7 @@ export class ShardModel {
   }
 
   addTasks(stage: ModelStage, sets: readonly TaskSet[], firstTask: number): void {
+    stage.hasArray ||= sets.some(({ array }) => array !== undefined);
     const tasks = sets.flatMap((set) => [...keysOf(set)].map((key) => ({ key, template: set.template })));
     stage.tasks = tasks.map(({ key, template }, i) => newTask(stage, firstTask + i, key, template, false));
     for (const task of stage.tasks) this.tasks.set(task.no, task);
@@ -175,7 +180,9 @@ export const newStage = (job: ModelJob, index: number, spec: StageSpec): ModelSt
   plannedIn: new Set(),
   signals: new Set(),
   lock: "none",
-  restFailed: false,
+  manifestDue: undefined,
+  manifest: undefined,
+  hasArray: spec.tasks?.array !== undefined,
 });
 
 export const newTask = (

@@ -45,6 +45,16 @@ export const stageFolds = {
     const stage = model.stage(event.job, event.stage);
     if (stage) cancelStage(stage);
   },
+  "manifest-due"(model, event) {
+    const stage = model.stage(event.job, event.stage);
+    if (stage) stage.manifestDue = event.no;
+  },
+  "manifest-written"(model, event) {
+    const stage = model.stage(event.job, event.stage);
+    if (!stage) return;
+    stage.manifest = event.digest;
+    stage.manifestDue = undefined;
+  },
   "stage-ended"(model, event) {
     const stage = model.stage(event.job, event.stage);
     if (!stage) return;
@@ -57,6 +67,8 @@ export const stageFolds = {
     // Some of its tasks run again: the plan stays.
     if (event.phase === "RUNNING" && stage.plannedIn.has(stage.generation)) stage.plannedIn.add(event.generation);
     stage.generation = event.generation;
+    stage.manifest = undefined;
+    stage.manifestDue = undefined;
     stage.phase = event.phase;
     if (event.phase === "RUNNING") return;
     for (const task of [...stage.tasks, ...(stage.planning ? [stage.planning] : [])]) {

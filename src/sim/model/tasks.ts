@@ -75,14 +75,15 @@ export const taskFolds = {
     if (task) task.standing = "over";
   },
   "rest-failed"(model, event) {
-    const stage = model.tasks.get(event.array)?.stage;
-    // The model does not know which of them are queued: the log says of each of those how it ends.
-    if (stage) stage.restFailed = true;
+    const first = model.tasks.get(event.array);
+    for (const task of first?.stage.tasks ?? [])
+      if (task.template === first?.template && task.no >= event.array + event.from) task.standing = "over";
   },
   invalidated(model, event) {
     const task = model.tasks.get(event.task);
     if (!task) return;
     setPublication(model, `${task.no}/${task.generation}`, "void");
+    task.stage.manifestDue = undefined;
     task.generation = event.generation;
     task.checkpoint = undefined;
     task.attempts = 0;

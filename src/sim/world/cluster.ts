@@ -74,6 +74,8 @@ export class Cluster {
     this.limits = {
       ...defaultLimits,
       sleepMs: 1_500,
+      // Small arrays must have tasks that are not queued yet.
+      arrayAheadMax: 2,
       keysInMemoryMax: profile.keysInMemoryMax,
       executorDrainMs: 20_000,
       executorFadeMs: profile.executorFadeMs,

@@ -35,6 +35,11 @@ export class Pins {
     return Buffer.concat(parts);
   }
 
+  /** The same at once, for checkers. */
+  bytes(digest: Digest): Uint8Array | undefined {
+    return this.#blobs?.prompt?.bytes(digest);
+  }
+
   evict(digest: Digest): boolean {
     const gone = this.#blobs?.evict(digest) ?? false;
     if (gone) this.#names.delete(digest);
