@@ -1,5 +1,6 @@
 /** For tests: every HTTP route of a node, called with names of things. */
 import { cacheProtocols } from "#doors/build/http/http-caches.ts";
+import { actionProtocols } from "#doors/ci/services/services.ts";
 import { httpRoutes } from "#edge/port/routes.ts";
 import { readEvents } from "#http/live/sse.ts";
 import { apiEndpoints } from "#app/compose/api.ts";
@@ -24,6 +25,7 @@ export const httpRouteNames = (): readonly string[] => {
 const below: Readonly<Record<string, readonly string[]>> = {
   api: apiEndpoints.map(({ name }) => name),
   caches: cacheProtocols.map(({ name }) => name),
+  actions: actionProtocols,
 };
 
 type Shown = { readonly status: number; readonly headers: object; readonly body: string };
@@ -55,6 +57,7 @@ const ask = (
 };
 
 const operatorsOnly = clusterOnly("operators");
+const jobsOnly = "only tokens of jobs are accepted";
 const digest = ({ blob }: Names): string => `${blob.hash}/${blob.sizeBytes}`;
 const body = { init: { body: "forged" } };
 const json = (value: object) => ({
@@ -293,6 +296,36 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("GET", ({ endedOperation }) => `/v1/why?of=${endedOperation}`),
     ask("GET", ({ build }) => `/v1/why?of=${build}&key=slow`),
     ask("GET", ({ action }) => `/v1/why?of=${action.hash}/${action.sizeBytes}`),
+  ],
+  "api GET /v1/runs/{run}/artifacts": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/artifacts`, { alike: "neither has artifacts" }),
+  ],
+  "api GET /v1/runs/{run}/artifacts/{name}": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/artifacts/x`, { alike: "neither has artifacts" }),
+  ],
+  "api DELETE /v1/runs/{run}/artifacts/{name}": [
+    ask("DELETE", ({ jobId }) => `/v1/runs/${jobId}/artifacts/x`, { alike: "neither has artifacts" }),
+  ],
+  "api GET /v1/caches": [ask("GET", () => "/v1/caches?repository=a/b", { alike: "neither has caches" })],
+  "api DELETE /v1/caches": [ask("DELETE", () => "/v1/caches?repository=a/b&key=x", { alike: "neither has caches" })],
+  "actions twirp": [
+    ask("POST", () => "/twirp/github.actions.results.api.v1.ArtifactService/ListArtifacts", {
+      ...json({}),
+      alike: jobsOnly,
+    }),
+  ],
+  "actions cache-v1": [
+    ask("GET", ({ key }) => `/_apis/artifactcache/cache?keys=${key}&version=1`, { alike: jobsOnly }),
+  ],
+  "actions files": [
+    ask("GET", ({ tenant }) => `/ci/files/download/${tenant}/artifact.1/x?se=99999999999999&sig=x`, {
+      alike: "only a signed address leads anywhere",
+    }),
+  ],
+  "actions rest": [ask("GET", () => "/api/v3/repos/a/b", { alike: jobsOnly })],
+  "actions git": [
+    ask("GET", () => "/a/b/info/refs?service=git-upload-pack", { alike: "neither has such a repository" }),
+    ask("POST", () => "/a/b/git-receive-pack", { ...body, alike: "neither has such a repository" }),
   ],
   "caches ccache": entry((key) => `/ccache/${key}`, "may"),
   "caches sccache": [

@@ -11,6 +11,7 @@ import { realClock as clock } from "#testing/real-clock.ts";
 import { buildTable, type TablePorts } from "#doors/build/http/table.ts";
 import { batchRoutes } from "#doors/batch/routes.ts";
 import { ciRoutes } from "#doors/ci/routes.ts";
+import { serviceRoutes } from "#doors/ci/services/routes.ts";
 import { deployRoutes } from "#doors/deploy/routes.ts";
 import { endpoint, json } from "#http/endpoint.ts";
 import { openApiDocument, operationId } from "#http/openapi.ts";
@@ -38,6 +39,7 @@ const routes = [
   ...batchRoutes({ client: nothing }),
   ...deployRoutes(nothing),
   ...ciRoutes(nothing),
+  ...serviceRoutes(nothing, nothing),
 ];
 const served = apiRoutes({ ...own, ...ofJobs, routes, doors }, nothing);
 

@@ -2,6 +2,7 @@
 import { defineDoor } from "#door/door.ts";
 import { ciCommands } from "./commands/commands.ts";
 import { CiConfig } from "./config.ts";
+import { serviceEndpoints } from "./services/endpoints.ts";
 import { ciEndpoints } from "./endpoints.ts";
 import { ciKinds } from "./kinds.ts";
 
@@ -11,7 +12,7 @@ export const ciDoor = defineDoor({
   section: { about: "runs of workflows", schema: CiConfig },
   kinds: [ciKinds],
   commands: ciCommands,
-  endpoints: ciEndpoints,
+  endpoints: [...ciEndpoints, ...serviceEndpoints],
   pages: [],
   open: async (ports, settings) => (await import("./serve.ts")).openCi(ports, settings),
 });

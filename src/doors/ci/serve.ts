@@ -8,6 +8,7 @@ import { cellRunner } from "./job/cell-runner.ts";
 import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
 import { ciPrinted } from "./printed.ts";
 import { openCiServices } from "./services/open.ts";
+import { serviceRoutes } from "./services/routes.ts";
 import { ciRoutes } from "./routes.ts";
 import { followPushes } from "./runs/trigger-event.ts";
 import { ciPlanners } from "./runs/planners.ts";
@@ -29,14 +30,17 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     printed: { [door]: printed },
     close: async () => void (await pushes),
     http: (request, identify) => services.http(request, identify),
-    routes: ciRoutes({
-      client,
-      clock,
-      live,
-      printed,
-      sources,
-      start,
-    }),
+    routes: [
+      ...ciRoutes({
+        client,
+        clock,
+        live,
+        printed,
+        sources,
+        start,
+      }),
+      ...serviceRoutes(services, stored.store),
+    ],
     ...(place && {
       runners: {
         [kinds.job]: cellRunner({

@@ -45,6 +45,9 @@ export type CiServices = {
   readonly sign: (origin: string, signed: Signed) => string;
 };
 
+/** What is served besides the table of routes. */
+export const actionProtocols = ["twirp", "cache-v1", "files", "rest", "git"] as const;
+
 const twirpPrefix = "/twirp/github.actions.results.api.v1.";
 
 export function openServices(ports: ServicePorts): CiServices {
