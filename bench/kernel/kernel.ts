@@ -1,6 +1,7 @@
 /** The durable queue: how fast, at what cost, and compared with other queues. */
 import { startPostgres } from "#testing/postgres.ts";
 import { cellOf, measureCells } from "./cells.ts";
+import { arrayStage } from "./arrays.ts";
 import { holdClaims } from "./claims.ts";
 import { serverCpu } from "#bench/measure.ts";
 import { remote } from "./remote.ts";
@@ -28,6 +29,7 @@ export const kernel: Suite = {
       if (options.remote) return await remote(report, postgres.skip === false ? postgres.server() : undefined, options);
       await warmUp(smoke ? 300 : 2_000);
       await throughput(report, options, postgres.skip === false ? postgres.server() : undefined);
+      arrayStage(report, smoke ? 20_000 : 1_000_000);
       const claims = smoke ? { executors: 50, claimsEach: 20, overMs: 500 } : fullClaims;
       await holdClaims(report, claims);
       await steadyState(report, { kind: "sqlite" }, smoke ? 2_000 : 60_000);
