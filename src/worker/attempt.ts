@@ -14,7 +14,7 @@ import { isRejected } from "#shard/work/rejected.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { Stopped, type Holding } from "./holding.ts";
 import { Reports } from "./reports.ts";
-import type { Left, Planners, Runner, RunOutcome, Runners } from "./runner.ts";
+import type { Left, Planners, RunContext, Runner, RunOutcome, Runners } from "./runner.ts";
 import { digestsOf, uploadAll } from "./upload.ts";
 
 export type AttemptPorts = {
@@ -110,7 +110,8 @@ async function runTask(
   const leftMs = (): number => holding.leftMs;
   const report = (step: Step): void => reports.add(step);
   const checkpoint = (left: Left): Promise<void> => checkpoints.record(left);
-  return await runner({ task, signal, blobs, clock, leftMs, started, report, checkpoint, afterwards });
+  const onSignal: RunContext["onSignal"] = (listener) => holding.onSignal(listener);
+  return await runner({ task, signal, blobs, clock, leftMs, started, report, checkpoint, onSignal, afterwards });
 }
 
 async function plan(holding: Holding, { planners, client, blobs, clock }: AttemptPorts): Promise<Ending> {

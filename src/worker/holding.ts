@@ -6,6 +6,7 @@
  * task's grace for the others.
  */
 import { afterAwake, type Clock } from "#base/clock.ts";
+import type { NumberedSignal } from "#kernel/model/model.ts";
 import type { ClaimRef, Granted } from "#shard/client/executor.ts";
 import { slew } from "#shard/host/kernel-clock.ts";
 
@@ -40,6 +41,8 @@ export class Holding {
   #leaseUntilMs: number;
   #stopTimer: () => void = () => {};
   #afterwards: (() => void)[] | undefined = [];
+  readonly #signals: NumberedSignal[] = [];
+  #listener: ((signal: NumberedSignal) => void) | undefined;
 
   constructor(granted: Granted, executor: string, clock: Clock, sentAtMs: number) {
     this.granted = granted;
@@ -74,6 +77,26 @@ export class Holding {
 
   stop(why: StopReason): void {
     if (!this.#abort.signal.aborted) this.#abort.abort(new Stopped(why));
+  }
+
+  /** The number of the last signal that arrived: with the next renewal it is acknowledged. */
+  get heard(): number {
+    return this.#signals.at(-1)?.number ?? 0;
+  }
+
+  /** Signals to the task's stage, as a renewal brought them: each counts once, in order. */
+  hear(signals: readonly NumberedSignal[]): void {
+    for (const signal of signals) {
+      if (signal.number !== this.heard + 1) continue;
+      this.#signals.push(signal);
+      this.#listener?.(signal);
+    }
+  }
+
+  /** From the first on, also those that arrived before. */
+  onSignal(listener: (signal: NumberedSignal) => void): void {
+    this.#listener = listener;
+    for (const signal of this.#signals) listener(signal);
   }
 
   /** Called when nothing more will be reported about the claim. */

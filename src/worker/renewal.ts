@@ -104,6 +104,7 @@ export class Renewals {
       for (const claim of held) {
         const holding = known?.get(keyOf(claim));
         holding?.renewed(sentAtMs, claim.leaseMs);
+        if (claim.signals) holding?.hear(claim.signals);
         if (holding && claim.cancelling) holding.stop("cancelled");
         if (!holding) strangers.add(await this.#meet(shard, claim));
       }
@@ -138,7 +139,9 @@ export class Renewals {
     }
   }
 
-  #claims(shard: ShardId): readonly { readonly taskId: string; readonly token: number }[] {
-    return [...(this.#byShard.get(shard)?.values() ?? [])].map(({ claim: { taskId, token } }) => ({ taskId, token }));
+  #claims(shard: ShardId): readonly { readonly taskId: string; readonly token: number; readonly heard?: number }[] {
+    return [...(this.#byShard.get(shard)?.values() ?? [])].map(({ claim: { taskId, token }, heard }) =>
+      heard === 0 ? { taskId, token } : { taskId, token, heard },
+    );
   }
 }

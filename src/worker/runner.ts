@@ -2,7 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { FailReason, Plan, Step } from "#kernel/model/model.ts";
+import type { FailReason, Plan, Signal, Step } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Granted } from "#shard/client/executor.ts";
 
@@ -24,6 +24,8 @@ export type RunContext = {
    * durable, or when a newer one is; a runner that is asked to stop may still record where it stopped.
    */
   readonly checkpoint?: (left: Left) => Promise<void>;
+  /** Calls back with each signal to the task's stage, from the first on, once and in order. */
+  readonly onSignal?: (listener: (signal: Signal) => void) => void;
   /** Sends steps to the shard in batches, in order. Returns at once. */
   readonly report: (step: Step) => void;
   /** Called when nothing more will be reported: until then a later process may have to report the attempt. */
@@ -69,7 +71,7 @@ export type Runner = ((context: RunContext) => Promise<RunOutcome>) & {
 /** Returns the tasks of a stage. Its inputs never change, so a repeated call returns the same tasks. */
 export type Planner = (
   inputs: PlanInputs,
-  context: Omit<RunContext, "report" | "checkpoint" | "afterwards">,
+  context: Omit<RunContext, "report" | "checkpoint" | "onSignal" | "afterwards">,
 ) => Promise<Plan> | Plan;
 
 /** By kind of task, and by kind of plan. */

@@ -112,7 +112,12 @@ const changingRoutes = ({ work, kinds }: JobsPorts, find: FindJob): readonly Rou
     const by = { name: caller.principal.name, isOperator: caller.principal.roles.has("operator") };
     const refused = kinds.refuseSignal(view.door, { id: id ?? "", name, payload }, by);
     if (refused !== undefined) throw new Problem(403, refused);
-    const recorded = await work.signal(params.job, stage, { name, payload, ...(id !== undefined && { id }) });
+    const recorded = await work.signal(params.job, stage, {
+      name,
+      payload,
+      by: by.name,
+      ...(id !== undefined && { id }),
+    });
     return { body: { job: params.job, recorded } };
   }),
 ];

@@ -294,10 +294,20 @@ describe("a caller of one tenant", () => {
   // The other commands name neither a job nor a task, or are for operators.
   const rest: readonly CommandKind[] = ["submit", "renew", "drain", "resume", "set-tenant", "lend-quota"];
 
+  test("signs its signals; only an operator, as which nodes call, may say who sent one", () => {
+    const signal = { id: "1", name: "n", payload: "", by: "somebody else" };
+    const asked: Command = { kind: "signal", job: 1, stage: 0, signal };
+    const signedAs = (who: Parameters<typeof policy.request>[0]): unknown => {
+      const judged = policy.request(who, one(asked));
+      return judged.kind === "command" && judged.command.kind === "signal" ? judged.command.signal.by : undefined;
+    };
+    equal(signedAs(both), both?.principal.name);
+  });
+
   test("is narrowed to it in every command that names a job or a task, whatever tenant the request names", () => {
     deepEqual([...named.map(({ kind }) => kind), ...rest].toSorted(), Object.keys(commandActions).toSorted());
     for (const command of named) {
-      if (command.kind === "cancel") continue; // says who besides: see below
+      if (command.kind === "cancel" || command.kind === "signal") continue; // say who besides: see below
       const judged = policy.request(both, one(command));
       deepEqual(
         judged,

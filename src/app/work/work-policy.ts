@@ -153,7 +153,13 @@ function withCaller(asked: Command, executor: string | undefined, tenant: string
 
 /** The record names the authenticated caller who cancelled a job, whatever the reason text claims. */
 function attributed(caller: Admitted, asked: Command): Command {
-  if (asked.kind !== "cancel" || !caller) return asked;
+  if (!caller) return asked;
+  // Nodes pass on what their own callers send: they, like operators, may say who that was.
+  if (asked.kind === "signal") {
+    const isTrusted = caller.principal.roles.has("operator") && asked.signal?.by !== undefined;
+    return isTrusted ? asked : { ...asked, signal: { ...asked.signal, by: caller.principal.name } };
+  }
+  if (asked.kind !== "cancel") return asked;
   const { reason } = asked;
   return { ...asked, reason: `cancelled by ${caller.principal.name}${reason === "" ? "" : `: ${reason}`}` };
 }

@@ -89,7 +89,8 @@ export function apply(state: State, event: Event): void {
     case "signalled": {
       const stage = state.stage(event.job, event.stage);
       beforeChange(state, stage);
-      const signal = { id: event.id, name: event.name, payload: event.payload };
+      const { id, name, payload, by, at: atMs } = event;
+      const signal = by === undefined ? { id, name, payload, atMs } : { id, name, payload, by, atMs };
       gateOf(stage).signals.push(signal);
       return state.grow(stage.job, bytesOfSignal(signal));
     }

@@ -5,7 +5,7 @@ import type { CommandOf, Tokened } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Executor, LastEnd, Stage, Task } from "#kernel/model/entities.ts";
 import type { EventOf, Next } from "#kernel/model/event.ts";
-import type { Grant, HeldClaim, NeedManifest, Step } from "#kernel/model/model.ts";
+import type { Grant, HeldClaim, NumberedSignal, NeedManifest, Step } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import { limitAtMsOf, slotsOf } from "#kernel/apply/moves.ts";
 import { noMemoryForMore } from "#kernel/memory/free-memory.ts";
@@ -189,14 +189,17 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
   const executor = state.executors.get(command.executor);
   const held: HeldClaim[] = [];
   for (const claim of executor?.claims.values() ?? [])
-    if (!claim.void)
-      held.push({
+    if (!claim.void) {
+      const one = {
         task: claim.task.no,
         token: claim.token,
         leaseMs: nowMs < limitAtMsOf(claim) ? claim.leaseMs : Math.max(0, claim.expiresAtMs - nowMs),
         started: claim.startedAtMs !== 0,
         cancelling: claim.task.phase === "CANCELLING",
-      });
+      };
+      const signals = claim.task.stage.gate && unheard(claim, command);
+      held.push(signals ? { ...one, signals } : one);
+    }
   const lost = command.claims.filter(({ task, token }) => {
     const claim = executor?.claims.get(token);
     return !claim || claim.void || claim.task.no !== task;
@@ -204,6 +207,19 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
   if (!executor) return accept({ held, lost });
   const silent = lost.filter(({ token }) => executor.claims.has(token)).map(({ token }) => token);
   return accept({ held, lost }, [], [{ kind: "renewed", executor: executor.id, silent, at: nowMs }]);
+}
+
+/** So many signals at most are sent with one renewal of a claim: their payloads may be long. */
+const signalsAtOnce = 16;
+
+/** Signals to the stage of a running task that its executor has not acknowledged; undefined for none. */
+function unheard({ task, token }: Claim, { claims }: CommandOf<"renew">): readonly NumberedSignal[] | undefined {
+  const { gate, planning } = task.stage;
+  if (!gate || task === planning) return undefined;
+  const heard = claims.find((one) => one.token === token)?.heard ?? 0;
+  const from = Number.isSafeInteger(heard) && heard > 0 ? heard : 0;
+  if (gate.signals.length <= from) return undefined;
+  return gate.signals.slice(from, from + signalsAtOnce).map((signal, i) => ({ ...signal, number: from + i + 1 }));
 }
 
 export function decideReport(state: State, command: CommandOf<"report">, nowMs: number): Decision {

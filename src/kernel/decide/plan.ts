@@ -15,7 +15,7 @@ import { reusable } from "#kernel/apply/settle.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongPlanReferences, wrongSignalReference } from "#kernel/model/text-reference.ts";
 import { bytesOfSignal } from "#kernel/memory/weigh.ts";
-import { tooNew } from "./feature.ts";
+import { newestFeatures, tooNew } from "./feature.ts";
 import { within, wrongDecides, wrongList, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
 import { countTasks, listedIn, placedTasks, repeatsKey, setsOf } from "#kernel/model/task-set.ts";
@@ -176,9 +176,12 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
     wrongText("signal.id", signal?.id, limits.nameLengthMax, 1) ??
     wrongText("signal.name", signal.name, limits.nameLengthMax, 1) ??
     wrongText("signal.payload", signal.payload, limits.specBytesMax) ??
+    (signal.by === undefined ? undefined : wrongText("signal.by", signal.by, limits.nameLengthMax)) ??
     (command.textsKept ? undefined : wrongSignalReference(signal));
   if (wrong) return reject(wrong);
   const { id, name, payload } = signal;
+  const isKnown = signal.by !== undefined && state.featureLevel >= newestFeatures;
+  const by = isKnown ? { by: signal.by } : {};
   const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
   const stage = job.stages[command.stage];
@@ -193,7 +196,7 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
   if (full) return reject(full);
   const events: Event[] = [
     // Copied field by field: extra fields of the caller's signal must not get into the log.
-    { kind: "signalled", job: job.no, stage: stage.index, id, name, payload, at: nowMs },
+    { kind: "signalled", job: job.no, stage: stage.index, id, name, payload, ...by, at: nowMs },
   ];
   const { planning } = stage;
   if (planning?.phase === "WAITING" && stage.gate?.waitsFor.includes(name))

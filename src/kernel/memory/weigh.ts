@@ -190,8 +190,8 @@ export function bytesOfResult(result: Result | undefined): number {
   return bytes;
 }
 
-export const bytesOfSignal = ({ id, name, payload }: Signal): number =>
-  80 + bytesOfText(id) + bytesOfText(name) + bytesOfText(payload);
+export const bytesOfSignal = ({ id, name, payload, by }: Signal): number =>
+  96 + bytesOfText(id) + bytesOfText(name) + bytesOfText(payload) + bytesOfText(by);
 
 export const bytesOfStep = ({ name }: Step): number => 80 + bytesOfText(name);
 

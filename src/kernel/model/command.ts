@@ -113,7 +113,12 @@ export type Command =
   | {
       readonly kind: "renew";
       readonly executor: string;
-      readonly claims: readonly { readonly task: number; readonly token: number }[];
+      readonly claims: readonly {
+        readonly task: number;
+        readonly token: number;
+        /** Acknowledges the signals up to this number: they are not sent again. */
+        readonly heard?: number;
+      }[];
     }
   | (Tokened & { readonly kind: "report"; readonly steps: readonly Step[] })
   | (Tokened & { readonly kind: "commit"; readonly result: Result; readonly evidence: Evidence })

@@ -126,6 +126,8 @@ export type Event =
       readonly id: string;
       readonly name: string;
       readonly payload: string;
+      /** Who sent it. */
+      readonly by?: string;
       readonly at: number;
     }
   | { readonly kind: "plan-woken"; readonly task: number; readonly at: number }

@@ -212,7 +212,18 @@ export type Plan =
   /** Call the planner again after `forMs` at the latest, or when one of the signals arrives. */
   | { readonly kind: "wait"; readonly forMs: number; readonly signals: readonly string[] };
 
-export type Signal = { readonly id: string; readonly name: string; readonly payload: string };
+export type Signal = {
+  readonly id: string;
+  readonly name: string;
+  readonly payload: string;
+  /** Who sent it: the authenticated caller, where there was one. */
+  readonly by?: string;
+  /** When it was recorded; set by the shard. */
+  readonly atMs?: number;
+};
+
+/** Signals of a stage are numbered from 1, in the order in which they were recorded. */
+export type NumberedSignal = Signal & { readonly number: number };
 
 export type StepStatus = "started" | "succeeded" | "failed" | "skipped" | "progress";
 export type Step = { readonly step: number; readonly name: string; readonly status: StepStatus };
@@ -263,4 +274,6 @@ export type HeldClaim = {
   readonly started: boolean;
   /** Stop now, then send `fail` with reason "cancelled". */
   readonly cancelling: boolean;
+  /** Signals to the task's stage that the renewal did not acknowledge, oldest first, a few at a time. */
+  readonly signals?: readonly NumberedSignal[] | undefined;
 };

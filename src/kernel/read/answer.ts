@@ -16,6 +16,7 @@ export type Answered =
   | { readonly ok: false; readonly rejection: Rejection };
 
 const tasksShown = 100;
+const signalsShown = 20;
 
 export function answer(state: State, query: Query, nowMs: number): Answered {
   switch (query.kind) {
@@ -118,6 +119,7 @@ const stageView = (stage: Stage): StageView => ({
   failed: stage.failed,
   running: stage.claims,
   waitsForSignals: stage.gate?.waitsFor ?? [],
+  ...(stage.gate && stage.gate.signals.length > 0 && { signals: stage.gate.signals.slice(-signalsShown) }),
   ...(stage.arrays && {
     arrays: stage.arrays.map(({ no, plan: { count, first = 0 } }) => ({ task: no, count, first })),
   }),

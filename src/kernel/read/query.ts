@@ -87,6 +87,8 @@ export type StageView = {
   readonly failed: number;
   readonly running: number;
   readonly waitsForSignals: readonly string[];
+  /** The newest signals that it received, oldest first. */
+  readonly signals?: readonly Signal[] | undefined;
   /** Tasks that share one spec; of them, JobView lists only those that are running or failed. */
   readonly arrays?: readonly ArrayView[];
   /** The blob that lists its results: see shard/manifest/format.ts. */

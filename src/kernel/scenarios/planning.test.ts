@@ -2,6 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { specify, Transcript } from "#kernel/testing/transcript.ts";
 import { digestOf } from "#kernel/testing/commands.ts";
+import type { JobView } from "#kernel/read/query.ts";
 
 describe("planning is claimed work", () => {
   test("K5: the first recorded plan wins; a repeat and a second planner get that plan", () => {
@@ -155,7 +156,7 @@ describe("planning is claimed work", () => {
       stage: "b",
       generation: 1,
       needs: [{ stage: 0, name: "a", phase: "FAILED", generation: 1 }],
-      signals: [{ id: "b", name: "go", payload: "now" }],
+      signals: [{ id: "b", name: "go", payload: "now", atMs: 1_000_000 }],
       results: [
         { stage: 0, key: "x", generation: 1, phase: "SUCCEEDED", result: { payload: "r", digests: [digestOf("d")] } },
         {
@@ -188,6 +189,36 @@ describe("signals", () => {
       signal j a go id=1               -> recorded
       signal j a go id=2               -> REFUSED job-ended job=1 phase=CANCELLED
     `);
+  });
+
+  test("say who sent them and when, and reach running tasks until they are acknowledged", () => {
+    const t = new Transcript();
+    t.specify(`
+      submit j : a[x] b[y]         -> job 1 new; x y READY, a b j RUNNING
+      reserve ada n=2 start        -> x#1 y#2; x y RUNNING
+      signal j a pause by=anna     -> recorded
+      signal j a pause by=anna     -> recorded
+      signal j a resume id=2       -> recorded
+    `);
+    const renew = (heard?: number) => {
+      const claims = [{ task: 1, token: 1, ...(heard === undefined ? {} : { heard }) }];
+      const outcome = t.do({ kind: "renew", executor: "ada", claims });
+      return outcome.ok && "held" in outcome.reply ? outcome.reply.held.map(({ signals }) => signals) : [];
+    };
+    const at = { payload: "", atMs: 1_000_000 };
+    const first = { id: "a", name: "pause", by: "anna", ...at, number: 1 };
+    const second = { id: "2", name: "resume", ...at, number: 2 };
+    deepEqual(renew(), [[first, second], undefined]);
+    deepEqual(renew(0), [[first, second], undefined]);
+    deepEqual(renew(1), [[second], undefined]);
+    deepEqual(renew(2), [undefined, undefined]);
+    deepEqual(renew(-1), [[first, second], undefined]);
+    const view = t.ask({ kind: "job", job: 1 }) as JobView;
+    deepEqual(
+      view.stages.map(({ signals }) => signals?.map(({ name, by }) => `${name} by ${by}`)),
+      [["pause by anna", "resume by undefined"], undefined],
+    );
+    t.checkReplay();
   });
 
   test("are limited in number", () => {

@@ -122,7 +122,11 @@ export class Chance {
       case "checkpoint":
         return { kind, ...claim, ...this.#checkpoint() };
       case "renew":
-        return { kind, executor, claims: random.chance(0.5) ? [{ task: claim.task, token: claim.token }] : [] };
+        return {
+          kind,
+          executor,
+          claims: random.chance(0.5) ? [{ task: claim.task, token: claim.token, heard: random.below(4) }] : [],
+        };
       case "report":
         return { kind, ...claim, steps: [{ step: random.below(3), name: "s", status: "progress" }] };
       case "commit":
@@ -161,7 +165,7 @@ export class Chance {
     switch (kind) {
       case "signal": {
         const signal = { id: `i${random.below(20)}`, name: random.pick(["go", "no"]), payload: "p" };
-        return { kind, job, stage: random.below(3), signal };
+        return { kind, job, stage: random.below(3), signal: random.chance(0.5) ? signal : { ...signal, by: "anna" } };
       }
       case "cancel":
         return {

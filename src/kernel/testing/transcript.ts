@@ -242,11 +242,12 @@ export class Transcript {
         return this.#finish(verb, words, options);
       case "signal": {
         const signal = { id: options.get("id") ?? second, name: words[2] ?? "", payload: options.get("payload") ?? "" };
+        const by = options.get("by");
         return {
           kind: "signal",
           job: this.job(first),
           stage: this.#stage(first, second),
-          signal,
+          signal: by === undefined ? signal : { ...signal, by },
           ...tenantIn(options),
         };
       }

@@ -231,11 +231,16 @@ export function createClient(ports: ClientPorts): WorkClient {
       await command(ref.shard, { kind: "invalidate", task: ref.task, generation, reason }, options);
     },
 
-    async signal(jobId, stageName, { id, name, payload }, options) {
+    async signal(jobId, stageName, { id, name, payload, by }, options) {
       const ref = jobRef(jobId);
       const { view } = await job(jobId, { ...options, tasksMax: 0 });
       const stage = stageNamed("signal stage", jobId, view, stageName);
-      const signal = { id: id ?? `s${random.next32().toString(36)}${random.next32().toString(36)}`, name, payload };
+      const signal = {
+        id: id ?? `s${random.next32().toString(36)}${random.next32().toString(36)}`,
+        name,
+        payload,
+        ...(by !== undefined && { by }),
+      };
       return (await command(ref.shard, { kind: "signal", job: ref.job, stage, signal }, options)).recorded;
     },
 

@@ -31,7 +31,7 @@ export type ExecutorClient = {
   renew(
     shard: ShardId,
     executor: string,
-    claims: readonly { readonly taskId: string; readonly token: number }[],
+    claims: readonly { readonly taskId: string; readonly token: number; readonly heard?: number }[],
     options?: AskOptions,
   ): Promise<{
     readonly held: readonly Held[];
@@ -94,7 +94,10 @@ export function executorClient(
     },
     start: (claim, options) => command(taskRef(claim.taskId).shard, { kind: "start", ...numbered(claim) }, options),
     async renew(shard, executor, claims, options) {
-      const numbers = claims.map(({ taskId, token }) => ({ task: taskRef(taskId).task, token }));
+      const numbers = claims.map(({ taskId, token, heard }) => {
+        const { task } = taskRef(taskId);
+        return heard === undefined ? { task, token } : { task, token, heard };
+      });
       const { held, lost } = await command(shard, { kind: "renew", executor, claims: numbers }, options);
       const named = <T extends { readonly task: number }>(each: T) => ({
         ...each,

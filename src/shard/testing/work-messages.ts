@@ -105,7 +105,11 @@ export const plan: Arbitrary<model.Plan> = fc.oneof(
   record({ kind: fc.constant("wait" as const), forMs: ms, signals: texts }),
 );
 export const tags = fc.array(record({ name: text, value: text }), { minLength: 1, maxLength: 3 });
-export const signal = record({ id: text, name: text, payload: text });
+export const signal: Arbitrary<model.Signal> = shape({ id: text, name: text, payload: text }, { by: text, atMs: id });
+export const numberedSignal: Arbitrary<model.NumberedSignal> = shape(
+  { id: text, name: text, payload: text, number: id },
+  { by: text, atMs: id },
+);
 export const steps: Arbitrary<model.Step[]> = list(
   record({
     step: small,
@@ -116,6 +120,9 @@ export const steps: Arbitrary<model.Step[]> = list(
 export const checkpoint = record({ payload: text, digests: list(digest) });
 export const failure: Arbitrary<model.Failure> = shape({ reason: failReason, message: text }, { result });
 export const claims = list(record({ task: id, token: id }));
+export const renewed = list(
+  shape<{ task: number; token: number }, { heard: number }>({ task: id, token: id }, { heard: id }),
+);
 export const held = { executor: text, task: id, token: id };
 
 export const grant: Arbitrary<model.Grant> = shape(

@@ -22,7 +22,9 @@ import {
   maybe,
   ms,
   plan,
+  numberedSignal,
   record,
+  renewed,
   result,
   shape,
   shard,
@@ -84,7 +86,7 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
     { tenant: text },
   ),
   start: record(held),
-  renew: record({ executor: text, claims }),
+  renew: record({ executor: text, claims: renewed }),
   report: record({ ...held, steps }),
   commit: record({ ...held, result, evidence: fc.constant({ digests: [], pinnedForMs: 0 }) }),
   "record-plan": record({ ...held, plan }),
@@ -113,7 +115,12 @@ const replies: { readonly [K in ClientKind]: Arbitrary<Replies[K]> } = {
   reserve: record({ grants: list(grant) }),
   start: record({ leaseMs: ms }),
   renew: record({
-    held: list(record({ task: id, token: id, leaseMs: ms, started: yes, cancelling: yes })),
+    held: list(
+      shape(
+        { task: id, token: id, leaseMs: ms, started: yes, cancelling: yes },
+        { signals: fc.array(numberedSignal, { minLength: 1, maxLength: 2 }) },
+      ),
+    ),
     lost: claims,
   }),
   report: record({ steps: small }),
@@ -186,6 +193,7 @@ export const jobView: Arbitrary<JobView> = shape(
         {
           arrays: fc.array(record({ task: id, count: small, first: id }), { minLength: 1, maxLength: 2 }),
           manifest: text,
+          signals: fc.array(signal, { minLength: 1, maxLength: 2 }),
         },
       ),
     ),

@@ -4,7 +4,7 @@
  */
 import type { Command, CommandOf } from "#kernel/model/command.ts";
 import type { Event } from "#kernel/model/event.ts";
-import type { Grant, Reuse, Signal, StageSpec, TaskPlan, TaskSet } from "#kernel/model/model.ts";
+import type { Grant, HeldClaim, Reuse, Signal, StageSpec, TaskPlan, TaskSet } from "#kernel/model/model.ts";
 import type { Answer, JobView, PlanInputs, Query } from "#kernel/read/query.ts";
 import type { WatchMessage } from "#shard/transport/protocol.ts";
 
@@ -52,16 +52,31 @@ export const mapGrants = (grants: readonly Grant[], map: MapText): readonly Gran
   mapList(grants, (grant) => withSpec(grant, map));
 
 export function mapAnswer(query: Query, answer: Answer, map: MapText): Answer {
-  if (query.kind === "job") return withSpec(answer as JobView, map);
+  if (query.kind === "job") return mapJob(answer as JobView, map);
   if (query.kind !== "plan-inputs") return answer;
   const inputs = withSpec(answer as PlanInputs, map);
   const signals = mapList(inputs.signals, (signal) => mapSignal(signal, map));
   return signals === inputs.signals ? inputs : { ...inputs, signals };
 }
 
+function mapJob(job: JobView, map: MapText): JobView {
+  const view = withSpec(job, map);
+  const stages = mapList(view.stages, (stage) => {
+    const signals = stage.signals && mapList(stage.signals, (signal) => mapSignal(signal, map));
+    return signals === stage.signals ? stage : { ...stage, signals };
+  });
+  return stages === view.stages ? view : { ...view, stages };
+}
+
+export const mapHeld = (held: readonly HeldClaim[], map: MapText): readonly HeldClaim[] =>
+  mapList(held, (claim) => {
+    const signals = claim.signals && mapList(claim.signals, (signal) => mapSignal(signal, map));
+    return signals === claim.signals ? claim : { ...claim, signals };
+  });
+
 export function mapMessage(message: WatchMessage, map: MapText): WatchMessage {
   if (message.kind === "snapshot") {
-    const view = withSpec(message.view, map);
+    const view = mapJob(message.view, map);
     return view === message.view ? message : { ...message, view };
   }
   if (message.kind !== "events") return message;
@@ -103,7 +118,7 @@ function mapSet(set: TaskSet, map: MapText): TaskSet {
   return tasks === set.tasks ? set : { ...set, tasks };
 }
 
-function mapSignal(signal: Signal, map: MapText): Signal {
+function mapSignal<T extends Signal>(signal: T, map: MapText): T {
   const payload = map(signal.payload);
   return payload === signal.payload ? signal : { ...signal, payload };
 }

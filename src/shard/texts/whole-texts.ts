@@ -1,12 +1,12 @@
 /** Puts long texts back into a shard's answers: only the shard's owner knows that they are stored separately. */
 import type { ShardId } from "#base/ids.ts";
 import type { Command } from "#kernel/model/command.ts";
-import type { Grant } from "#kernel/model/model.ts";
+import type { Grant, Signal } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { digestReferredTo } from "#kernel/model/text-reference.ts";
 import type { LargeTexts } from "./large-texts.ts";
 import type { CommandOutcome, ShardRequest, ShardResponse, WatchMessage } from "#shard/transport/protocol.ts";
-import { mapAnswer, mapGrants, mapMessage } from "./text-fields.ts";
+import { mapAnswer, mapGrants, mapHeld, mapMessage } from "./text-fields.ts";
 
 /** A claim that was granted, but whose input cannot be read. */
 export type LostInput = {
@@ -28,8 +28,8 @@ export class WholeTexts {
   /** Whether the answer may contain texts: most do not, and are not inspected. */
   mayHold(request: ShardRequest): boolean {
     if (request.kind === "query") return request.query?.kind === "job" || request.query?.kind === "plan-inputs";
-    if (request.kind === "command") return isReserve(request.command);
-    return request.kind === "commands" && Array.isArray(request.commands) && request.commands.some(isReserve);
+    if (request.kind === "command") return mayBring(request.command);
+    return request.kind === "commands" && Array.isArray(request.commands) && request.commands.some(mayBring);
   }
 
   response(request: ShardRequest, response: ShardResponse): ShardResponse | Promise<ShardResponse> {
@@ -73,10 +73,22 @@ export class WholeTexts {
   }
 
   #said(shard: ShardId, command: Command, said: CommandOutcome): CommandOutcome | Promise<CommandOutcome> {
-    if (!isReserve(command) || said.kind !== "reply") return said;
+    if (said.kind !== "reply") return said;
+    if (isRenew(command)) return this.#renewed(said);
+    if (!isReserve(command)) return said;
     const { grants } = said.reply as Replies["reserve"];
     if (!grants.some(({ spec }) => digestReferredTo(spec) !== undefined)) return said;
     return this.#granted(shard, command.executor, grants).then((whole) => ({ ...said, reply: { grants: whole } }));
+  }
+
+  /** For a lost text the reference is sent. */
+  #renewed(said: Extract<CommandOutcome, { kind: "reply" }>): CommandOutcome | Promise<CommandOutcome> {
+    const reply = said.reply as Replies["renew"];
+    const isKept = ({ payload }: Signal): boolean => digestReferredTo(payload) !== undefined;
+    if (!reply.held.some(({ signals }) => signals?.some(isKept))) return said;
+    return this.#texts
+      .readAll((see) => void mapHeld(reply.held, see))
+      .then(({ map }) => ({ ...said, reply: { ...reply, held: mapHeld(reply.held, map) } }));
   }
 
   async #granted(shard: ShardId, executor: string, grants: readonly Grant[]): Promise<readonly Grant[]> {
@@ -89,5 +101,8 @@ export class WholeTexts {
     );
   }
 }
+
+const isRenew = (command: Command): boolean => command?.kind === "renew";
+const mayBring = (command: Command): boolean => isReserve(command) || isRenew(command);
 
 const isReserve = (command: Command): command is Extract<Command, { kind: "reserve" }> => command?.kind === "reserve";

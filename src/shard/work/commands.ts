@@ -8,9 +8,9 @@ import type * as wire from "#wire/generated/millrace/work/v1/commands.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { internalKinds } from "#shard/transport/protocol.ts";
 import { startOf } from "./plain/claims.ts";
-import { readCheckpoint, writeCheckpoint } from "./model.ts";
+import { readCheckpoint, readClaimRef, readSignal, writeCheckpoint } from "./model.ts";
 import { readPlan, readResult, readReuse, readStages, readSteps, writePlan, writeStage, writeSteps } from "./model.ts";
-import { each, failReasons, must, noSuch, readPart, within } from "./enums.ts";
+import { each, failReasons, noSuch, readPart, within } from "./enums.ts";
 
 /** Commands that may come from outside. */
 export type ClientKind = Exclude<CommandKind, (typeof internalKinds)[number]>;
@@ -85,7 +85,12 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
     method: Work.methods.signal,
     field: "signal",
     write: (signal) => signal,
-    read: ({ job, stage, signal, tenant }) => ({ job, stage, signal: must(signal, "signal"), ...given({ tenant }) }),
+    read: ({ job, stage, signal, tenant }) => ({
+      job,
+      stage,
+      signal: readPart("signal", signal, readSignal),
+      ...given({ tenant }),
+    }),
   },
   reserve: {
     method: Work.methods.reserve,
@@ -111,7 +116,7 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
     method: Work.methods.renew,
     field: "renew",
     write: (renew) => renew,
-    read: ({ executor, claims }) => ({ executor, claims }),
+    read: ({ executor, claims }) => ({ executor, claims: claims.map(readClaimRef) }),
   },
   report: {
     method: Work.methods.report,

@@ -115,6 +115,24 @@ const readDecides = ({ lock, failFast, mayFail, parallelMax }: wire.PlanDecides)
   ...(parallelMax === undefined ? {} : { parallelMax }),
 });
 
+export const readSignal = ({ id, name, payload, by, atMs }: wire.Signal): kernel.Signal => ({
+  id,
+  name,
+  payload,
+  ...(by === undefined ? {} : { by }),
+  ...(atMs === undefined ? {} : { atMs }),
+});
+
+export const writeHeld = ({ signals = [], ...held }: kernel.HeldClaim): wire.HeldClaim => ({ ...held, signals });
+
+export const readHeld = ({ signals, ...held }: wire.HeldClaim): kernel.HeldClaim =>
+  signals.length === 0
+    ? held
+    : { ...held, signals: signals.map((one) => ({ ...readSignal(one), number: one.number ?? 0 })) };
+
+export const readClaimRef = ({ task, token, heard }: wire.Claim) =>
+  heard === undefined ? { task, token } : { task, token, heard };
+
 export const writeSteps = (steps: readonly kernel.Step[]): wire.Step[] =>
   steps.map(({ step, name, status }) => ({ step, name, status: stepStatuses.numberOf(status) }));
 

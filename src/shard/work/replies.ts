@@ -2,7 +2,7 @@
 import type { Replies } from "#kernel/model/reply.ts";
 import type { Stamp } from "#shard/transport/protocol.ts";
 import type { ClientKind, ResponseOf } from "./commands.ts";
-import { readGrant, writeGrant } from "./model.ts";
+import { readGrant, readHeld, writeGrant, writeHeld } from "./model.ts";
 import { jobPhases, noSuch, planKinds } from "./enums.ts";
 
 type Entry<K extends ClientKind> = {
@@ -27,7 +27,10 @@ export const replyTable: { readonly [K in ClientKind]: Entry<K> } = {
     read: ({ grants }) => ({ grants: grants.map(readGrant) }),
   },
   start: { write: (reply) => reply, read: ({ leaseMs }) => ({ leaseMs }) },
-  renew: { write: (reply) => reply, read: ({ held, lost }) => ({ held, lost }) },
+  renew: {
+    write: ({ held, lost }) => ({ held: held.map(writeHeld), lost }),
+    read: ({ held, lost }) => ({ held: held.map(readHeld), lost: lost.map(({ task, token }) => ({ task, token })) }),
+  },
   report: { write: (reply) => reply, read: ({ steps }) => ({ steps }) },
   commit: { write: (reply) => reply, read: ({ committed, generation }) => ({ committed, generation }) },
   "record-plan": {

@@ -2,6 +2,7 @@
 import type * as kernel from "#kernel/read/query.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/view.ts";
 import type { Failure } from "#kernel/model/model.ts";
+import { readSignal } from "./model.ts";
 import { readResult, readSteps, writeSteps } from "./model.ts";
 import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases, within } from "./enums.ts";
 
@@ -34,16 +35,18 @@ export const readTask = ({ result, lastFailure, checkpoint, retryInMs, ...task }
   retryInMs,
 });
 
-const writeStage = (stage: kernel.StageView): wire.StageView => ({
+const writeStage = ({ signals = [], ...stage }: kernel.StageView): wire.StageView => ({
   ...stage,
   arrays: stage.arrays ?? [],
+  signals,
   phase: stagePhases.numberOf(stage.phase),
 });
 
-const readStage = ({ arrays, manifest, ...stage }: wire.StageView): kernel.StageView => ({
+const readStage = ({ arrays, manifest, signals, ...stage }: wire.StageView): kernel.StageView => ({
   ...stage,
   ...(arrays.length > 0 && { arrays }),
   ...(manifest !== undefined && { manifest }),
+  ...(signals.length > 0 && { signals: signals.map(readSignal) }),
   phase: stagePhases.wordOf(stage.phase) ?? noSuch("phase"),
 });
 
@@ -134,6 +137,7 @@ export const writeInputs = (inputs: kernel.PlanInputs): wire.PlanInputs => ({
 export const readInputs = ({ next, cancelled, ...inputs }: wire.PlanInputs): kernel.PlanInputs => ({
   ...inputs,
   ...(cancelled && { cancelled }),
+  signals: inputs.signals.map(readSignal),
   needs: each("needs", inputs.needs, ({ manifest, ...need }) => ({
     ...need,
     ...(manifest !== undefined && { manifest }),

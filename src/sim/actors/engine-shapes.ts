@@ -1,9 +1,17 @@
 /** Jobs that use what plans, cancellations and attempts can say besides the plain. */
-import { job, lock, planned, planScript, stage, taskScript, templateOf, withSubmit } from "./draw.ts";
+import { job, lock, planned, planScript, stage, taskScript, taskSet, templateOf, withSubmit } from "./draw.ts";
 import type { DrawContext, DrawnJob } from "./draw.ts";
 import type { PlanScript } from "./script.ts";
 
 export const engineShapes = {
+  /** Long tasks that are told something while they run. */
+  told(c: DrawContext): DrawnJob {
+    const scripts = Array.from({ length: c.random.between(1, 3) }, () => ({ ...taskScript(c), runMs: 9_000 }));
+    const long = { ...stage(c, "long", { tasks: 1 }), tasks: taskSet(templateOf(c, c.random.chance(0.3)), scripts) };
+    const signals = Array.from({ length: c.random.between(1, 3) }, (_, i) => ({ stage: 0, name: `news-${i}` }));
+    return { ...job(c, [long]), signals };
+  },
+
   /** The plan has several sets and decides about its stage, a lock above all; or it skips, and must take no lock. */
   decided(c: DrawContext): DrawnJob {
     const first = stage(c, "first", { tasks: 1 });

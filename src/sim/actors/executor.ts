@@ -53,6 +53,8 @@ export type Held = {
   /** It was asked to stop, or the claim is lost. */
   readonly stop: AbortController;
   renewed: boolean;
+  /** The number of the last signal that arrived. */
+  heard: number;
 };
 
 export class Executor {
@@ -139,14 +141,15 @@ export class Executor {
     const mine = [...this.held.values()].filter((held) => held.shard === shard && held.renewed);
     if (mine.length === 0) return;
     const sentMono = this.#clock.monotonicMs();
-    const claims = mine.map(({ grant: { task, token } }) => ({ task, token }));
+    const claims = mine.map(({ grant: { task, token }, heard }) => ({ task, token, ...(heard > 0 && { heard }) }));
     const got = await this.ask(shard, { kind: "renew", executor: this.habits.name, claims }, 5_000);
     if (got?.kind !== "reply") return;
     const { held, lost } = got.reply as Replies["renew"];
-    for (const { task, token, leaseMs, cancelling } of held) {
+    for (const { task, token, leaseMs, cancelling, signals } of held) {
       const known = this.held.get(nameOf(shard, task, token));
       if (!known) continue;
       known.untilMono = Math.max(known.untilMono, sentMono + leaseMs);
+      known.heard = Math.max(known.heard, signals?.at(-1)?.number ?? 0);
       if (cancelling) known.stop.abort(new Error("cancelled"));
     }
     for (const { task, token } of lost) this.held.get(nameOf(shard, task, token))?.stop.abort(new Error("lost"));
@@ -157,7 +160,7 @@ export class Executor {
     // A repeated grant is not run again.
     if (this.held.has(name)) return;
     const untilMono = sentMono + grant.leaseMs;
-    const held: Held = { shard, grant, untilMono, stop: new AbortController(), renewed: true };
+    const held: Held = { shard, grant, untilMono, stop: new AbortController(), renewed: true, heard: 0 };
     this.held.set(name, held);
     this.#busy += 1;
     try {

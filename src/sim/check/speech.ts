@@ -86,6 +86,15 @@ const facts: Facts = {
     if (!reply.recorded) return "it was not recorded, and not refused";
     return model.claim(task, token)?.checkpoints.has(checkpoint.payload) ? undefined : "it is not in the log";
   },
+  renew(model, { claims }, reply) {
+    for (const { task, token, signals = [] } of reply.held) {
+      const heard = claims.find((one) => one.token === token)?.heard ?? 0;
+      const known = [...(model.tasks.get(task)?.stage.signals ?? [])];
+      const wrong = signals.find(({ id, number }, i) => number !== heard + i + 1 || known[number - 1] !== id);
+      if (wrong) return `task ${task} heard ${heard} signals, and was sent number ${wrong.number}, ${wrong.id}`;
+    }
+    return undefined;
+  },
   start: (model, { task, token }) =>
     model.claim(task, token)?.started === true ? undefined : `claim ${token} was not started`,
   commit(model, { task, token, executor }, reply) {

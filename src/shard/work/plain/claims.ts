@@ -62,7 +62,7 @@ export function readStart(from: Reader, end: number, beside: RequestFields): Com
   return { kind: "start", executor, task, token };
 }
 
-type Claim = { readonly task: number; readonly token: number };
+type Claim = { readonly task: number; readonly token: number; readonly heard?: number };
 
 export function readRenew(from: Reader, end: number, beside: RequestFields): CommandOf<"renew"> {
   let claims: readonly Claim[] = nothing;
@@ -83,13 +83,15 @@ export function readRenew(from: Reader, end: number, beside: RequestFields): Com
 function readClaim(from: Reader, end: number): Claim {
   let task = 0;
   let token = 0;
+  let heard: number | undefined;
   while (from.pos < end) {
     const tag = from.tag();
     if (tag === 8) task = from.int64();
     else if (tag === 16) token = from.int64();
+    else if (tag === 320) heard = from.int64();
     else from.skip(tag);
   }
-  return { task, token };
+  return heard === undefined ? { task, token } : { task, token, heard };
 }
 
 export function readReport(from: Reader, end: number, beside: RequestFields): CommandOf<"report"> {

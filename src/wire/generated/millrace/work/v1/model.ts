@@ -1471,6 +1471,12 @@ export type Signal = {
   readonly name: string;
   /** Opaque to the shard. */
   readonly payload: string;
+  /** Who sent it: the authenticated caller. What a caller puts here is replaced. */
+  readonly by?: string | undefined;
+  /** When it was recorded, in milliseconds since 1970. Set by the shard. */
+  readonly atMs?: number | undefined;
+  /** Its number among the stage's signals, counted from 1. Only in a HeldClaim. */
+  readonly number?: number | undefined;
 };
 
 export const Signal: Message<Signal> = {
@@ -1485,11 +1491,23 @@ export const Signal: Message<Signal> = {
     if (message.payload !== "") {
       to.string(26, message.payload);
     }
+    if (message.by !== undefined) {
+      to.string(322, message.by);
+    }
+    if (message.atMs !== undefined) {
+      to.int64(328, message.atMs);
+    }
+    if (message.number !== undefined) {
+      to.int64(336, message.number);
+    }
   },
   read(from, end, before) {
     let id = before === undefined ? "" : before.id;
     let name = before === undefined ? "" : before.name;
     let payload = before === undefined ? "" : before.payload;
+    let by = before?.by;
+    let atMs = before?.atMs;
+    let number = before?.number;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1505,11 +1523,23 @@ export const Signal: Message<Signal> = {
           payload = from.string();
           break;
         }
+        case 322: {
+          by = from.string();
+          break;
+        }
+        case 328: {
+          atMs = from.int64();
+          break;
+        }
+        case 336: {
+          number = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { id, name, payload };
+    return { id, name, payload, by, atMs, number };
   },
 };
 
@@ -1569,6 +1599,8 @@ export type Claim = {
   readonly task: number;
   /** Grows with every grant: only the newest counts. */
   readonly token: number;
+  /** In a Renew: acknowledges the signals up to this number, so that they are not sent again. */
+  readonly heard?: number | undefined;
 };
 
 export const Claim: Message<Claim> = {
@@ -1580,10 +1612,14 @@ export const Claim: Message<Claim> = {
     if (message.token !== 0) {
       to.int64(16, message.token);
     }
+    if (message.heard !== undefined) {
+      to.int64(320, message.heard);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
     let token = before === undefined ? 0 : before.token;
+    let heard = before?.heard;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1595,11 +1631,15 @@ export const Claim: Message<Claim> = {
           token = from.int64();
           break;
         }
+        case 320: {
+          heard = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, token };
+    return { task, token, heard };
   },
 };
 
@@ -1923,6 +1963,8 @@ export type HeldClaim = {
   readonly started: boolean;
   /** Stop now, then say Fail with FAIL_REASON_CANCELLED. */
   readonly cancelling: boolean;
+  /** Signals to the task's stage that were not acknowledged, oldest first, a few at a time. */
+  readonly signals: readonly Signal[];
 };
 
 export const HeldClaim: Message<HeldClaim> = {
@@ -1943,6 +1985,11 @@ export const HeldClaim: Message<HeldClaim> = {
     if (message.cancelling) {
       to.bool(40, message.cancelling);
     }
+    for (const one of message.signals) {
+      const start = to.open(322);
+      Signal.write(one, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -1950,6 +1997,7 @@ export const HeldClaim: Message<HeldClaim> = {
     let leaseMs = before === undefined ? 0 : before.leaseMs;
     let started = before === undefined ? false : before.started;
     let cancelling = before === undefined ? false : before.cancelling;
+    const signals: Signal[] = before === undefined ? [] : (before.signals as Signal[]);
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1973,10 +2021,16 @@ export const HeldClaim: Message<HeldClaim> = {
           cancelling = from.bool();
           break;
         }
+        case 322: {
+          const stop = from.enter();
+          signals.push(Signal.read(from, stop));
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, token, leaseMs, started, cancelling };
+    return { task, token, leaseMs, started, cancelling, signals };
   },
 };

@@ -374,10 +374,8 @@ export type StageView = {
   readonly running: number;
   /** The signals that its planner waits for. */
   readonly waitsForSignals: readonly string[];
-  /** Its arrays. */
-  readonly arrays: readonly StageView_ArrayView[];
-  /** The blob that lists its results, if there is one. */
-  readonly manifest?: string | undefined;
+  /** The newest signals that it received, oldest first. */
+  readonly signals: readonly Signal[];
 };
 
 export const StageView: Message<StageView> = {
@@ -418,13 +416,10 @@ export const StageView: Message<StageView> = {
     for (const one of message.waitsForSignals) {
       to.string(90, one);
     }
-    for (const one of message.arrays) {
-      const start = to.open(482);
-      StageView_ArrayView.write(one, to);
+    for (const one of message.signals) {
+      const start = to.open(322);
+      Signal.write(one, to);
       to.close(start);
-    }
-    if (message.manifest !== undefined) {
-      to.string(490, message.manifest);
     }
   },
   read(from, end, before) {
@@ -439,8 +434,7 @@ export const StageView: Message<StageView> = {
     let failed = before === undefined ? 0 : before.failed;
     let running = before === undefined ? 0 : before.running;
     const waitsForSignals: string[] = before === undefined ? [] : (before.waitsForSignals as string[]);
-    const arrays: StageView_ArrayView[] = before === undefined ? [] : (before.arrays as StageView_ArrayView[]);
-    let manifest = before?.manifest;
+    const signals: Signal[] = before === undefined ? [] : (before.signals as Signal[]);
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -499,71 +493,17 @@ export const StageView: Message<StageView> = {
           waitsForSignals.push(from.string());
           break;
         }
-        case 482: {
+        case 322: {
           const stop = from.enter();
-          arrays.push(StageView_ArrayView.read(from, stop));
+          signals.push(Signal.read(from, stop));
           from.leave(stop);
           break;
         }
-        case 490: {
-          manifest = from.string();
-          break;
-        }
         default:
           from.skip(tag);
       }
     }
-    return { stage, name, needs, phase, reason, generation, tasks, done, failed, running, waitsForSignals, arrays, manifest };
-  },
-};
-
-/** Tasks that share one spec. A job's view shows only those of them that are running or failed. */
-export type StageView_ArrayView = {
-  /** The number of its first task; the others follow. */
-  readonly task: number;
-  /** How many there are. */
-  readonly count: number;
-  /** The index of the first. */
-  readonly first: number;
-};
-
-export const StageView_ArrayView: Message<StageView_ArrayView> = {
-  typeName: "millrace.work.v1.StageView.ArrayView",
-  write(message, to) {
-    if (message.task !== 0) {
-      to.int64(8, message.task);
-    }
-    if (message.count !== 0) {
-      to.int32(16, message.count);
-    }
-    if (message.first !== 0) {
-      to.int64(24, message.first);
-    }
-  },
-  read(from, end, before) {
-    let task = before === undefined ? 0 : before.task;
-    let count = before === undefined ? 0 : before.count;
-    let first = before === undefined ? 0 : before.first;
-    while (from.pos < end) {
-      const tag = from.tag();
-      switch (tag) {
-        case 8: {
-          task = from.int64();
-          break;
-        }
-        case 16: {
-          count = from.int32();
-          break;
-        }
-        case 24: {
-          first = from.int64();
-          break;
-        }
-        default:
-          from.skip(tag);
-      }
-    }
-    return { task, count, first };
+    return { stage, name, needs, phase, reason, generation, tasks, done, failed, running, waitsForSignals, signals };
   },
 };
 
@@ -1786,8 +1726,6 @@ export type PlanInputs_Need = {
   readonly phase: number;
   /** How often it was opened. */
   readonly generation: number;
-  /** The blob that lists its results: those of an array are not among the results here. */
-  readonly manifest?: string | undefined;
 };
 
 export const PlanInputs_Need: Message<PlanInputs_Need> = {
@@ -1805,16 +1743,12 @@ export const PlanInputs_Need: Message<PlanInputs_Need> = {
     if (message.generation !== 0) {
       to.int32(32, message.generation);
     }
-    if (message.manifest !== undefined) {
-      to.string(482, message.manifest);
-    }
   },
   read(from, end, before) {
     let stage = before === undefined ? 0 : before.stage;
     let name = before === undefined ? "" : before.name;
     let phase = before === undefined ? 0 : before.phase;
     let generation = before === undefined ? 0 : before.generation;
-    let manifest = before?.manifest;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1834,15 +1768,11 @@ export const PlanInputs_Need: Message<PlanInputs_Need> = {
           generation = from.int32();
           break;
         }
-        case 482: {
-          manifest = from.string();
-          break;
-        }
         default:
           from.skip(tag);
       }
     }
-    return { stage, name, phase, generation, manifest };
+    return { stage, name, phase, generation };
   },
 };
 
