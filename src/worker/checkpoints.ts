@@ -17,6 +17,8 @@ export type CheckpointPorts = {
 };
 
 const uploadsMax = 3;
+/** A shard without memory refuses again and again; the attempt must end nevertheless. */
+const refusalsMax = 10;
 
 export class Checkpoints {
   readonly #ports: CheckpointPorts;
@@ -64,6 +66,7 @@ export class Checkpoints {
     const { client, blobs, clock } = this.#ports;
     const { claim } = this.#holding;
     const { payload, outputs = [] } = left;
+    let refusals = 0;
     for (let upload = 1; ; upload += 1) {
       await uploadAll(outputs, blobs);
       try {
@@ -74,7 +77,7 @@ export class Checkpoints {
         // Too soon after the one before, or the shard has no memory for it.
         const waitMs =
           isRejected(error) && "retryAfterMs" in error.rejection ? error.rejection.retryAfterMs : undefined;
-        if (waitMs !== undefined && this.#holding.leftMs > waitMs) {
+        if (waitMs !== undefined && this.#holding.leftMs > waitMs && (refusals += 1) <= refusalsMax) {
           await clock.sleep(Math.max(100, waitMs));
           upload -= 1;
           continue;

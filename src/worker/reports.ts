@@ -12,6 +12,8 @@ const stepsAtOnce = 100;
 /** A runner that reports without end loses the oldest progress, never a start or an end: those wait, and it waits. */
 const unsentMax = 1_000;
 const againMs = 500;
+/** When the attempt has ended, a shard that takes no steps delays its end only this often. */
+const lateTriesMax = 10;
 
 export class Reports {
   readonly #client: Pick<ExecutorClient, "report">;
@@ -54,6 +56,7 @@ export class Reports {
   async #send(): Promise<void> {
     const { claim } = this.#holding;
     const { signal } = this.#gone;
+    let lateTries = 0;
     await this.#clock.sleep(gatherMs, this.#hurry.signal).catch(() => {});
     while (this.#unsent.length > 0 && !signal.aborted && this.#holding.leftMs > 0) {
       const steps = this.#unsent.splice(0, stepsAtOnce);
@@ -68,6 +71,7 @@ export class Reports {
         // Progress is best effort. That a step began or ended is sent again, unless the shard will never take it.
         if (isRejected(error, "limit") || isRejected(error, "invalid") || isRejected(error, "task-unknown")) continue;
         this.#unsent.unshift(...steps.filter(({ status }) => status !== "progress"));
+        if (this.#hurry.signal.aborted && (lateTries += 1) > lateTriesMax) break;
         await this.#clock.sleep(againMs, signal).catch(() => {});
       }
     }

@@ -142,6 +142,7 @@ export function apply(state: State, event: Event): void {
     case "speculated": {
       const task = state.task(event.task);
       beforeChange(state, task);
+      if (!task.speculated && task.stage.pace) task.stage.pace.spares += 1;
       task.speculated = true;
       return state.ready.offerSpare(task);
     }

@@ -8,6 +8,7 @@ import {
   arrayTaskBytes,
   bytesOfArrayAlone,
   bytesOfFailure,
+  bytesOfFailures,
   bytesOfLast,
   bytesOfPage,
   bytesOfResult,
@@ -108,7 +109,10 @@ export function retire(state: State, task: Task): void {
 
 /** What the task holds besides its result. */
 export const bytesBeside = (task: Task): number =>
-  (task.steps ?? []).reduce((sum, step) => sum + bytesOfStep(step), bytesOfLast(task.last));
+  (task.steps ?? []).reduce(
+    (sum, step) => sum + bytesOfStep(step),
+    bytesOfLast(task.last) + bytesOfFailures(task.failures),
+  );
 
 /** A task that has ended is to run again: it exists as an object once more. */
 export function revive(state: State, no: number): Task {

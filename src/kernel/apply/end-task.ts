@@ -20,6 +20,12 @@ export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
   if (stage.arrays) for (const array of stage.arrays) queueNextOf(state, array, atMs);
 }
 
+/** The task has no second attempt any more, nor the prospect of one. */
+export function notSpeculated(task: Task): void {
+  if (task.speculated && task.stage.pace) task.stage.pace.spares -= 1;
+  task.speculated = false;
+}
+
 /** Gives the task its final phase for this generation. It must have no live claims left. */
 export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" | "CANCELLED", atMs: number): void {
   const { stage } = task;
@@ -29,6 +35,7 @@ export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" 
   state.ready.dequeue(task);
   state.agenda.drop(task);
   if (task.checkpoint) setCheckpoint(state, task, undefined);
+  if (task.speculated && stage.pace) stage.pace.spares -= 1;
   const wasActive = task.order !== 0;
   task.phase = phase;
   stage.job.tenant.queued -= 1;

@@ -234,6 +234,7 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
   }
   stage.kept = kept;
   stage.planned = undefined;
+  stage.pace = undefined;
   if (stage.lockState === "queued") leaveLock(state, { job, stage });
   // A lock that it holds is kept: something of it may still be running.
   if (stage.lockState === "none") stage.lock = stage.shape.lock;

@@ -5,10 +5,11 @@ import type { FailReason, Result } from "#kernel/model/model.ts";
 import { dropFromOutbox, toOutbox } from "./publish.ts";
 import { beforeChange, checkQuota, dropClaim, fileClaim, setCheckpoint, toReady, toTimed, voidClaim } from "./moves.ts";
 import { waitFor } from "./moves.ts";
-import { endTask, queueHeldTasks } from "./end-task.ts";
+import { endTask, notSpeculated, queueHeldTasks } from "./end-task.ts";
 import type { State } from "#kernel/model/state.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
-import { bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "#kernel/memory/weigh.ts";
+import { addRun, newPace } from "#kernel/model/pace.ts";
+import { bytesOfFailures, bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "#kernel/memory/weigh.ts";
 import { bearUntil, endRest, queuedTask, revive } from "./arrays.ts";
 import { voidManifest } from "./manifest.ts";
 
@@ -92,6 +93,7 @@ export function applyCommitted(state: State, event: EventOf<"committed">): void 
   const tookMs = event.at - (claim.startedAtMs || claim.grantedAtMs);
   stage.runMsSum += tookMs;
   stage.runs += 1;
+  if (task.template.speculation) addRun((stage.pace ??= newPace()), tookMs);
   claim.executor.failures = 0;
   const other = task.claim === claim ? task.second : task.claim;
   if (other) voidClaim(state, other);
@@ -135,15 +137,25 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
   if (blamesExecutor(event)) claim.executor.failures += 1;
   if (event.outcome === "released") task.attempts -= 1;
   if (ranOutOfMemory(event)) task.outOfMemory += 1;
+  if (hasFailed(event)) countFailure(state, task, event.reason);
   // An attempt that timed out may still be running: its token is void, but locks wait until it has stopped.
   if (event.outcome === "timed-out") voidClaim(state, claim);
   else dropClaim(state, claim);
   if (event.next.do === "nothing") return;
   state.ready.dequeue(task);
-  task.speculated = false;
+  notSpeculated(task);
   if (event.next.do === "ready") toReady(state, task, event.at);
   else if (event.next.do === "retry") toTimed(state, task, "RETRY_PENDING", event.next.atMs);
   else endTask(state, task, event.next.do === "fail" ? "FAILED" : "CANCELLED", event.at);
+}
+
+const hasFailed = ({ outcome }: { readonly outcome: AttemptOutcome }): boolean =>
+  outcome === "failed" || outcome === "expired" || outcome === "timed-out";
+
+function countFailure(state: State, task: Task, reason: FailReason): void {
+  const { failures } = task;
+  task.failures = { ...failures, [reason]: (failures?.[reason] ?? 0) + 1 };
+  state.grow(task.stage.job, bytesOfFailures(task.failures) - bytesOfFailures(failures));
 }
 
 /** Failures that point to a broken executor rather than to the work. */
@@ -212,6 +224,8 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   task.resultToken = 0;
   task.attempts = 0;
   task.outOfMemory = 0;
+  state.grow(stage.job, -bytesOfFailures(task.failures));
+  task.failures = undefined;
   task.speculated = false;
   stage.open += 1;
   stage.done -= 1;

@@ -113,6 +113,7 @@ export function grantOf(claim: Claim): Grant {
   if (stage.shape.needs.length > 0) grant.manifests = manifestsOf(stage);
   if (job.trace !== undefined) grant.trace = job.trace;
   if (template.stopMs !== undefined) grant.stopMs = template.stopMs;
+  if (task.failures) grant.failures = task.failures;
   if (task.checkpoint) {
     const { payload, digests, token } = task.checkpoint;
     grant.checkpoint = { payload, digests, token };

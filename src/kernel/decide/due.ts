@@ -9,6 +9,8 @@ import type { Event, SoftEvent } from "#kernel/model/event.ts";
 import { cancelSoftly, jobDueAtMs } from "#kernel/apply/cancelling.ts";
 import { tellsUntilMs } from "#kernel/apply/notice.ts";
 import { giveUpAtMsOf, isJobOver, limitAtMsOf, planEndsAtMs } from "#kernel/apply/moves.ts";
+import type { Speculation } from "#kernel/model/model.ts";
+import { percentileMs } from "#kernel/model/pace.ts";
 import type { Due, State } from "#kernel/model/state.ts";
 
 export type DueDecision = {
@@ -75,12 +77,28 @@ function expire(
  * The time from which the attempt counts as a straggler; the next look at the earliest while too few siblings are done.
  */
 function straggles(state: State, claim: Claim): number {
-  const { stage } = claim.task;
+  const { stage, template } = claim.task;
+  if (template.speculation) return lagsBy(template.speculation, claim, state.nowMs);
   const { speculateShare, speculateFactor } = state.limits;
   // Reused results count as done, but took no time to run: they do not count in the mean.
   if (stage.runs === 0 || stage.done < stage.size * speculateShare) return Number.MAX_SAFE_INTEGER;
   const meanMs = stage.runMsSum / stage.runs;
   return claim.startedAtMs + Math.max(100, meanMs * speculateFactor);
+}
+
+/** How soon to look again while too few siblings are done, or all slots are taken. */
+const lookAgainMs = 5_000;
+
+/** The same by the rule of the task's own template. */
+function lagsBy(
+  { percentile, factorPercent, slots }: Speculation,
+  { task, startedAtMs }: Claim,
+  nowMs: number,
+): number {
+  const { done, pace } = task.stage;
+  const isEarly = done * 100 < task.stage.size * percentile;
+  if (!pace || isEarly || pace.spares >= slots) return nowMs + lookAgainMs;
+  return startedAtMs + Math.max(100, (percentileMs(pace, percentile) * factorPercent) / 100);
 }
 
 function taskDue(task: Task, nowMs: number): DueDecision {

@@ -189,11 +189,22 @@ function whatNext(
   if (task.phase === "CANCELLING") return whenCancelling(task);
   if (task.second) return { do: "nothing" };
   const mine = reason === "user-failure" || reason === "timed-out";
-  if (task.attempts >= template.attemptsMax || (mine && template.retryOn !== "any")) return { do: "fail" };
+  if (chargedAttempts(task, reason) >= template.attemptsMax || (mine && template.retryOn !== "any"))
+    return { do: "fail" };
   const atMs = nowMs + backoffMs(template, task, claim.token);
   // A timed-out attempt may run on until its lease ends; work with outside effects never runs twice at once (K2).
   const mayRun = outcome === "timed-out" && template.effects === "outside";
   return { do: "retry", atMs: mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs };
+}
+
+const losses: readonly FailReason[] = ["executor-lost", "preempted", "input-lost"];
+
+/** Attempts that count towards attemptsMax: a few that were lost to infrastructure do not. */
+function chargedAttempts({ attempts, failures, template: { lossesMax = 0 } }: Task, reason: FailReason): number {
+  if (lossesMax === 0) return attempts;
+  let lost = losses.includes(reason) ? 1 : 0;
+  for (const each of losses) lost += failures?.[each] ?? 0;
+  return attempts - Math.min(lost, lossesMax);
 }
 
 /** Doubles with each attempt. The jitter is derived from the token, so that every replay computes the same delay. */

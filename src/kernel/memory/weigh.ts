@@ -17,7 +17,17 @@ import type {
   StageShape,
   Task,
 } from "#kernel/model/entities.ts";
-import type { ArrayPlan, Checkpoint, LockSpec, Notice, Result, Reuse, Signal, Step } from "#kernel/model/model.ts";
+import type {
+  ArrayPlan,
+  Checkpoint,
+  FailureCounts,
+  LockSpec,
+  Notice,
+  Result,
+  Reuse,
+  Signal,
+  Step,
+} from "#kernel/model/model.ts";
 import type { Tag, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
 import type { ArrayFailure, EndsPage, TaskArray } from "#kernel/model/task-array.ts";
 import type { KeyBinding } from "#kernel/model/state.ts";
@@ -198,6 +208,9 @@ export const bytesOfStep = ({ name }: Step): number => 80 + bytesOfText(name);
 export const bytesOfLast = (last: LastEnd | undefined): number =>
   last ? 100 + bytesOfText(last.message) + bytesOfText(last.executor) + bytesOfResult(last.result) : 0;
 
+export const bytesOfFailures = (failures: FailureCounts | undefined): number =>
+  failures ? 56 + 16 * Object.keys(failures).length : 0;
+
 export const bytesOfCheckpoint = (checkpoint: Checkpoint | undefined): number =>
   checkpoint ? 40 + bytesOfResult(checkpoint) : 0;
 
@@ -212,7 +225,7 @@ function bytesOfGate(gate: Gate | undefined): number {
 
 function bytesOfTask(task: Task): number {
   let bytes = bytesOfPlan(task.plan) + bytesOfResult(task.result) + bytesOfLast(task.last);
-  bytes += bytesOfCheckpoint(task.checkpoint);
+  bytes += bytesOfCheckpoint(task.checkpoint) + bytesOfFailures(task.failures);
   for (const step of task.steps ?? []) bytes += bytesOfStep(step);
   return bytes;
 }

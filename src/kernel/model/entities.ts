@@ -2,9 +2,11 @@
  * The things that a shard keeps in memory. Fields that describe them come first, then the fields that the indices need.
  * Only the files of `apply` change them. Millions of them exist at once: small, flat, one hidden class each.
  */
+import type { Pace } from "./pace.ts";
 import type {
   Checkpoint,
   FailReason,
+  FailureCounts,
   JobPhase,
   LockSpec,
   Notice,
@@ -239,6 +241,8 @@ export class Stage {
   /** Results of the previous generation, reused for tasks whose key and spec stay the same. */
   kept: Map<string, { spec: string; result: Result }> | undefined;
   /** The total run time of its committed attempts, and how many there were. */
+  /** Kept only for templates with a rule for speculation. */
+  pace: Pace | undefined;
   runMsSum = 0;
   runs = 0;
   claims = 0;
@@ -299,6 +303,8 @@ export class Task {
   /** The token that the result was committed under; 0 for a result taken over from an earlier job. */
   resultToken = 0;
   last: LastEnd | undefined;
+  /** Attempts of this generation that failed, by reason. */
+  failures: FailureCounts | undefined;
   /** Of the task's last attempt that recorded one, until the task ends. */
   checkpoint: KeptCheckpoint | undefined;
   steps: Step[] | undefined;

@@ -155,6 +155,8 @@ export type Result = {
   readonly publish?: string;
 };
 
+export type FailureCounts = Readonly<Partial<Record<FailReason, number>>>;
+
 /** What an attempt has got so far, from which the next attempt of the task may go on. Opaque to the kernel. */
 export type Checkpoint = { readonly payload: string; readonly digests: readonly Digest[] };
 
@@ -256,6 +258,8 @@ export type Grant = {
   readonly stopMs?: number | undefined;
   /** The last one that an earlier attempt recorded, and under which token. */
   readonly checkpoint?: (Checkpoint & { readonly token: number }) | undefined;
+  /** How many attempts of the task failed, by reason; undefined for none. */
+  readonly failures?: FailureCounts | undefined;
   /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count them. */
   readonly outOfMemory?: number | undefined;
   /** The task's index, if it is one of an array. */

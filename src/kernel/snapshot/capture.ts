@@ -211,12 +211,13 @@ class Capturing implements Capture {
     const { active, nextHeld, cancelled, gate, kept, runMsSum, runs, lockState, manifest, arrays } = stage;
     const { planned, lock } = stage;
     const rare =
-      cancelled || gate || kept || lockState !== "none" || planned || manifest
+      cancelled || gate || kept || lockState !== "none" || planned || stage.pace || manifest
         ? {
             cancelled,
             gate,
             kept: kept && [...kept],
             lockState,
+            pace: stage.pace,
             ...(planned && {
               decides: planned.decides,
               templates: planned.templates.map((one) => this.#template(one)),
@@ -246,6 +247,7 @@ class Capturing implements Capture {
             steps,
             speculated,
             checkpoint,
+            failures: task.failures,
             ...(array && { array: (stage.arrays ?? []).indexOf(array) }),
             // Also a zero: what older snapshots leave out is derived from how the last attempt ended.
             ...((outOfMemory > 0 || last) && { outOfMemory }),

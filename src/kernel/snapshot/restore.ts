@@ -250,7 +250,7 @@ export class Restorer {
 
   #rareOf(task: Task, rare: Row[number]): void {
     const { claims, result, resultToken, last, steps, speculated, checkpoint, unpublishedSinceMs } = rare;
-    Object.assign(task, { result, resultToken, last, steps, speculated, checkpoint });
+    Object.assign(task, { result, resultToken, last, steps, speculated, checkpoint, failures: rare.failures });
     // Older snapshots do not have the count, only how the last attempt ended.
     task.outOfMemory = rare.outOfMemory ?? (last && ranOutOfMemory(last) ? 1 : 0);
     if (unpublishedSinceMs !== undefined) toOutbox(this.#state, task, unpublishedSinceMs);

@@ -152,5 +152,6 @@ export const grant: Arbitrary<model.Grant> = shape(
   },
   {
     manifests: fc.array(record({ stage: text, generation: small, digest }), { minLength: 1, maxLength: 2 }),
+    failures: shape({ "timed-out": small }, { preempted: small, "user-failure": small }),
   },
 );

@@ -1,7 +1,18 @@
 /** Stages, tasks, plans and results of the kernel as messages of the work protocol, and back. */
 import type * as kernel from "#kernel/model/model.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/model.ts";
-import { afters, each, effects, noSuch, readPart, refuse, retryOns, stepStatuses, within } from "./enums.ts";
+import {
+  afters,
+  each,
+  effects,
+  failReasons,
+  noSuch,
+  readPart,
+  refuse,
+  retryOns,
+  stepStatuses,
+  within,
+} from "./enums.ts";
 import { listedIn } from "#kernel/model/task-set.ts";
 
 export const writeTemplate = (template: kernel.TaskTemplate): wire.TaskTemplate => ({
@@ -148,11 +159,22 @@ export const readStages = (stages: readonly wire.StageSpec[]): kernel.StageSpec[
 export const writeGrant = (grant: kernel.Grant): wire.Grant => ({
   ...grant,
   effects: effects.numberOf(grant.effects),
+  failures: writeCounts(grant.failures),
   manifests: grant.manifests ?? [],
 });
 
-export const readGrant = ({ manifests, ...grant }: wire.Grant, index: number): kernel.Grant => ({
+export const writeCounts = (counts: kernel.FailureCounts | undefined): wire.ReasonCount[] =>
+  Object.entries(counts ?? {}).map(([reason, count]) => ({
+    reason: failReasons.numberOf(reason as kernel.FailReason),
+    count: count ?? 0,
+  }));
+
+const readCounts = (counts: readonly wire.ReasonCount[]): kernel.FailureCounts =>
+  Object.fromEntries(counts.map(({ reason, count }) => [failReasons.wordOf(reason) ?? noSuch("failures"), count]));
+
+export const readGrant = ({ failures, manifests, ...grant }: wire.Grant, index: number): kernel.Grant => ({
   ...grant,
   effects: effects.wordOf(grant.effects) ?? noSuch(`grants[${index}].effects`),
   ...(manifests.length > 0 && { manifests }),
+  ...(failures.length > 0 && { failures: readCounts(failures) }),
 });

@@ -4,6 +4,26 @@ import type { DrawContext, DrawnJob } from "./draw.ts";
 import type { PlanScript } from "./script.ts";
 
 export const engineShapes = {
+  /** Several stragglers, and few slots for second attempts. */
+  crowd(c: DrawContext): DrawnJob {
+    const speculation = { percentile: 50, factorPercent: 150, slots: 1 };
+    const template = { ...templateOf(c, false), speculate: true, leaseMs: c.leaseMs * 2, requires: [], speculation };
+    const scripts = Array.from({ length: 6 }, (_, i) => ({
+      ...taskScript(c),
+      failures: 0,
+      runMs: i < 3 ? 12_000 : 100,
+    }));
+    return job(c, [{ ...stage(c, "crowd", { tasks: 1 }), tasks: taskSet(template, scripts) }]);
+  },
+
+  /** Attempts are lost to infrastructure: a few of them are free. */
+  unlucky(c: DrawContext): DrawnJob {
+    const lossesMax = c.random.between(1, 3);
+    const template = { ...templateOf(c, false), attemptsMax: c.random.between(1, 2), lossesMax, backoffMs: 0 };
+    const script = { ...taskScript(c), failures: c.random.between(1, 5), reason: "preempted" as const };
+    return job(c, [{ ...stage(c, "unlucky", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
+  },
+
   /** Long tasks that are told something while they run. */
   told(c: DrawContext): DrawnJob {
     const scripts = Array.from({ length: c.random.between(1, 3) }, () => ({ ...taskScript(c), runMs: 9_000 }));

@@ -138,7 +138,13 @@ export const shapes = {
 
   /** Many tasks of which one is slow: for speculation. */
   straggler(c: DrawContext) {
-    const template = { ...templateOf(c, false), speculate: true, leaseMs: c.leaseMs * 2 };
+    const rule = { percentile: c.random.pick([50, 75]), factorPercent: 150, slots: c.random.between(1, 2) };
+    const template = {
+      ...templateOf(c, false),
+      speculate: true,
+      leaseMs: c.leaseMs * 2,
+      ...(c.random.chance(0.5) && { speculation: rule }),
+    };
     const scripts = Array.from({ length: c.random.between(4, 8) }, (_, i) => ({
       ...taskScript(c),
       failures: 0,

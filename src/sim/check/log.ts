@@ -2,6 +2,7 @@
 import type { Event, EventOf } from "#kernel/model/event.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { claimName, type Checker, type Court, type LogPosition } from "./court.ts";
+import { isLoss } from "#sim/model/tasks.ts";
 import {
   isOver,
   liveClaims,
@@ -27,6 +28,7 @@ export const claimsForReady: Checker = {
   invariant: "K2",
   promise: "a claim is granted for a READY attempt only, one live claim an attempt, two where speculation is allowed",
   event(_court, { model }, event) {
+    if (event.kind === "speculated") return spares(model, event);
     if (event.kind !== "claimed") return undefined;
     const task = model.tasks.get(event.task);
     const at = where(model, event);
@@ -39,6 +41,16 @@ export const claimsForReady: Checker = {
     return `${String(at)}: task ${task.no} is ${task.standing} with ${live} live claims`;
   },
 };
+
+function spares(model: ShardModel, event: EventOf<"speculated">): string | undefined {
+  const task = model.tasks.get(event.task);
+  const slots = task?.template.speculation?.slots;
+  if (!task || slots === undefined) return undefined;
+  const others = task.stage.tasks.filter((one) => one !== task && one.speculated && one.standing !== "over").length;
+  return others >= slots
+    ? `${String(where(model, event))}: ${others} tasks have a second attempt, ${slots} may`
+    : undefined;
+}
 
 function parallel(task: ModelTask, at: EventLocation): string | undefined {
   const { stage } = task;
@@ -123,10 +135,11 @@ function retry(task: ModelTask, event: EventOf<"attempt-ended">, at: EventLocati
   if (event.next.do !== "ready" && event.next.do !== "retry") return undefined;
   if (task.standing === "cancelling") return `${String(at)}: task ${task.no} is being cancelled`;
   if (liveClaims(task).length > 1) return `${String(at)}: another attempt of task ${task.no} goes on`;
-  const { retryOn, attemptsMax } = task.template;
+  const { retryOn, attemptsMax, lossesMax = 0 } = task.template;
+  const lost = Math.min(lossesMax, task.losses + (isLoss(event) ? 1 : 0));
   const final = event.outcome === "failed" && event.reason === "user-failure" && retryOn === "infrastructure";
   if (final) return `${String(at)}: a user failure is not retried`;
-  if (event.outcome !== "released" && task.attempts >= attemptsMax)
+  if (event.outcome !== "released" && task.attempts - lost >= attemptsMax)
     return `${String(at)}: it had its ${attemptsMax} attempts`;
   return undefined;
 }

@@ -37,6 +37,8 @@ export type ModelTask = {
   retryAtMs: number;
   /** A second attempt has been allowed. */
   speculated: boolean;
+  /** Attempts of this generation that were lost to infrastructure. */
+  losses: number;
   /** Attempts that count, in this generation. */
   attempts: number;
   readonly claims: Map<number, ModelClaim>;
@@ -203,6 +205,7 @@ export const newTask = (
   retryAtMs: 0,
   speculated: false,
   attempts: 0,
+  losses: 0,
   claims: new Map(),
   results: new Map(),
   checkpoint: undefined,

@@ -1,4 +1,5 @@
 /** What events about tasks change in the model: attempts, results and publications. */
+import type { EventOf } from "#kernel/model/event.ts";
 import type { Folds, ModelPublication, ModelTask, ShardModel } from "./model.ts";
 
 export const taskFolds = {
@@ -53,6 +54,7 @@ export const taskFolds = {
     if (!task) return;
     endClaim(task, event.token, event.outcome !== "timed-out");
     if (event.outcome === "released") task.attempts -= 1;
+    if (isLoss(event)) task.losses += 1;
     if (event.next.do !== "nothing") task.speculated = false;
     if (event.next.do === "ready") task.standing = "ready";
     if (event.next.do === "fail" || event.next.do === "cancel") task.standing = "over";
@@ -86,6 +88,7 @@ export const taskFolds = {
     task.stage.manifestDue = undefined;
     task.generation = event.generation;
     task.checkpoint = undefined;
+    task.losses = 0;
     task.attempts = 0;
     task.speculated = false;
     task.standing = "ready";
@@ -95,6 +98,11 @@ export const taskFolds = {
     if (task) task.speculated = true;
   },
 } satisfies Partial<Folds>;
+
+/** An attempt that was lost to infrastructure. */
+export const isLoss = ({ outcome, reason }: Pick<EventOf<"attempt-ended">, "outcome" | "reason">): boolean =>
+  (outcome === "failed" || outcome === "expired" || outcome === "timed-out") &&
+  (reason === "executor-lost" || reason === "preempted" || reason === "input-lost");
 
 export function endClaim(task: ModelTask, token: number, gone: boolean): void {
   const claim = task.claims.get(token);

@@ -5,7 +5,7 @@
 import type { Grant } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { Status } from "#wire/generated/google/rpc/status.ts";
-import { Checkpoint, Grant_Need as NeedMessage } from "#wire/generated/millrace/work/v1/model.ts";
+import { Checkpoint, Grant_Need as NeedMessage, ReasonCount } from "#wire/generated/millrace/work/v1/model.ts";
 import { Stamp as StampMessage } from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
 import type { Writer } from "#wire/writer.ts";
@@ -13,6 +13,7 @@ import type { CommandOutcome, ShardRequest, ShardResponse, Stamp } from "#shard/
 import type { WorkCall } from "#shard/work/calls.ts";
 import { commandTable, type ClientKind } from "#shard/work/commands.ts";
 import { statusOfRejection } from "#shard/work/rejections.ts";
+import { writeCounts } from "#shard/work/model.ts";
 import { replyTable } from "#shard/work/replies.ts";
 import { effects } from "#shard/work/enums.ts";
 
@@ -78,6 +79,7 @@ class BatchAnswer extends PlainAnswer {
 }
 
 const none: readonly Status[] = [];
+const noCounts: readonly ReasonCount[] = [];
 
 function refusalsOf(shard: number, said: readonly CommandOutcome[]): readonly Status[] {
   let refusals: Status[] | undefined;
@@ -178,6 +180,11 @@ function writeGrant(grant: Grant, to: Writer): void {
   if (grant.checkpoint !== undefined) {
     const start = to.open(330);
     Checkpoint.write(grant.checkpoint, to);
+    to.close(start);
+  }
+  for (const count of grant.failures ? writeCounts(grant.failures) : noCounts) {
+    const start = to.open(338);
+    ReasonCount.write(count, to);
     to.close(start);
   }
   if (grant.index !== undefined) to.int64(480, grant.index);

@@ -1687,6 +1687,8 @@ export type Grant = {
   readonly stopMs?: number | undefined;
   /** The last checkpoint that an earlier attempt at the task recorded. */
   readonly checkpoint?: Checkpoint | undefined;
+  /** How many attempts at the task failed, by reason. */
+  readonly failures: readonly ReasonCount[];
   /** The task's index, if it is one of an array. */
   readonly index?: number | undefined;
   /** The manifests of the stages that its stage needs, for those that have one. */
@@ -1761,6 +1763,11 @@ export const Grant: Message<Grant> = {
       Checkpoint.write(message.checkpoint, to);
       to.close(start);
     }
+    for (const one of message.failures) {
+      const start = to.open(338);
+      ReasonCount.write(one, to);
+      to.close(start);
+    }
     if (message.index !== undefined) {
       to.int64(480, message.index);
     }
@@ -1792,6 +1799,7 @@ export const Grant: Message<Grant> = {
     let trace = before?.trace;
     let stopMs = before?.stopMs;
     let checkpoint = before?.checkpoint;
+    const failures: ReasonCount[] = before === undefined ? [] : (before.failures as ReasonCount[]);
     let index = before?.index;
     const manifests: Grant_Need[] = before === undefined ? [] : (before.manifests as Grant_Need[]);
     while (from.pos < end) {
@@ -1883,6 +1891,12 @@ export const Grant: Message<Grant> = {
           from.leave(stop);
           break;
         }
+        case 338: {
+          const stop = from.enter();
+          failures.push(ReasonCount.read(from, stop));
+          from.leave(stop);
+          break;
+        }
         case 480: {
           index = from.int64();
           break;
@@ -1897,7 +1911,7 @@ export const Grant: Message<Grant> = {
           from.skip(tag);
       }
     }
-    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace, stopMs, checkpoint, index, manifests };
+    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace, stopMs, checkpoint, failures, index, manifests };
   },
 };
 
@@ -1948,6 +1962,46 @@ export const Grant_Need: Message<Grant_Need> = {
       }
     }
     return { stage, generation, digest };
+  },
+};
+
+/** How often something failed for a reason. */
+export type ReasonCount = {
+  /** The reason. */
+  readonly reason: number;
+  /** How often. */
+  readonly count: number;
+};
+
+export const ReasonCount: Message<ReasonCount> = {
+  typeName: "millrace.work.v1.ReasonCount",
+  write(message, to) {
+    if (message.reason !== 0) {
+      to.int32(8, message.reason);
+    }
+    if (message.count !== 0) {
+      to.int32(16, message.count);
+    }
+  },
+  read(from, end, before) {
+    let reason = before === undefined ? 0 : before.reason;
+    let count = before === undefined ? 0 : before.count;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          reason = from.int32();
+          break;
+        }
+        case 16: {
+          count = from.int32();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { reason, count };
   },
 };
 

@@ -376,6 +376,10 @@ export type StageView = {
   readonly waitsForSignals: readonly string[];
   /** The newest signals that it received, oldest first. */
   readonly signals: readonly Signal[];
+  /** Its arrays. */
+  readonly arrays: readonly StageView_ArrayView[];
+  /** The blob that lists its results, if there is one. */
+  readonly manifest?: string | undefined;
 };
 
 export const StageView: Message<StageView> = {
@@ -421,6 +425,14 @@ export const StageView: Message<StageView> = {
       Signal.write(one, to);
       to.close(start);
     }
+    for (const one of message.arrays) {
+      const start = to.open(482);
+      StageView_ArrayView.write(one, to);
+      to.close(start);
+    }
+    if (message.manifest !== undefined) {
+      to.string(490, message.manifest);
+    }
   },
   read(from, end, before) {
     let stage = before === undefined ? 0 : before.stage;
@@ -435,6 +447,8 @@ export const StageView: Message<StageView> = {
     let running = before === undefined ? 0 : before.running;
     const waitsForSignals: string[] = before === undefined ? [] : (before.waitsForSignals as string[]);
     const signals: Signal[] = before === undefined ? [] : (before.signals as Signal[]);
+    const arrays: StageView_ArrayView[] = before === undefined ? [] : (before.arrays as StageView_ArrayView[]);
+    let manifest = before?.manifest;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -499,11 +513,71 @@ export const StageView: Message<StageView> = {
           from.leave(stop);
           break;
         }
+        case 482: {
+          const stop = from.enter();
+          arrays.push(StageView_ArrayView.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        case 490: {
+          manifest = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { stage, name, needs, phase, reason, generation, tasks, done, failed, running, waitsForSignals, signals };
+    return { stage, name, needs, phase, reason, generation, tasks, done, failed, running, waitsForSignals, signals, arrays, manifest };
+  },
+};
+
+/** Tasks that share one spec. A job's view shows only those of them that are running or failed. */
+export type StageView_ArrayView = {
+  /** The number of its first task; the others follow. */
+  readonly task: number;
+  /** How many there are. */
+  readonly count: number;
+  /** The index of the first. */
+  readonly first: number;
+};
+
+export const StageView_ArrayView: Message<StageView_ArrayView> = {
+  typeName: "millrace.work.v1.StageView.ArrayView",
+  write(message, to) {
+    if (message.task !== 0) {
+      to.int64(8, message.task);
+    }
+    if (message.count !== 0) {
+      to.int32(16, message.count);
+    }
+    if (message.first !== 0) {
+      to.int64(24, message.first);
+    }
+  },
+  read(from, end, before) {
+    let task = before === undefined ? 0 : before.task;
+    let count = before === undefined ? 0 : before.count;
+    let first = before === undefined ? 0 : before.first;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          task = from.int64();
+          break;
+        }
+        case 16: {
+          count = from.int32();
+          break;
+        }
+        case 24: {
+          first = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { task, count, first };
   },
 };
 
@@ -1726,6 +1800,8 @@ export type PlanInputs_Need = {
   readonly phase: number;
   /** How often it was opened. */
   readonly generation: number;
+  /** The blob that lists its results: those of an array are not among the results here. */
+  readonly manifest?: string | undefined;
 };
 
 export const PlanInputs_Need: Message<PlanInputs_Need> = {
@@ -1743,12 +1819,16 @@ export const PlanInputs_Need: Message<PlanInputs_Need> = {
     if (message.generation !== 0) {
       to.int32(32, message.generation);
     }
+    if (message.manifest !== undefined) {
+      to.string(482, message.manifest);
+    }
   },
   read(from, end, before) {
     let stage = before === undefined ? 0 : before.stage;
     let name = before === undefined ? "" : before.name;
     let phase = before === undefined ? 0 : before.phase;
     let generation = before === undefined ? 0 : before.generation;
+    let manifest = before?.manifest;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1768,11 +1848,15 @@ export const PlanInputs_Need: Message<PlanInputs_Need> = {
           generation = from.int32();
           break;
         }
+        case 482: {
+          manifest = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { stage, name, phase, generation };
+    return { stage, name, phase, generation, manifest };
   },
 };
 
