@@ -100,6 +100,14 @@ on: { push: { branches: [main], paths: ["*.txt"] } }
 jobs:
   a: { runs-on: ubuntu-latest, steps: [{ run: 'echo "\${{ github.event_name }} \${{ github.event.after }}"' }] }
 `;
+const secret = `
+on: workflow_dispatch
+jobs:
+  a:
+    runs-on: ubuntu-latest
+    env: { KEY: "\${{ secrets.KEY }}", WHO: "\${{ secrets.CUSTOMER }}" }
+    steps: [{ run: 'test "$KEY" = "a stone of the mill" && echo "for $WHO with $KEY"' }]
+`;
 const loud = `
 on: workflow_dispatch
 jobs:
@@ -118,6 +126,7 @@ describe("runs on a node", { timeout: 180_000 }, () => {
       ".github/workflows/mill.yml": mill,
       ".github/workflows/broken.yml": broken,
       ".github/workflows/patient.yml": patient,
+      ".github/workflows/secret.yml": secret,
       ".github/workflows/lucky.yml": lucky,
       ".github/workflows/loud.yml": loud,
       ".github/workflows/push.yml": "on: push\njobs: { a: { runs-on: x, steps: [{ run: echo }] } }\n",
@@ -189,7 +198,7 @@ describe("runs on a node", { timeout: 180_000 }, () => {
     await ci.ended(once);
     await rejects(ci.dispatch("mill/flour", "mill", { inputs: { corn: "barley" } }), /one of wheat, rye/);
     await rejects(ci.dispatch("mill/flour", "push"), /does not run on workflow_dispatch/);
-    await rejects(ci.dispatch("mill/flour", "none"), /broken.yml, loud.yml, lucky.yml, mill.yml/);
+    await rejects(ci.dispatch("mill/flour", "none"), /broken.yml, loud.yml, lucky.yml, mill.yml, patient.yml/);
     await rejects(ci.dispatch("mill/none", "mill"), /find the repository/);
     await rejects(ci.dispatch("mill/flour", "mill", { ref: "no-such-branch" }), /find the branch or tag/);
   });
@@ -292,5 +301,20 @@ describe("runs on a node", { timeout: 180_000 }, () => {
     const why = await ci.fetch(`/v1/jobs/${push}/why`).then((response) => response.text());
     match(why, /runner=x/, "a label that no runner has is said");
     await ci.cancel(push);
+  });
+
+  test("CI-50, CI-63: secrets of the repository count more than the tenant's, and the log hides them", async () => {
+    const set = async (name: string, value: string): Promise<void> => {
+      const init = { method: "PUT", body: JSON.stringify({ value }), headers: { "content-type": "application/json" } };
+      equal((await ci.fetch(`/v1/secrets/${name}`, init)).ok, true, name);
+    };
+    await set("ci/CUSTOMER", "the baker of Marburg");
+    await set("ci/mill/flour/KEY", "a stone of the mill");
+    await set("ci/KEY", "not this one");
+    const run = await ci.dispatch("mill/flour", "secret");
+    equal((await ci.ended(run)).conclusion, "success", await ci.log(run, "a"));
+    const log = await ci.log(run, "a");
+    match(log, /\| for \*\*\* with \*\*\*\n/);
+    ok(!log.includes("baker") && !log.includes("stone"));
   });
 });

@@ -50,6 +50,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           isBoxed,
           sources,
           services,
+          vault: ports.vault,
           url: () => settings.url ?? ports.origin(),
           actions: settings.actions,
         }),

@@ -32,6 +32,8 @@ import { bringCommit } from "./checkout.ts";
 import { LogSender } from "./log-sender.ts";
 import { type JobRequest, names } from "./request.ts";
 import { StepReader } from "./step-reader.ts";
+import { vaultSecrets } from "./vault-secrets.ts";
+import type { Vault } from "#vault/vault.ts";
 import { numericRunId } from "./run-id.ts";
 
 export type CellPorts = {
@@ -40,6 +42,7 @@ export type CellPorts = {
   readonly place: WorkPlace;
   readonly isBoxed: boolean;
   readonly sources: Sources;
+  readonly vault: Pick<Vault, "list" | "read">;
   readonly services: Pick<CiServices, "jobServices">;
   /** How a job reaches a node; undefined where none can be reached. */
   readonly url: () => string | undefined;
@@ -142,10 +145,12 @@ async function granted(
   record: RunRecord,
   runAttempt: number,
   { task, clock }: RunContext,
-  { services, url }: CellPorts,
+  { services, url, vault }: CellPorts,
 ): Promise<Pick<JobRequest, "secrets" | "actionEnv" | "github" | "masked">> {
   const origin = url();
-  if (origin === undefined || !record.source) return { secrets: {} };
+  if (!record.source) return { secrets: {} };
+  const own = isOfFork(record) ? {} : await vaultSecrets(vault, task.tenant, record.source.repository);
+  if (origin === undefined) return { secrets: own };
   const given = await services.jobServices({
     tenant: task.tenant,
     run: task.jobId,
@@ -159,11 +164,23 @@ async function granted(
   });
   const { GITHUB_SERVER_URL = "", GITHUB_API_URL = "", GITHUB_GRAPHQL_URL = "" } = given.env;
   return {
-    secrets: { GITHUB_TOKEN: given.token },
+    secrets: { ...own, GITHUB_TOKEN: given.token },
     actionEnv: given.actionEnv,
     github: { server_url: GITHUB_SERVER_URL, api_url: GITHUB_API_URL, graphql_url: GITHUB_GRAPHQL_URL },
     masked: given.secrets,
   };
+}
+
+/** CI-57: what comes from a fork gets no secrets. */
+function isOfFork({ github, source }: RunRecord): boolean {
+  const { event_name: name, event } = github as {
+    readonly event_name?: string;
+    readonly event?: {
+      readonly pull_request?: { readonly head?: { readonly repo?: { readonly full_name?: string } } };
+    };
+  };
+  const from = event?.pull_request?.head?.repo?.full_name;
+  return name === "pull_request" && from !== undefined && from !== source?.repository;
 }
 
 /** CI-69: its own ref, then the base of a pull request, then the default branch. */
