@@ -11,6 +11,7 @@ import { edge } from "#bench/edge/edge.ts";
 import { streams } from "#bench/edge/streams.ts";
 import { growth } from "#bench/kernel/growth.ts";
 import { kernel } from "#bench/kernel/kernel.ts";
+import { logs } from "#bench/logs/logs.ts";
 import { protobuf } from "./protobuf.ts";
 import { exec } from "#bench/exec/exec.ts";
 import { exitCodes, Report } from "./report.ts";
@@ -26,6 +27,7 @@ const suites: readonly Suite[] = [
   attacks,
   cache,
   store,
+  logs,
   growth,
   protobuf,
   spawn,

@@ -145,6 +145,27 @@ describe("a worker elsewhere", { timeout: 280_000 }, () => {
     }
   });
 
+  test("that was stopped past its lease and continued does not disturb who took over", async () => {
+    const job = await run("for i in $(seq 1 30); do echo $MILLRACE_ATTEMPT line $i; sleep 0.1; done");
+    await until("some was printed", async () => (await logs(job)).includes("1 line 5\n"), patience);
+    one.signal("SIGSTOP");
+    const two = await new WorkerProcess("three", `http://${node.address}`).start();
+    try {
+      await until("another attempt runs", async () => (await logs(job)).includes("2 line 1\n"), patience);
+      one.signal("SIGCONT");
+      await until("it has ended", ended(job), patience);
+      const { phase, tasks } = await show(job);
+      equal(`${phase} ${tasks[0]?.attempts}`, "SUCCEEDED 2");
+      equal(await logs(job), Array.from({ length: 30 }, (_, i) => `2 line ${i + 1}\n`).join(""));
+    } finally {
+      one.signal("SIGCONT");
+      await two.end("SIGKILL");
+    }
+    const next = await run("echo still there");
+    await until("the one that was stopped works on", ended(next), patience);
+    equal(await logs(next), "still there\n");
+  });
+
   test("leaves politely: what runs is finished first", async () => {
     const job = await run("echo begun; sleep 1; echo done");
     await until("it runs", async () => (await logs(job)) === "begun\n", patience);

@@ -1,6 +1,6 @@
 /**
- * A worker's node is killed while its task prints: what any reader saw, and whatever else was acknowledged, is read from
- * another node, none of it twice.
+ * A worker's node is killed while its task prints: what any reader saw, and whatever else was acknowledged, is read
+ * from another node, none of it twice.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

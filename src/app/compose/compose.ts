@@ -24,6 +24,7 @@ import type { Node } from "#shard/node.ts";
 import { parseAddress } from "#shard/transport/tcp-address.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
 import { KeptStreams } from "#worker/printed/kept-streams.ts";
+import { sharedSource } from "#worker/printed/shared-source.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openDoors, type OpenDoors } from "./doors.ts";
@@ -317,7 +318,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   ];
   const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
   const { streams, areStreamsShared: areShared = false } = stored;
-  const live = liveSource({ name, streams, areShared }, node, tcp);
+  const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
   const { schedules } = scheduled;
   const ofNode = { name, work: client, doors: ground.doors, live, status: () => node.status() };
   const api = { ...ofNode, vaults: ground.vaults, schedules };

@@ -193,7 +193,8 @@ const Worker = z.strictObject({
   printedMax: Size({ min: "64KiB" })
     .prefault("256MiB")
     .describe(
-      "Limit for each stream that a task prints to, such as the two of an action; the middle of longer output is left out.",
+      "Limit for each stream that a task prints to, such as the two of an action; " +
+        "the middle of longer output is left out.",
     ),
   memoryMax: Size({ min: "64MiB" })
     .optional()

@@ -85,7 +85,7 @@ export async function startElsewhere(options: ElsewhereOptions, ports: Elsewhere
     sources: () => new Map(),
     runners,
     planners: {},
-    // There is nobody to say which shards have work, so a request is held at each.
+    // The call that names shards with work is for nodes, so a request is held at each shard.
     options: { slots: options.slots, heldShardsMax: shards },
     log,
   });

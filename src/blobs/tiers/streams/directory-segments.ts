@@ -7,6 +7,9 @@ import { DurableNames } from "#blobs/durable-names.ts";
 import { realSyncs, type Syncs } from "#blobs/syncs.ts";
 import type { Segments } from "./segments.ts";
 
+/** How long output of attempts without a result can be read. */
+const keptMs = 7 * 24 * 3_600_000;
+
 const errnoOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
 /** `folder` must exist: creating it where nothing is mounted would hide that all streams are gone. */
@@ -17,6 +20,7 @@ export async function directorySegments(folder: string, syncs: Syncs = realSyncs
     throw asFault(error, "open the shared folder");
   });
   await mkdir(temporary, { recursive: true, mode: 0o700 });
+  void sweepDirectory(folder, keptMs, Date.now()).catch(() => {});
   const names = new DurableNames(folder, syncs);
   const pathOf = (name: string): string => join(root, ...name.split("/"));
 
@@ -92,7 +96,7 @@ export async function directorySegments(folder: string, syncs: Syncs = realSyncs
   };
 }
 
-/** Streams of attempts that nobody sealed or removed: their nodes died. */
+/** Removes old streams of attempts whose nodes died before they could seal or remove them. */
 export async function sweepDirectory(folder: string, olderThanMs: number, nowMs: number): Promise<number> {
   const root = join(folder, "streams");
   let swept = 0;

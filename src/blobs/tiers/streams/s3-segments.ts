@@ -1,4 +1,4 @@
-/** Segments as objects of a bucket. A rule of the bucket for `streams/` removes those that nobody sealed. */
+/** Segments as objects of a bucket. A rule of the bucket for `streams/` removes those that were never sealed. */
 import { isFault } from "#base/fault.ts";
 import { bytesOf } from "#blobs/tiers/s3/http-call.ts";
 import type { S3Client } from "#blobs/tiers/s3/s3-client.ts";

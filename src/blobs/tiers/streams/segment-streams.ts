@@ -145,7 +145,7 @@ class SegmentStreams {
   async #isOver(folder: string, n: number, at: number, isNew: boolean): Promise<boolean> {
     const own = this.#writing.get(folder);
     if (own?.sealed !== undefined) return n >= own.count;
-    // Written here: whoever writes wakes us. Another node may have gone on with it, so we ask later.
+    // Written here: an append wakes this reader. Another node may have continued it, so the tier is asked later.
     if (own && isNew) return false;
     if ((await this.#sealed(folder)) !== undefined) return (await this.#reader.segment(folder, n)) === undefined;
     if (n === 0) return at > 0; // what was read before is gone
@@ -165,7 +165,7 @@ class SegmentStreams {
     changed?.resolve();
   }
 
-  /** Another node may write it, of which nobody tells us: so we look again soon. */
+  /** Another node may write it, and no call says so: the reader looks again soon. */
   async #wait(changed: Promise<void>, ms: number, signal: AbortSignal): Promise<boolean> {
     const over = new AbortController();
     const sleep = this.#ports.clock.sleep(ms, AbortSignal.any([signal, over.signal])).catch(() => {});

@@ -1,7 +1,7 @@
 /**
  * How a stream lies in a tier that all nodes reach (ADR 0085): as segments, small objects that are written once and
- * numbered from 0. Each says at which offset it begins, so that a reader finds any place with a few lookups and needs no
- * listing.
+ * numbered from 0. Each says at which offset it begins, so that a reader finds any place with a few lookups and needs
+ * no listing.
  */
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";

@@ -1,0 +1,70 @@
+/**
+ * Many viewers of one task ask for the same bytes: they share one question, and its answer is kept for those that come
+ * a little later. A viewer that is far behind asks for itself, and no other waits for it.
+ */
+import type { LiveSource } from "./live-source.ts";
+
+const keptBytesMax = 16 * 1024 * 1024;
+
+type Asked = {
+  readonly answer: Promise<Uint8Array | undefined>;
+  /** Ends the question when the last one that waited has left. */
+  readonly leave: AbortController;
+  waiting: number;
+};
+
+export function sharedSource(source: LiveSource): LiveSource {
+  const asked = new Map<string, Asked>();
+  /** Answers with bytes never change: what was printed stays. Oldest first. */
+  const kept = new Map<string, Uint8Array>();
+  let keptBytes = 0;
+
+  const keep = (name: string, bytes: Uint8Array): void => {
+    if (kept.has(name)) return;
+    kept.set(name, bytes);
+    keptBytes += bytes.length;
+    for (const [oldest, { length }] of kept) {
+      if (keptBytes <= keptBytesMax) return;
+      kept.delete(oldest);
+      keptBytes -= length;
+    }
+  };
+
+  return {
+    async pull(worker, key, offset, { waitMs, signal }) {
+      const place = JSON.stringify([worker, key.tenant, key.task, key.token, key.name, offset]);
+      const before = kept.get(place);
+      if (before) return before;
+      // One that does not wait must not be held by one that does.
+      const name = waitMs === 0 ? `${place} now` : place;
+      let one = asked.get(name);
+      if (!one || one.leave.signal.aborted) {
+        const leave = new AbortController();
+        const answer = source.pull(worker, key, offset, { waitMs, signal: leave.signal });
+        one = { answer, leave, waiting: 0 };
+        asked.set(name, one);
+        const mine = one;
+        const gone = (): void => {
+          if (asked.get(name) === mine) asked.delete(name);
+        };
+        answer.then((bytes) => bytes?.length && keep(place, bytes)).then(gone, gone);
+      }
+      return await shared(one, signal);
+    },
+  };
+}
+
+async function shared(one: Asked, signal: AbortSignal): Promise<Uint8Array | undefined> {
+  const left = Promise.withResolvers<undefined>();
+  const leave = (): void => left.resolve(undefined);
+  signal.addEventListener("abort", leave, { once: true });
+  if (signal.aborted) leave();
+  one.waiting += 1;
+  try {
+    return await Promise.race([one.answer, left.promise]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+    one.waiting -= 1;
+    if (one.waiting === 0) one.leave.abort();
+  }
+}
