@@ -16,6 +16,7 @@ export const rooms = {
   kernel: ["base"],
   records: ["base"],
   vault: ["base", "records"],
+  audit: ["base", "records"],
   schedules: ["base", "records"],
   journal: ["base", "records"],
   blobs: ["base", "wire", "h2", "grpc"],
@@ -43,7 +44,7 @@ export const rooms = {
   ],
   console: ["base", "api"], // types only: nothing of the server is shipped to browsers
   app: ["*", "!sim", "!cli", "!console"],
-  cli: ["base", "door", "wire", "http", "api", "vault", "blobs", "app", "shard"],
+  cli: ["base", "door", "wire", "http", "api", "vault", "audit", "blobs", "app", "shard"],
   sim: ["*"], // and no room imports sim
 } as const satisfies Record<string, readonly string[]>;
 

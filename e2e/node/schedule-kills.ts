@@ -43,7 +43,10 @@ class Owner {
       stream?.on("data", (chunk: Buffer) => (this.text += chunk.toString()));
   }
 
-  up = (): Promise<void> => until("it is up", () => this.text.includes("Ctrl-C stops it"), { limitMs: 40_000 });
+  up = (): Promise<void> =>
+    until("it is up", () => this.text.includes("Ctrl-C stops it"), { limitMs: 40_000 }).catch((error: unknown) => {
+      throw new Error(`the node does not start: ${this.text}`, { cause: error });
+    });
   kill = (): Promise<void> => endChild(this.#child, "SIGKILL");
 }
 

@@ -27,6 +27,7 @@ const matrix = `
   secret.rotate      yes      -      -       -        -            -            -                   -      -     -
   schedule.write     yes      yes    -       -        -            -            -                   -      -     -
   schedule.read      yes      yes    -       -        -            -            -                   yes    -     -
+  audit.read         yes      -      -       -        -            -            -                   yes    -     -
   build.execute      yes      yes    yes     -        -            -            -                   -      -     -
   deploy.attach      yes      -      -       -        -            -            -                   -      yes   -
   deploy.read        yes      yes    -       -        -            -            -                   yes    -     -
@@ -65,7 +66,8 @@ describe("the policy", () => {
 
   test("lets everyone but operators act in their own tenant only", () => {
     const clusterWide = actions.filter(
-      (action) => !/^(work|build|deploy|ci|sources|cache|action-cache|schedule|secret\.(write|list))\b/.test(action),
+      (action) =>
+        !/^(work|build|deploy|ci|sources|cache|action-cache|audit|schedule|secret\.(write|list))\b/.test(action),
     );
     for (const role of roles)
       for (const action of actions) {

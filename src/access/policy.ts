@@ -34,6 +34,8 @@ export const policy = {
   "schedule.write": { of: "tenant", for: ["operator", "member"] },
   "schedule.read": { of: "tenant", for: ["operator", "member", "viewer"] },
 
+  "audit.read": { of: "tenant", for: ["operator", "viewer"] },
+
   // Execute, and wait for or cancel one's own actions. Separate from work.submit, which accepts any kind of work.
   "build.execute": { of: "tenant", for: ["operator", "member", "builder"] },
 

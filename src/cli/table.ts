@@ -1,3 +1,6 @@
+import { auditExport } from "./audit/export.ts";
+import { auditList } from "./audit/list.ts";
+import { auditVerify } from "./audit/verify.ts";
 import { bench } from "./bench.ts";
 import type { Command } from "#door/command.ts";
 import type { Door } from "#door/door.ts";
@@ -49,6 +52,9 @@ const last: readonly Command[] = [
   why,
   ...schedules,
   ...scheduleChanges,
+  auditList,
+  auditExport,
+  auditVerify,
   ...secrets,
   tenantSet,
   worker,

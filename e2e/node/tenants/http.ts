@@ -153,6 +153,12 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api PUT /v1/tenants/{name}": [
     ask("PUT", ({ tenant }) => `/v1/tenants/${tenant}`, { ...json({}), ...operatorsOnly }),
   ],
+  "api GET /v1/audit": [
+    ask("GET", () => "/v1/audit?limit=5&cursor=none", { alike: "that is no cursor" }),
+    ask("GET", ({ tenant }) => `/v1/audit?limit=5&tenant=${tenant}`),
+    ask("GET", () => "/v1/audit?trail=cluster", operatorsOnly),
+  ],
+  "api GET /v1/audit/export": [ask("GET", ({ tenant }) => `/v1/audit/export?tenant=${tenant}`)],
   "api GET /v1/schedules": [ask("GET", () => "/v1/schedules?limit=5", { alike: "it names nothing" })],
   "api GET /v1/schedules/{name}": [ask("GET", ({ schedule }) => `/v1/schedules/${schedule}`)],
   "api PUT /v1/schedules/{name}": [

@@ -31,6 +31,7 @@ const own = {
   drain: nothing,
   vaults: nothing,
   schedules: nothing,
+  audit: nothing,
   status: nothing,
 };
 const ofJobs = { live: nothing, printed: nothing, bounds: nothing, kinds: nothing };

@@ -11,6 +11,7 @@ import { jobsRoutes, type JobsPorts } from "#app/api/jobs.ts";
 import { movedTo } from "#app/api/moved.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
 import { sessionRoutes } from "#app/api/session.ts";
+import { audited, auditRoutes } from "#app/api/audit.ts";
 import { schedulesRoutes } from "#app/api/schedules.ts";
 import { secretRoutes } from "#app/api/secrets.ts";
 import { tenantRoutes } from "#app/api/tenants.ts";
@@ -24,6 +25,7 @@ import { jobSocket } from "#api/job-socket.ts";
 import { jobsEndpoints } from "#api/jobs.ts";
 import { showOpenApi } from "#api/openapi.ts";
 import { sessionEndpoints } from "#api/session.ts";
+import { auditEndpoints } from "#api/audit.ts";
 import { scheduleEndpoints } from "#api/schedules.ts";
 import { secretEndpoints } from "#api/secrets.ts";
 import { tenantEndpoints } from "#api/tenants.ts";
@@ -39,6 +41,7 @@ import { route, type Route } from "#http/route.ts";
 import { serveRoutes } from "#http/serve.ts";
 import { serveUpgrades } from "#http/live/upgrade.ts";
 import type { WorkClient } from "#shard/client/client.ts";
+import type { AuditTrail } from "#audit/trail.ts";
 import type { Schedules } from "#schedules/schedule.ts";
 import type { Vaults } from "./vault.ts";
 import { identifyBy } from "./identify.ts";
@@ -56,6 +59,8 @@ export type ApiParts = {
   readonly vaults?: Vaults | undefined;
   /** Left out: there are none. */
   readonly schedules?: Schedules | undefined;
+  /** Left out: nothing is audited. */
+  readonly audit?: AuditTrail | undefined;
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
@@ -72,6 +77,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...tenantEndpoints,
   ...secretEndpoints,
   ...scheduleEndpoints,
+  ...auditEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
   ...sessionEndpoints,
   showOpenApi,
@@ -117,11 +123,11 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
-  const { name, work, clock, status, drain, vaults, schedules, routes = [] } = parts;
+  const { name, work, clock, status, drain, vaults, schedules, audit, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status });
-  return [
+  const table = [
     ...jobs,
     ...jobSocketRoutes(jobs),
     ...cluster,
@@ -133,7 +139,9 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...routes,
     ...sessionRoutes(login),
     route(showOpenApi, () => ({ body: document as { openapi: string } })),
+    ...(audit ? auditRoutes(audit) : []),
   ];
+  return audit ? audited(table, audit, clock) : table;
 }
 
 export type ComposedApi = (admission: Admission, registry: MetricsRegistry, login: Login) => HttpServed;

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
+import { AuditTrail } from "#audit/trail.ts";
 import { Random } from "#base/random.ts";
 import type { Door } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
@@ -321,7 +322,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
   const { schedules } = scheduled;
   const ofNode = { name, work: client, doors: ground.doors, live, status: () => node.status() };
-  const api = { ...ofNode, vaults: ground.vaults, schedules };
+  const api = { ...ofNode, vaults: ground.vaults, schedules, audit: new AuditTrail(ground.records) };
   const taken = streams && { streams, client, clock, bytesMax: config.worker.printedMax };
   const more = { owner, callers, log, socket: folder.edgeSocket, streams: taken };
   const edge = await composeEdge(config, { ...asked, show, api, ...more });

@@ -51,7 +51,9 @@ export type EdgeParts = {
   /** Shows the node's metrics of its work; left out: only the edge's own are shown. */
   readonly show?: ((registry: MetricsRegistry) => void) | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
-  readonly api?: Pick<ApiParts, "name" | "work" | "doors" | "live" | "status" | "vaults" | "schedules"> | undefined;
+  readonly api?:
+    | Pick<ApiParts, "name" | "work" | "doors" | "live" | "status" | "vaults" | "schedules" | "audit">
+    | undefined;
   /** A Unix socket to serve on if `edge.listen` names no port, so that commands on this machine reach the node. */
   readonly socket?: string | undefined;
   /** The token of the data folder; left out: none is known. */
