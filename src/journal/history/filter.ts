@@ -55,10 +55,13 @@ export function jobsFrom(
 }
 
 /** Counts what `from` gives, of jobs that have ended. */
-export const countSql = (from: string): string => `
-  select phase, count(*) as jobs
-  from (select j.phase ${from}${from.includes(" where ") ? " and" : " where"} j.ended_at_ms > 0 limit ${countedMax + 1}) ended
-  group by phase`;
+export function countSql(from: string): string {
+  const and = from.includes(" where ") ? "and" : "where";
+  return `
+    select phase, count(*) as jobs
+    from (select j.phase ${from} ${and} j.ended_at_ms > 0 limit ${countedMax + 1}) ended
+    group by phase`;
+}
 
 export function countOf(rows: readonly { readonly phase: string; readonly jobs: number }[]): EndedCount {
   const phases = rows.map(({ phase, jobs }) => ({ phase, jobs: Number(jobs) }));

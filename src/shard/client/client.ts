@@ -90,8 +90,7 @@ export type WorkClient = ExecutorClient & {
   /** Newest first, by time of submission; each job once, even if it ends in the meantime. Paged by cursor. */
   jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
   /**
-   * How many jobs there are, by phase: what has not ended as the shards have it, what has ended as history has it, which
-   * is a moment behind.
+   * How many jobs there are, by phase. The shards count what has not ended, history what has: it is a moment behind.
    */
   count(filter: JobsFilter, options?: AskOptions): Promise<JobTotals>;
   task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
