@@ -28,13 +28,6 @@ export const mutants: readonly Mutant[] = [
     focus: ["arrays"],
   },
   {
-    name: "a lost result voids the manifest that is due",
-    file: "kernel/apply/task.ts",
-    find: "  dropFromOutbox(state, task);\n  voidManifest(state, stage);",
-    replace: "  dropFromOutbox(state, task);",
-    focus: ["arrays", "client-invalidates"],
-  },
-  {
     name: "a new owner writes the manifests that are due",
     file: "shard/manifest/desk.ts",
     find: "for (const no of shard.state.manifests.keys()) this.#add(shard, no);",
@@ -42,25 +35,11 @@ export const mutants: readonly Mutant[] = [
     focus: ["arrays", "node-crash"],
   },
   {
-    name: "what has left memory is copied from the manifest before",
-    file: "kernel/apply/manifest.ts",
-    find: "set(state, stage, { no: 0, dueAtMs: 0, digest: undefined, base: digest });",
-    replace: "set(state, stage, { no: 0, dueAtMs: 0, digest: undefined, base: undefined });",
-    focus: ["arrays", "client-invalidates"],
-  },
-  {
     name: "an array goes on where a snapshot left it",
     file: "kernel/snapshot/array-rows.ts",
     find: "Object.assign(array, { next, rest: rest ?? undefined, restReason, troubles });",
     replace: "Object.assign(array, { next: plan.count, rest: rest ?? undefined, restReason, troubles });",
     focus: ["arrays", "node-crash"],
-  },
-  {
-    name: "an array has its next tasks queued as others are taken",
-    file: "kernel/apply/task.ts",
-    find: "if (task.array) queueHeldTasks(state, stage, event.at);",
-    replace: "",
-    focus: ["arrays"],
   },
   {
     name: "numbers of series are kept in snapshots",
