@@ -175,7 +175,8 @@ describe("why is this not running?", () => {
       reserve ada                 -> x#1; x CLAIMED
       cancel j grace=1m           -> phase=CANCELLING; x j CANCELLING
       +10s                        -> x CANCELLED, b/plan READY, a CANCELLED, b READY
-      why j                       -> j cleaning-up stages=b forMs=50000; plan queued position=0 executors=1 tenantsAhead=0
+      why j
+        -> j cleaning-up stages=b forMs=50000; plan queued position=0 executors=1 tenantsAhead=0
     `,
     );
   });

@@ -118,7 +118,8 @@ describe("a claim's life", () => {
       reserve ada               -> x#2; x CLAIMED
       start ada x               -> leaseMs=10000; x RUNNING
       start ada x               -> leaseMs=10000
-      release ada x             -> REFUSED task-phase task=1 phase=RUNNING wanted=unstarted or with a checkpoint, to be released
+      release ada x
+        -> REFUSED task-phase task=1 phase=RUNNING wanted=unstarted or with a checkpoint, to be released
       report ada x fetch build  -> steps=2
       report ada x fetch build  -> steps=2
       report ada x fetch build test -> steps=3
@@ -136,7 +137,8 @@ describe("a claim's life", () => {
       release ada x                     -> released
       commit ada x                      -> REFUSED token-stale task=1 offered=1 current=1
       start ada y                       -> leaseMs=10000; y RUNNING
-      release ada y                     -> REFUSED task-phase task=2 phase=RUNNING wanted=unstarted or with a checkpoint, to be released
+      release ada y
+        -> REFUSED task-phase task=2 phase=RUNNING wanted=unstarted or with a checkpoint, to be released
       reserve ada start-pure            -> x#3; x RUNNING
     `);
   });
