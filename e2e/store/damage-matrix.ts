@@ -1,0 +1,147 @@
+/**
+ * Every kind of file in a node's data folder, damaged in every way, while the node is stopped and while it serves: no
+ * client gets a wrong byte, and what was lost is healed by an upload, without a person. Only a damaged journal may keep
+ * the node from starting, and then it says so.
+ */
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { digestOf, hashHex } from "#blobs/hashing.ts";
+import { startNode, type Running } from "#app/compose/compose.ts";
+import { Config } from "#app/config/config.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { tokenSha256 } from "#edge/identity/bearer.ts";
+
+const token = "damage-token-0123456789-0123456789-0123456789";
+const tokens = [{ name: "d", tenant: "t", roles: ["member", "action-cache-writer"], sha256: tokenSha256(token) }];
+const headers = { authorization: `Bearer ${token}`, "content-type": "application/octet-stream" };
+
+const mixed = (seed: string, bytes: number): Buffer =>
+  Buffer.from(Array.from({ length: bytes / 64 }, (_, i) => hashHex("sha256", Buffer.from(`${seed} ${i}`))).join(""));
+
+/** Small ones are packed into the log, the others are files. */
+const things = [64, 640, 6_400, 64_000, 256_000, 1_280_000].map((bytes) => mixed("thing", bytes));
+
+export const ways = {
+  flipped(path: string) {
+    const bytes = readFileSync(path);
+    const at = Math.floor(bytes.length / 2);
+    bytes[at] = (bytes[at] ?? 0) ^ 0x10;
+    writeFileSync(path, bytes);
+  },
+  truncated: (path: string) => truncateSync(path, Math.floor(statSync(path).size / 2)),
+  removed: (path: string) => rmSync(path),
+} as const;
+
+export type Way = keyof typeof ways;
+export type When = "stopped" | "serving";
+export type Cell = { readonly file: string; readonly way: Way; readonly when: When };
+export type Outcome = {
+  /** Reads that failed or found nothing before the upload. */
+  readonly lost: number;
+  /** The same after a restart: a segment that went while serving takes with it where large files are recorded. */
+  readonly lostLater: number;
+  /** Why the node did not start. */
+  readonly refused?: string;
+  readonly problems: readonly string[];
+};
+
+const start = (root: string): Promise<Running> =>
+  startNode(
+    Config.parse({
+      cluster: { shards: 1 },
+      edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
+      worker: { enabled: false },
+      blobs: { kind: "disk", sizeMax: "64MiB" },
+    }),
+    dataFolder(root),
+    { log: () => {} },
+  );
+
+const address = (node: Running, thing: Buffer): string =>
+  `http://127.0.0.1:${node.edgePorts[0]}/v1/build-cache/blobs/${digestOf(thing)}`;
+
+async function put(node: Running, thing: Buffer): Promise<boolean> {
+  const answer = await fetch(address(node, thing), { method: "PUT", headers, body: Uint8Array.from(thing) });
+  await answer.arrayBuffer();
+  return answer.ok;
+}
+
+/** "lost" if the answer is a refusal or breaks off. */
+async function get(node: Running, thing: Buffer): Promise<"right" | "wrong" | "lost"> {
+  try {
+    const answer = await fetch(address(node, thing), { headers });
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    if (!answer.ok) return "lost";
+    return bytes.equals(thing) ? "right" : "wrong";
+  } catch {
+    return "lost";
+  }
+}
+
+/** A data folder with something in every kind of file, and the names of its files. */
+export async function makeTemplate(): Promise<{ readonly root: string; readonly files: readonly string[] }> {
+  const root = mkdtempSync(join(tmpdir(), "millrace-damage-"));
+  const node = await start(root);
+  for (const thing of things) if (!(await put(node, thing))) throw new Error("the template could not be written");
+  await node.stop();
+  return { root, files: filesIn(root) };
+}
+
+const filesIn = (root: string): readonly string[] =>
+  readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((one) => one.isFile() && statSync(join(one.parentPath, one.name)).size > 0)
+    .map((one) => relative(root, join(one.parentPath, one.name)))
+    .toSorted();
+
+export async function tryCell(template: string, { file, way, when }: Cell): Promise<Outcome> {
+  const root = mkdtempSync(join(tmpdir(), "millrace-damaged-"));
+  cpSync(template, root, { recursive: true });
+  let node: Running | undefined;
+  try {
+    if (when === "stopped") ways[way](join(root, file));
+    node = await start(root);
+    if (when === "serving") ways[way](join(root, file));
+    const problems: string[] = [];
+    const lost = await readAll(node, problems);
+    let lostLater = 0;
+    await healAll(node, problems);
+    if (when === "stopped" || !isJournal(file)) {
+      await node.stop();
+      node = undefined;
+      node = await start(root);
+      lostLater = await readAll(node, problems);
+      await healAll(node, problems);
+    }
+    return { lost, lostLater, problems };
+  } catch (error) {
+    const refused = String(error);
+    return { lost: 0, lostLater: 0, refused, problems: isClear(file, refused) ? [] : [`does not start: ${refused}`] };
+  } finally {
+    await node?.stop().catch(() => {});
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+async function readAll(node: Running, problems: string[]): Promise<number> {
+  let lost = 0;
+  for (const thing of things) {
+    const found = await get(node, thing);
+    if (found === "wrong") problems.push(`wrong bytes of a blob of ${thing.length}`);
+    if (found === "lost") lost += 1;
+  }
+  return lost;
+}
+
+async function healAll(node: Running, problems: string[]): Promise<void> {
+  for (const thing of things) {
+    if (!(await put(node, thing))) problems.push(`an upload of ${thing.length} bytes was refused`);
+    if ((await get(node, thing)) !== "right") problems.push(`a blob of ${thing.length} is not healed by an upload`);
+  }
+}
+
+const isJournal = (file: string): boolean => file.startsWith("journal");
+
+/** The truth itself, or who the node is: it must not go on as if nothing had been, and says what is wrong. */
+const isClear = (file: string, refused: string): boolean =>
+  (isJournal(file) || file === "node-name") && /corrupt|malformed|not a database|not a valid name/i.test(refused);
