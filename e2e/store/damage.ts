@@ -10,6 +10,10 @@ async function main(): Promise<void> {
   for (const file of files.filter((one) => one.includes(values.file ?? "")))
     for (const way of Object.keys(ways) as Way[])
       for (const when of ["stopped", "serving"] as When[]) {
+        if (killsProcess(file, way, when)) {
+          console.log(`${file} ${way} while ${when}: not tried in this process, which SQLite's mapping would end`);
+          continue;
+        }
         const { lost, lostLater, refused, problems } = await tryCell(root, { file, way, when });
         cells += 1;
         wrong += problems.length > 0 ? 1 : 0;
@@ -23,5 +27,9 @@ async function main(): Promise<void> {
   console.log(`${cells} cells, ${wrong} wrong`);
   if (wrong > 0) process.exitCode = 1;
 }
+
+/** SQLite maps this file into memory: reading behind its new end is a bus error. */
+const killsProcess = (file: string, way: Way, when: When): boolean =>
+  file.endsWith("-shm") && way === "truncated" && when === "serving";
 
 if (import.meta.main) await main();
