@@ -33,8 +33,9 @@ export class CiNode {
       headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${this.#token()}` },
     });
 
-  async register(repository: string, url: string): Promise<void> {
-    await callEndpoint(this.fetch, putRepository, { body: { repository, url } });
+  /** Without a URL the node keeps it. */
+  async register(repository: string, url?: string): Promise<void> {
+    await callEndpoint(this.fetch, putRepository, { body: { repository, ...(url !== undefined && { url }) } });
   }
 
   async dispatch(

@@ -31,7 +31,7 @@ export const putRepository = endpoint({
   method: "POST",
   path: "/v1/repositories",
   action: "ci.admin",
-  about: "Registers a repository by a path or a URL that git can fetch from, as the nodes see it.",
+  about: "Registers a repository by a path or a URL that git can fetch from, or keeps an empty one to push to.",
   body: jsonBody(
     z.strictObject({
       repository: z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/),
@@ -39,7 +39,9 @@ export const putRepository = endpoint({
         .string()
         .min(1)
         .max(2_000)
-        .regex(/^[^-\s][^\s]*$/),
+        .regex(/^[^-\s][^\s]*$/)
+        .optional()
+        .describe("As the nodes see it. Left out: the node that is asked keeps the repository."),
     }),
     16 * 1024,
   ),

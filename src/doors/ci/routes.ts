@@ -45,9 +45,12 @@ const repositoryRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
   route(endpoints.listRepositories, async ({ tenant }) => ({
     body: { repositories: (await sources.book.list(tenant)).map(shown) },
   })),
-  route(endpoints.putRepository, async ({ body, tenant }) => {
-    return { status: 201, body: shown(await sources.register(tenant, body.repository, body.url)) };
-  }),
+  route(endpoints.putRepository, async ({ body: { repository, url }, tenant }) => ({
+    status: 201,
+    body: shown(
+      url === undefined ? await sources.keep(tenant, repository) : await sources.register(tenant, repository, url),
+    ),
+  })),
   route(endpoints.removeRepository, async ({ params: { owner, name }, tenant }) => {
     if (!(await sources.book.remove(tenant, `${owner}/${name}`))) throw unknownRepository(`${owner}/${name}`);
     return undefined;

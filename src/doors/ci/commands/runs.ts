@@ -9,20 +9,21 @@ const repositoryFlag = {
 
 export const ciAdd = command({
   name: "ci add",
-  about: "Register a repository with a node, by a path or a URL that git can fetch from.",
-  words: "<owner/name> <path or URL>",
+  about: "Register a repository with a node: a path or a URL to fetch from, or none to push to the node itself.",
+  words: "<owner/name> [path or URL]",
   positionalsMax: 2,
   takesRest: false,
   flags: serverFlags,
-  examples: ["millrace ci add mill/flour https://git.example.org/mill/flour", "millrace ci add mill/flour /srv/flour"],
+  examples: ["millrace ci add mill/flour https://git.example.org/mill/flour", "millrace ci add mill/flour"],
   async run({ positionals: [repository, url], values }, world) {
-    if (repository === undefined || url === undefined) return usage(world, "ci add mill/flour /srv/git/flour.git");
+    if (repository === undefined) return usage(world, "ci add mill/flour /srv/git/flour.git");
     const { existsSync } = await import("node:fs");
     const { resolve } = await import("node:path");
-    const address = existsSync(url) ? resolve(url) : url;
-    const body = { repository, url: address };
+    const address = url !== undefined && existsSync(url) ? resolve(url) : url;
+    const body = { repository, ...(address !== undefined && { url: address }) };
     const added = await callEndpoint(await fetchOf(values, world), putRepository, { body });
-    world.out(values.json ? JSON.stringify(added) : `${added.repository} is fetched from ${added.url ?? "this node"}`);
+    const where = added.url === undefined ? "kept by the node: push to it" : `fetched from ${added.url}`;
+    world.out(values.json ? JSON.stringify(added) : `${added.repository} is ${where}`);
     return 0;
   },
 });

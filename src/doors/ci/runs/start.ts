@@ -58,14 +58,26 @@ export async function startRun({ client, blobs }: StartPorts, start: Start): Pro
     sha: commit.sha,
     actor: start.actor,
   };
-  return await client.submit(
-    planRun(record, await storeRun(blobs, record, about), {
+  const stored = await storeRun(blobs, record, about);
+  const plan = evaluated("plan the run", () =>
+    planRun(record, stored, {
       tenant,
       shardKey: `${tenant}/ci ${repository}`,
       ...(key !== undefined && { key }),
       ...(payload !== undefined && { payloadHash: createHash("sha256").update(payload).digest("hex") }),
     }),
   );
+  return await client.submit(plan);
+}
+
+/** What is wrong with an expression of the file is its author's to know. */
+function evaluated<T>(doing: string, evaluate: () => T): T {
+  try {
+    return evaluate();
+  } catch (error) {
+    if (!(error instanceof TemplateFault)) throw error;
+    throw new Fault("invalid", doing, { why: error.message });
+  }
 }
 
 function compiled({ files, path }: Start): {
@@ -94,17 +106,14 @@ const titleLengthMax = 200;
 /** The run's own name where it says one. */
 function titleOf(workflow: Workflow, github: Dictionary, inputs: PlainValue): string {
   const usual = workflow.name ?? workflow.path;
-  if (!workflow.runName) return usual;
-  try {
-    const contexts = new Dictionary([
-      ["github", github],
-      ["inputs", valueOf(inputs)],
-      ["vars", new Dictionary()],
-    ]);
-    const name = templateText(workflow.runName, { contexts }).trim().slice(0, titleLengthMax);
-    return name === "" ? usual : name.replaceAll("\0", "");
-  } catch (error) {
-    if (!(error instanceof TemplateFault)) throw error;
-    throw new Fault("invalid", "name the run", { why: error.message });
-  }
+  const { runName } = workflow;
+  if (!runName) return usual;
+  const contexts = new Dictionary([
+    ["github", github],
+    ["inputs", valueOf(inputs)],
+    ["vars", new Dictionary()],
+  ]);
+  const text = evaluated("name the run", () => templateText(runName, { contexts }));
+  const name = text.trim().slice(0, titleLengthMax);
+  return name === "" ? usual : name.replaceAll("\0", "");
 }

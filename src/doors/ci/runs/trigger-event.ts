@@ -1,6 +1,7 @@
 /** An event starts the workflows that run on it (CI-53 to CI-59), each once however often the event comes. */
 import { createHash } from "node:crypto";
-import { Fault } from "#base/fault.ts";
+import { isFault } from "#base/fault.ts";
+import type { Submitted } from "#shard/client/client.ts";
 import type { Repository } from "#sources/book.ts";
 import type { Commit } from "#sources/copies.ts";
 import { noCommit } from "#sources/names.ts";
@@ -11,7 +12,7 @@ import { problemText } from "#doors/ci/workflow/problem.ts";
 import { type EventFacts, triggered } from "#doors/ci/workflow/trigger/trigger.ts";
 import { workflowsOf } from "./files.ts";
 import type { RunEvent } from "./github-context.ts";
-import { startRun, type StartPorts } from "./start.ts";
+import { type Start, startRun, type StartPorts } from "./start.ts";
 
 export type ComingEvent = {
   /** The same event has the same id for ever. */
@@ -67,25 +68,37 @@ export async function runEvent(
       passed.push({ path, why: verdict.why.slice(0, 1_000) });
       continue;
     }
-    const key = createHash("sha256")
-      .update(JSON.stringify([event.id, path, commit.sha]))
-      .digest("hex");
-    const { jobId, created } = await startRun(ports, {
-      tenant: repository.tenant,
-      repository: repository.name,
-      commit,
-      files,
-      path,
-      event: runEventOf(event, commit),
-      inputs: new Dictionary(),
-      actor: event.actor,
-      isTrusted: event.isTrusted,
-      key: `event ${key}`,
-      payload: key,
-    });
-    started.push({ path, run: jobId, created });
+    try {
+      const { jobId, created } = await startOne(ports, { repository, commit, files, path }, event);
+      started.push({ path, run: jobId, created });
+    } catch (error) {
+      // one that cannot start, for example because of its run-name, does not keep the others from it
+      if (!isFault(error, "invalid")) throw error;
+      passed.push({ path, why: error.message.slice(0, 1_000) });
+    }
   }
   return { started, passed };
+}
+
+async function startOne(
+  ports: StartPorts,
+  { repository, ...of }: { readonly repository: Repository } & Pick<Start, "commit" | "files" | "path">,
+  event: ComingEvent,
+): Promise<Submitted> {
+  const key = createHash("sha256")
+    .update(JSON.stringify([event.id, of.path, of.commit.sha]))
+    .digest("hex");
+  return await startRun(ports, {
+    ...of,
+    tenant: repository.tenant,
+    repository: repository.name,
+    event: runEventOf(event, of.commit),
+    inputs: new Dictionary(),
+    actor: event.actor,
+    isTrusted: event.isTrusted,
+    key: `event ${key}`,
+    payload: key,
+  });
 }
 
 async function commitOf(sources: Sources, repository: Repository, event: ComingEvent): Promise<Commit> {
@@ -149,7 +162,7 @@ export async function followPushes(
   }: {
     readonly signal: AbortSignal;
     readonly isTrusted: boolean;
-    readonly warn: (repository: string, error: Fault) => void;
+    readonly warn: (repository: string, error: unknown) => void;
   },
 ): Promise<void> {
   for await (const push of sources.pushes.follow(signal)) {
@@ -159,10 +172,12 @@ export async function followPushes(
       const event = { id, name: "push", ref, sha: after, before, payload: {}, actor: pusher, isTrusted };
       await runEvent(ports, sources, repository, event);
     } catch (error) {
-      if (!(error instanceof Fault)) throw error;
+      if (signal.aborted) return;
       // another node keeps it, and starts its runs; or it will be tried when this node starts again
-      if (error.code === "unavailable") continue;
+      if (isFault(error, "unavailable")) continue;
       warn(name, error);
+      // No push keeps those behind it from their runs; what is not its own fault is tried again, too.
+      if (!isFault(error, "invalid") && !isFault(error, "not-found")) continue;
     }
     await sources.pushes.handled(push);
   }
