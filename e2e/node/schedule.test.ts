@@ -1,4 +1,4 @@
-// Schedules on real nodes: commands, and owners that are killed at an instant. 50 kills: node e2e/node/schedule-kills.ts
+// Schedules on real nodes: commands, and owners that are killed at an instant (schedule-kills.ts does it 50 times).
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Entries of an audit trail, each with the hash of the one before: what is changed, removed or put in between shows. */
+/** Entries of an audit trail, each with the hash of the one before, so that a changed or removed entry shows. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
 

@@ -1,6 +1,6 @@
 /**
- * Where a node writes its log. Node.js keeps what the reader of a pipe has not taken in memory, without a limit: a stopped
- * pager behind a busy node would cost it its memory.
+ * Where a node writes its log. Node.js keeps what the reader of a pipe has not taken in memory, without a limit: with a
+ * stopped pager behind it a busy node would run out of memory.
  *
  * LO1 Nothing waits in memory but the end of one line. While the reader takes nothing, lines are dropped, and counted
  *     when it reads again.

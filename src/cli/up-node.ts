@@ -124,7 +124,7 @@ function whenStarterEnds(ended: () => void): () => void {
   return () => void process.off("disconnect", ended);
 }
 
-/** Waits until every shard has an owner. Gives up after a while, so that one unreadable shard does not hide the others. */
+/** Waits until every shard has an owner, but not for ever: one unreadable shard must not hide the others. */
 async function serving({ node, journal }: Running): Promise<void> {
   for (let tries = 0; tries < 100; tries += 1) {
     const owned = (await journal.ownerships()).filter(

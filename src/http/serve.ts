@@ -134,8 +134,8 @@ async function handled(
 }
 
 /**
- * `tenant` belongs to every call, so no endpoint declares it. A parameter that is given twice is refused, unless it is a
- * list (`many`).
+ * `tenant` belongs to every call, so no endpoint declares it. A parameter that is given twice is refused, unless it is
+ * a list (`many`).
  */
 function queryOf({ searchParams }: URL, { query }: Route): Record<string, unknown> & { readonly tenant?: string } {
   const fields: Record<string, unknown> = {};

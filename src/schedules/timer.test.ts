@@ -124,7 +124,7 @@ describe("the timer of schedules", () => {
     equal((await value())?.starting, undefined);
   });
 
-  test("SC2 a node that cannot submit tries again; a job that is refused for good is noted, and time goes on", async () => {
+  test("SC2 a failed submission is tried again; one that is refused for good is noted, and time goes on", async () => {
     const { clock, engine, timer, add, value, lines } = rig();
     await add();
     await using _timer = timer();

@@ -216,7 +216,9 @@ export function applyReused`,
   {
     name: "stale checkpoint",
     file: "kernel/decide/checkpoint.ts",
-    find: "  if (!found.claim) return reject(found.why);\n  const { task } = found.claim;\n  const { checkpoint: last } = task;",
+    find: `  if (!found.claim) return reject(found.why);
+  const { task } = found.claim;
+  const { checkpoint: last } = task;`,
     replace: `  if (!found.claim && found.task && found.task.phase === "RUNNING")
     return accept({ recorded: true }, [{ kind: "checkpointed", task: command.task, token, checkpoint, at: nowMs }]);
   if (!found.claim) return reject(found.why);
@@ -303,7 +305,8 @@ export function applyReused`,
       { kind: "lock-queued", job: job.no, stage: stage.index, at: nowMs },
       ...displacements(state, job.tenant.name, shape.lock, nowMs),
     ];`,
-    replace: `  if (shape.plan && !stage.lock) stage.lock = { name: "stage-0", limit: 1, queueMax: 100, cancelInProgress: true };
+    replace: `  if (shape.plan && !stage.lock)
+    stage.lock = { name: "stage-0", limit: 1, queueMax: 100, cancelInProgress: true };
   if (stage.lock && stage.lockState === "none")
     return [
       { kind: "lock-queued", job: job.no, stage: stage.index, at: nowMs },

@@ -36,7 +36,7 @@ export class Checkpoints {
   /** Resolves when it is durable, or a newer one is; rejects when it cannot be recorded. */
   record(left: Left): Promise<void> {
     const durable = this.#next?.durable ?? Promise.withResolvers<void>();
-    // Whoever does not wait for it must not be told by an unhandled rejection.
+    // A runner that does not wait for it must not end the process by an unhandled rejection.
     durable.promise.catch(() => {});
     this.#next = { left, durable };
     this.#sending ??= this.#send().finally(() => (this.#sending = undefined));

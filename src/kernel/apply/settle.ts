@@ -88,8 +88,8 @@ function settleRunning(state: State, stage: Stage, nowMs: number): readonly Even
   const { job } = stage;
   // K5: counted, not scanned; a stage is complete only when no task is open and none has failed.
   if (stage.open === 0) {
-    // Consumers read the results from the manifest. A job that is cancelled has none, unless they may still clean up: it
-    // ends by its deadline (K9).
+    // Consumers read the results from the manifest. A cancelled job has consumers only while its grace for cleaning up
+    // lasts; it ends by its deadline (K9).
     const isWanted = !job.cancelled || job.graceUntilMs > 0;
     if (hasManifest(stage) && isWanted && stage.manifest?.digest === undefined)
       return stage.manifest?.no ? [] : [manifestDue(state, stage, nowMs)];

@@ -9,7 +9,7 @@ export type FollowedArray = ArrayView & { readonly stage: number; done: number }
 export class ArrayNames {
   #arrays: FollowedArray[] = [];
 
-  /** Forgets what was known: a view of the job says it anew. */
+  /** Forgets all names: the next view of the job brings them again. */
   see(stages: readonly StageView[]): void {
     this.#arrays = stages.flatMap(({ stage, arrays = [], done }) =>
       arrays.map((array) => ({ ...array, stage, done: arrays.length === 1 ? Math.min(done, array.count) : 0 })),

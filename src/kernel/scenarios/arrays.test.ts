@@ -200,7 +200,7 @@ describe("an array of tasks", () => {
     shard.submit("i : a[x*30]");
   });
 
-  test("another tenant's single task waits for none of it, nor does a later job of its own tenant for all (K10)", () => {
+  test("K10: an array delays neither another tenant's single task nor, for long, a later job of its own", () => {
     const shard = new Shard();
     shard.submit("j : a[#100000]");
     shard.submit("i tenant=best : b[x]");

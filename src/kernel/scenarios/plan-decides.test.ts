@@ -38,13 +38,14 @@ describe("a plan says everything about its tasks", () => {
   });
 
   test("what it decides overrides the stage's spec: parallelMax, failFast, mayFail", () => {
+    const held = "y parallel-max limit=1; z parallel-max limit=1";
     specify(`
       submit j : a[?];par=5 b[w]<a           -> job 1 new; a/plan READY, w HELD, a READY, b BLOCKED, j RUNNING
       reserve ada                            -> a/plan#1; a/plan CLAIMED
       plan ada a/plan [x,y]&[z]&says;par=1;failfast;mayfail
         -> recorded plan=tasks; a/plan SUCCEEDED, x READY, y z HELD, a RUNNING
       why j
-        -> x queued position=0 executors=1 tenantsAhead=0; y parallel-max limit=1; z parallel-max limit=1; b needs stages=a
+        -> x queued position=0 executors=1 tenantsAhead=0; ${held}; b needs stages=a
       reserve ada n=9                        -> x#2; x CLAIMED
       fail ada x
         -> ok; x FAILED, y z CANCELLED, w READY, a FAILED, b RUNNING

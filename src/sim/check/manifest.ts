@@ -1,4 +1,4 @@
-/** The manifest of a stage's results: complete, pinned, of one generation, and there before anyone needs it (ADR 0071). */
+/** The manifest of a stage's results: complete, pinned, of one generation, and there when it is needed (ADR 0071). */
 import type { EventOf } from "#kernel/model/event.ts";
 import { readPage, readRoot } from "#shard/manifest/format.ts";
 import type { Checker, Court } from "./court.ts";
