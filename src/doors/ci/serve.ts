@@ -20,15 +20,21 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const isBoxed = place !== undefined && isolated(settings, place.boxed?.sandbox.about.kind === "bubblewrap");
   const labels = [...new Set([...settings.labels, arch()].map((label) => `runner=${label.toLowerCase()}`))];
   const start = { client, blobs: stored.blobs };
+  const closing = new AbortController();
   const pushes = followPushes(start, sources, {
-    signal: ports.leaving,
+    signal: AbortSignal.any([ports.leaving, closing.signal]),
     isTrusted: ports.isThisMachineOnly,
     warn: (repository, error) => ports.warn("ci-push-failed", { error: new Error(repository, { cause: error }) }),
-  }).catch((error: unknown) => ports.leaving.aborted || ports.warn("ci-pushes-failed", { error }));
+  }).catch(
+    (error: unknown) => closing.signal.aborted || ports.leaving.aborted || ports.warn("ci-pushes-failed", { error }),
+  );
   return {
     labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
     printed: { [door]: printed },
-    close: async () => void (await pushes),
+    close: async () => {
+      closing.abort(); // a node that does not come up closes its doors, and never leaves
+      await pushes;
+    },
     http: (request, identify) => services.http(request, identify),
     routes: [
       ...ciRoutes({
