@@ -15,14 +15,12 @@ import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 
 const wait = { limitMs: 20_000, everyMs: 50 };
-const inputs = "on: { workflow_dispatch: { inputs: { wait: { type: boolean } } } }";
+const inputs = "on: { workflow_dispatch: { inputs: { wait: { type: boolean }, eager: { type: boolean } } } }";
 const holds = `echo holding; if [ "\${{ inputs.wait }}" = true ]; then exec sleep 600; fi`;
 const job = `runs-on: ubuntu-latest, steps: [{ run: '${holds}' }]`;
-
-const polite = `${inputs}\nconcurrency: polite\njobs: { a: { ${job} } }\n`;
-const eager = `${inputs}\nconcurrency: { group: Eager, cancel-in-progress: true }\njobs: { a: { ${job} } }\n`;
-const ofJob = (cancels: boolean, group: string): string =>
-  `${inputs}\njobs: { a: { concurrency: { group: ${group}, cancel-in-progress: ${cancels} }, ${job} } }\n`;
+const group = (name: string): string => `{ group: ${name}, cancel-in-progress: "\${{ inputs.eager }}" }`;
+const ofRun = `${inputs}\nconcurrency: ${group("Run")}\njobs: { a: { ${job} } }\n`;
+const ofJob = `${inputs}\njobs: { a: { concurrency: ${group("job")}, ${job} } }\n`;
 const labels = `
 on: workflow_dispatch
 jobs:
@@ -60,12 +58,9 @@ describe("groups, labels and large files on a node", { timeout: 90_000 }, () => 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "millrace-ci-groups-"));
     repository = new TestRepository({
-      ".github/workflows/polite.yml": polite,
-      ".github/workflows/eager.yml": eager,
-      ".github/workflows/polite-job.yml": ofJob(false, "one"),
-      ".github/workflows/eager-job.yml": ofJob(true, "two"),
+      ".github/workflows/of-run.yml": ofRun,
+      ".github/workflows/of-job.yml": ofJob,
       ".github/workflows/labels.yml": labels,
-      ".github/workflows/large.yml": large,
     });
     const config = Config.parse({
       edge: { listen: ["127.0.0.1:0"] },
@@ -84,33 +79,32 @@ describe("groups, labels and large files on a node", { timeout: 90_000 }, () => 
     clearAway(folder);
   });
 
-  const start = async (workflow: string, waits: boolean): Promise<string> =>
-    await ci.dispatch("mill/flour", workflow, { inputs: { wait: String(waits) } });
+  const start = async (workflow: string, given: Record<string, string> = {}): Promise<string> =>
+    await ci.dispatch("mill/flour", workflow, { inputs: given });
   const holding = async (run: string): Promise<void> =>
     await until("it holds", async () => (await ci.log(run, "a").catch(() => "")).includes("| holding"), wait);
 
-  for (const workflow of ["polite", "polite-job"])
-    test(`CI-60: ${workflow}: one runs, one waits, and a newer one takes the place of the one that waits`, async () => {
-      const first = await start(workflow, true);
+  for (const workflow of ["of-run", "of-job"])
+    test(`CI-60: a group ${workflow}: one runs and the newest waits; cancel-in-progress ends both`, async () => {
+      const queued = async (run: string): Promise<void> => {
+        if (workflow === "of-job")
+          await until("its job waits", async () => (await ci.show(run)).jobs[0]?.job !== undefined, wait);
+      };
+      const first = await start(workflow, { wait: "true" });
       await holding(first);
-      const second = await start(workflow, false);
-      if (workflow === "polite-job")
-        await until("its job waits", async () => (await ci.show(second)).jobs[0]?.job !== undefined, wait);
-      const third = await start(workflow, false);
+      const second = await start(workflow);
+      await queued(second);
+      const third = await start(workflow);
       equal((await ci.ended(second)).conclusion, "cancelled");
+      await queued(third);
       equal((await ci.show(first)).status, "in_progress");
       ok((await ci.show(third)).status !== "completed", "it waits");
-      await ci.cancel(first);
-      equal((await ci.ended(third)).conclusion, "success");
-    });
-
-  for (const workflow of ["eager", "eager-job"])
-    test(`CI-60: ${workflow}: cancel-in-progress ends the one that runs`, async () => {
-      const first = await start(workflow, true);
-      await holding(first);
-      const second = await start(workflow, false);
+      const eager = await start(workflow, { eager: "true" });
+      equal((await ci.ended(third)).conclusion, "cancelled");
       equal((await ci.ended(first)).conclusion, "cancelled");
-      equal((await ci.ended(second)).conclusion, "success");
+      equal((await ci.ended(eager)).conclusion, "success");
+      const next = await start(workflow);
+      equal((await ci.ended(next)).conclusion, "success", "the group is free again");
     });
 
   test("CI-72: each cell runs where its own label is; one that no runner has waits alone", async () => {
@@ -130,6 +124,7 @@ describe("groups, labels and large files on a node", { timeout: 90_000 }, () => 
 
   test("a file of almost 1 MiB, and an output of 500 KiB that another job reads", async () => {
     ok(large.length > 1024 * 1024 - 1_000 && large.length <= 1024 * 1024);
+    repository.commit({ ".github/workflows/large.yml": large });
     const run = await ci.dispatch("mill/flour", "large");
     const shown = await ci.ended(run);
     equal(shown.conclusion, "success", JSON.stringify(shown).slice(0, 5_000));
@@ -138,12 +133,12 @@ describe("groups, labels and large files on a node", { timeout: 90_000 }, () => 
 
   test("a workflow's text is checked, with line and column", async () => {
     const check = async (text: string) => await callEndpoint(ci.fetch, validateWorkflow, { body: { text } });
-    deepEqual(await check(polite), { valid: true, problems: [] });
+    deepEqual(await check(ofRun), { valid: true, problems: [] });
     const wrong = await check("on: push\njobs:\n  a:\n    runs-on: x\n    stepz: []\n");
     equal(wrong.valid, false);
     deepEqual([wrong.problems[0]?.line, wrong.problems[0]?.column], [5, 5], JSON.stringify(wrong));
     match(wrong.problems[0]?.message ?? "", /stepz/);
     equal((await check("on: push\njobs: [")).valid, false);
-    equal((await check(`${polite}# ${"x".repeat(1024 * 1024)}`)).valid, false);
+    equal((await check(`${ofRun}# ${"x".repeat(1024 * 1024)}`)).valid, false);
   });
 });
