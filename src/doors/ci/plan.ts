@@ -106,6 +106,7 @@ export function planRun(
     stages: [...jobs.map((job) => stageOf(job, jobs)), conclusion],
     ...runLock(workflow, record),
     tags: tagsOf(stored.about, digest),
+    tracked: true,
     series: stored.about.path.slice(0, seriesLengthMax),
     ...(key !== undefined && { requestKey: key }),
   };
