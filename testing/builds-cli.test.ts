@@ -71,7 +71,7 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     equal((await run("cache", "get", report.stdout, printed)).code, 0);
     equal(await readFile(printed, "utf8"), "corn\ncorn\nempty\n");
     match((await run("build", "submit", file, "--key", "one")).out[0] ?? "", /was submitted before under this key/);
-    match((await run("build", "list")).out.join("\n"), /succeeded {2}flour/);
+    match((await run("build", "list")).out.join("\n"), /succeeded {2}\S+ {2}flour/);
     match((await run("build", "show", build)).out.join("\n"), /^j\S+ {2}succeeded.*1 succeeded$/);
     const cancelled = await run("build", "cancel", build);
     deepEqual([cancelled.code, cancelled.out], [1, [`${build} had already ended: succeeded`]]);

@@ -87,7 +87,7 @@ describe("a node that cannot start says what to try", { timeout: 60_000 }, () =>
     [
       "the socket is a folder",
       () => ["--data", folderWith("socket", (at) => mkdirSync(join(at, "node.sock")))],
-      /^1\nstart the node: .*node\.sock why=there is a folder/,
+      /^1\nlisten: .*node\.sock errno=EISDIR\): there is a folder where a file should be\nnext: move that folder away/,
     ],
     [
       "the configuration is a folder",

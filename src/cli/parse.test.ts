@@ -36,7 +36,10 @@ describe("a command line", () => {
     equal(said("ndoes"), 'there is no command "ndoes" | millrace nodes');
     equal(said("frobnicate"), 'there is no command "frobnicate" | millrace help');
     equal(said("cache --help"), "help");
-    equal(said("job"), "job: say what to do: submit, list, show, watch, logs, cancel, why, signal | millrace help");
+    equal(
+      said("job"),
+      "job: say what to do: submit, list, show, watch, logs, cancel, rerun, why, signal | millrace help",
+    );
   });
 
   test("with a wrong flag says which, and never guesses", () => {

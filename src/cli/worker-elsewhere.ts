@@ -25,7 +25,10 @@ export async function runElsewhere(values: WorkerValues, world: World): Promise<
   const write = logOutput(2, world.note);
   const log = (line: string): void => write(`${new Date().toISOString()} ${line}`);
   const running = undo.use(await startElsewhere(options, { clock: systemClock, doors, log }));
-  world.out(`worker ${options.name} at ${values.server ?? ""}: ${options.slots} slots, ${running.labels.join(" ")}`);
+  const { name, slots } = options;
+  const { labels } = running;
+  if (values.json) world.out(JSON.stringify({ kind: "up", name, server: values.server, slots, labels }));
+  else world.out(`worker ${name} at ${values.server ?? ""}: ${slots} slots, ${labels.join(" ")}`);
   await Promise.race([stopping, running.ended]);
   world.note(`stopping: ${running.worker.status().running} running (again to stop at once)`);
   await running.worker.drain(stopMs);

@@ -1,4 +1,4 @@
-import { command } from "#door/command.ts";
+import { command, jsonFlag } from "#door/command.ts";
 import { Fault } from "#base/fault.ts";
 
 export const worker = command({
@@ -8,6 +8,7 @@ export const worker = command({
   positionalsMax: 0,
   takesRest: false,
   flags: {
+    ...jsonFlag,
     server: {
       type: "string",
       value: "URL",
@@ -44,6 +45,7 @@ export const worker = command({
 });
 
 export type WorkerValues = {
+  readonly json?: boolean;
   readonly server?: string;
   readonly "token-file"?: string;
   readonly ca?: string;

@@ -23,6 +23,8 @@ const Push = z.object({
   before: z.string(),
   after: z.string(),
   pusher: z.string(),
+  /** Whether an operator pushed it; not known of a push that was found after a crash. */
+  isOperators: z.boolean().default(false),
   atMs: z.number(),
 });
 
@@ -31,6 +33,8 @@ export type Push = z.output<typeof Push> & {
   readonly id: string;
   readonly tenant: string;
 };
+
+export type Pusher = { readonly name: string; readonly isOperator: boolean };
 
 type Announced = { readonly next: number; readonly refs: Readonly<Record<string, string>> };
 
@@ -47,7 +51,7 @@ export class Pushes {
   }
 
   /** Announces what changed since the last time. Only one call for a repository at a time. */
-  async announce(repository: Repository, path: string, pusher: string): Promise<readonly Push[]> {
+  async announce(repository: Repository, path: string, pusher: Pusher): Promise<readonly Push[]> {
     const { tenant, name } = repository;
     const before = await readAnnounced(path);
     const refs = await refsIn(path);
@@ -60,7 +64,8 @@ export class Pushes {
       const { record } = await this.#kept.create(tenant, id, {
         ...change,
         repository: name,
-        pusher,
+        pusher: pusher.name,
+        isOperators: pusher.isOperator,
         atMs: this.#wallMs(),
       });
       pushes.push({ ...record.value, id, tenant });

@@ -8,7 +8,7 @@ import { Problem } from "#http/problem.ts";
 import type { Repository } from "./book.ts";
 import type { Copies } from "./copies.ts";
 import { startGit, type GitOptions } from "./git.ts";
-import type { Pushes } from "./pushes.ts";
+import type { Pusher, Pushes } from "./pushes.ts";
 
 export type GitService = "upload-pack" | "receive-pack";
 
@@ -47,7 +47,7 @@ const fetchMsMax = 3_600_000;
 export async function serveGit(
   ports: SmartHttpPorts,
   request: Request,
-  { repository, call, pusher }: { readonly repository: Repository; readonly call: GitCall; readonly pusher: string },
+  { repository, call, pusher }: { readonly repository: Repository; readonly call: GitCall; readonly pusher: Pusher },
 ): Promise<Response> {
   if (call.service === "receive-pack" && repository.url !== undefined)
     throw new Problem(403, "this repository is a copy of another: push to that one");
@@ -110,13 +110,13 @@ async function receive(
   push: {
     readonly repository: Repository;
     readonly path: string;
-    readonly pusher: string;
+    readonly pusher: Pusher;
     readonly options: GitOptions;
   },
 ): Promise<Buffer<ArrayBuffer>> {
   const { repository, path, pusher, options } = push;
   return await copies.turns.take(path, async () => {
-    await pushes.announce(repository, path, pusher); // what an earlier push left
+    await pushes.announce(repository, path, { name: pusher.name, isOperator: false }); // what an earlier push left
     const input = bodyParts(request, { bytesMax: pushBytesMax, idleMs: bodyIdleMsDefault }, clock);
     // A push that was read whole is carried through, whether or not its client waits.
     const { signal: _signal, ...rest } = options;

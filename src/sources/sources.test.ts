@@ -84,7 +84,7 @@ describe("sources", { timeout: 60_000 }, () => {
       const answer = async (): Promise<Response> => {
         if (!call) return new Response("no", { status: 404 });
         const repository = await sources.get("mill", call.repository);
-        return await sources.serve(request, { repository, call, pusher: "ann" });
+        return await sources.serve(request, { repository, call, pusher: { name: "ann", isOperator: false } });
       };
       const served = await answer().catch((error: unknown) => problemResponse(asProblem(error).problem));
       response.writeHead(served.status, Object.fromEntries(served.headers));

@@ -8,7 +8,7 @@ import type { Records } from "#records/watch.ts";
 import { bookOf, type Repository, type RepositoryBook } from "./book.ts";
 import { Copies } from "./copies.ts";
 import { setPull, type PullRefs } from "./pulls.ts";
-import { Pushes } from "./pushes.ts";
+import { type Pusher, Pushes } from "./pushes.ts";
 import { checkRemote, type RemoteRules } from "./remote.ts";
 import { serveGit, type GitCall } from "./smart-http.ts";
 import { Snapshots } from "./snapshots.ts";
@@ -79,7 +79,7 @@ export class Sources {
   /** Answers a call of git, whose caller was checked. */
   serve(
     request: Request,
-    asked: { readonly repository: Repository; readonly call: GitCall; readonly pusher: string },
+    asked: { readonly repository: Repository; readonly call: GitCall; readonly pusher: Pusher },
   ): Promise<Response> {
     return serveGit({ ...this.#ports, copies: this.copies, pushes: this.pushes }, request, asked);
   }
@@ -89,7 +89,9 @@ export class Sources {
     for (const repository of await this.book.list(undefined)) {
       if (repository.url !== undefined || repository.node !== this.#ports.node) continue;
       const path = await this.copies.create(repository);
-      await this.copies.turns.take(path, () => this.pushes.announce(repository, path, "unknown"));
+      await this.copies.turns.take(path, () =>
+        this.pushes.announce(repository, path, { name: "unknown", isOperator: false }),
+      );
     }
   }
 }

@@ -61,6 +61,7 @@ describe("descriptors", () => {
         "millrace.build.v1.Builds",
         "millrace.work.v1.Admin",
         "millrace.work.v1.Peer",
+        "millrace.work.v1.Streams",
         "millrace.work.v1.Work",
       ],
     );

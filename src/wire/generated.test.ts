@@ -28,6 +28,7 @@ import * as builds from "./generated/millrace/build/v1/builds.ts";
 import * as commands from "./generated/millrace/work/v1/commands.ts";
 import * as model from "./generated/millrace/work/v1/model.ts";
 import * as queries from "./generated/millrace/work/v1/queries.ts";
+import * as streams from "./generated/millrace/work/v1/streams.ts";
 import * as view from "./generated/millrace/work/v1/view.ts";
 import * as work from "./generated/millrace/work/v1/work.ts";
 import { descriptors } from "./generated/descriptors.ts";
@@ -56,6 +57,7 @@ const modules: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "millrace/work/v1/commands.proto": commands,
   "millrace/work/v1/model.proto": model,
   "millrace/work/v1/queries.proto": queries,
+  "millrace/work/v1/streams.proto": streams,
   "millrace/work/v1/view.proto": view,
   "millrace/work/v1/work.proto": work,
 };

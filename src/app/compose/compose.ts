@@ -218,9 +218,9 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const common = { config, name, journal, stored, tcp, clock, random, memory, observers, log };
   const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
   const { node, client } = joined;
+  await prepareJournal(ground); // doors may use records as soon as they are open
   const opened: OpenDoors = await openDoors(ground.doors, config, await doorPorts(ground, joined, place, undo), undo);
   await place?.keepOnly(opened.found);
-  await checkOthers(ground);
   await node.start();
   undo.defer(() => node.stop());
   checkCluster(config, node.cluster, log);
@@ -387,11 +387,11 @@ async function spoolFolder({ path }: DataFolder): Promise<string> {
 const spoolBytesMax = ({ blobs }: Config): number =>
   blobs.kind === "disk" ? Math.max(64 * 1024 ** 2, Math.floor(blobs.sizeMax / 4)) : 16 * 1024 ** 3;
 
-/** Before the node joins: the others would miss data that only it has. */
-async function checkOthers({ config, name, journal, log }: Ground): Promise<void> {
+/** Creates it if it is new. A node that must be alone finds out before it joins: others would miss its data. */
+async function prepareJournal({ config, name, journal, log }: Ground): Promise<void> {
+  await journal.open({ shards: shardsOf(config), clusterId: config.cluster.name });
   const why = whyAlone(config);
   if (why === undefined) return;
-  await journal.open({ shards: shardsOf(config), clusterId: config.cluster.name });
   checkAlone(why, name, await journal.nodes());
   log(`this node must stay the only one of its journal: ${why}`);
 }

@@ -47,7 +47,10 @@ async function used(config: Config, folder: DataFolder): Promise<unknown[]> {
   const running = await startNode(config, folder, { log });
   try {
     for (let i = 0; i < 5; i += 1) await running.client.submit(orderFromCommand(["true"], { tenant: "t" }));
-    await until("the jobs are in the history", async () => (await pages(running.journal)).length === 5);
+    await until("the history has the end of each job", async () => {
+      const { jobs } = await running.journal.history.jobs({ limit: 100 });
+      return jobs.length === 5 && jobs.every(({ endedAtMs }) => endedAtMs > 0);
+    });
     return await pages(running.journal);
   } finally {
     await running.stop();

@@ -23,7 +23,6 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const closing = new AbortController();
   const pushes = followPushes(start, sources, {
     signal: AbortSignal.any([ports.leaving, closing.signal]),
-    isTrusted: ports.isThisMachineOnly,
     warn: (repository, error) => ports.warn("ci-push-failed", { error: new Error(repository, { cause: error }) }),
   }).catch(
     (error: unknown) => closing.signal.aborted || ports.leaving.aborted || ports.warn("ci-pushes-failed", { error }),

@@ -150,7 +150,7 @@ export class BuildsService {
     if (view.endedAtMs !== undefined) return { phase: phaseOf[view.phase], cancelled: false };
     const why = `cancelled by ${caller.principal}${reason === "" ? "" : `: ${reason.slice(0, 500)}`}`;
     try {
-      const phase = await this.#ports.execution.client.cancel(buildId, why, { signal });
+      const phase = await this.#ports.execution.client.cancel(buildId, why, { signal, hard: true });
       return { phase: phaseOf[phase], cancelled: true };
     } catch (error) {
       if (!isRejected(error, "job-ended") && !isRejected(error, "job-unknown")) throw refusalOfWork(error);

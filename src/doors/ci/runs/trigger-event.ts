@@ -157,16 +157,14 @@ export async function followPushes(
   sources: Sources,
   {
     signal,
-    isTrusted,
     warn,
   }: {
     readonly signal: AbortSignal;
-    readonly isTrusted: boolean;
     readonly warn: (repository: string, error: unknown) => void;
   },
 ): Promise<void> {
   for await (const push of sources.pushes.follow(signal)) {
-    const { tenant, repository: name, ref, before, after, pusher, id } = push;
+    const { tenant, repository: name, ref, before, after, pusher, isOperators: isTrusted, id } = push;
     try {
       const repository = await sources.get(tenant, name);
       const event = { id, name: "push", ref, sha: after, before, payload: {}, actor: pusher, isTrusted };

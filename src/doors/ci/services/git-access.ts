@@ -3,6 +3,7 @@ import { authorize } from "#access/policy.ts";
 import { homeTenant } from "#access/caller.ts";
 import { Problem, refusalProblem } from "#http/problem.ts";
 import type { Identify } from "#http/serve.ts";
+import type { Pusher } from "#sources/pushes.ts";
 import type { Sources } from "#sources/sources.ts";
 import { gitCallIn, type GitCall } from "#sources/smart-http.ts";
 import { tokenIn, type JobTokens } from "./job-token.ts";
@@ -28,9 +29,9 @@ async function serve(
   identify: Identify,
   call: GitCall,
 ): Promise<Response> {
-  const { tenant, name } = await callerOf(tokens, request, identify, call);
+  const { tenant, pusher } = await callerOf(tokens, request, identify, call);
   const repository = await sources.get(tenant, call.repository);
-  return await sources.serve(request, { repository, call, pusher: name });
+  return await sources.serve(request, { repository, call, pusher });
 }
 
 /** A job's token reads its own repository; all others are judged by the policy. */
@@ -39,21 +40,21 @@ async function callerOf(
   request: Request,
   identify: Identify,
   { repository, service }: GitCall,
-): Promise<{ readonly tenant: string; readonly name: string }> {
+): Promise<{ readonly tenant: string; readonly pusher: Pusher }> {
   const token = tokenIn(request.headers);
   const job = token === undefined ? undefined : await tokens.find(token, "repository");
   if (job) {
     if (service === "receive-pack") throw new Problem(403, "a job's token only reads");
     if (job.repository.toLowerCase() !== repository.toLowerCase())
       throw new Problem(404, "a job's token reads the repository of its run");
-    return { tenant: job.tenant, name: "job" };
+    return { tenant: job.tenant, pusher: { name: "job", isOperator: false } };
   }
   const who = await identify(request);
   if (!who.ok) throw new Problem(401, who.refusal.message, { headers: askFor });
   const { principal } = who.caller;
   const tenant = homeTenant(principal);
   const judged = authorize(principal, service === "receive-pack" ? "sources.push" : "ci.read", tenant);
-  if (judged.ok) return { tenant, name: principal.name };
+  if (judged.ok) return { tenant, pusher: { name: principal.name, isOperator: principal.roles.has("operator") } };
   if (principal.proof === "anonymous") throw new Problem(401, judged.refusal.message, { headers: askFor });
   throw refusalProblem(judged.refusal);
 }
