@@ -11,7 +11,7 @@ import { settingsOf } from "#app/config/config-settings.ts";
 import { edgeAddressDefault } from "#app/config/edge-config.ts";
 import { checkJoin } from "#app/config/join-check.ts";
 import { meshListenDefault } from "#app/config/mesh-config.ts";
-import { Lab } from "#e2e/node/execution-lab.ts";
+import { Lab } from "#e2e/node/build/execution-lab.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 

@@ -1,5 +1,5 @@
 /** The outcome of a build's actions, as any node reports it. */
-import { metadataOf, responseOf } from "#e2e/node/execution-lab.ts";
+import { metadataOf, responseOf } from "#e2e/node/build/execution-lab.ts";
 import type { GrpcClient } from "#grpc/client.ts";
 import { Operations, type Operation } from "#wire/generated/google/longrunning/operations.ts";
 

@@ -4,7 +4,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { Bench, metadataOf, responseOf } from "#e2e/node/execution-lab.ts";
+import { Bench, metadataOf, responseOf } from "#e2e/node/build/execution-lab.ts";
 import { parseJob } from "#base/ids.ts";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";

@@ -18,7 +18,7 @@ import { Operations } from "#wire/generated/google/longrunning/operations.ts";
 import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
 import { encode } from "#wire/message.ts";
 import { resultPrinting } from "#doors/build/testing/build.ts";
-import { Bench, Lab, wireDigest } from "./execution-lab.ts";
+import { Bench, Lab, wireDigest } from "#e2e/node/build/execution-lab.ts";
 import { orderFromCommand } from "#app/job-order.ts";
 import { systemClock as clock } from "#door/system-clock.ts";
 

@@ -16,7 +16,7 @@ import type { Grant } from "#wire/generated/millrace/work/v1/model.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { encode } from "#wire/message.ts";
 import { until } from "#testing/until.ts";
-import { Bench, Lab, secrets, tokensFor } from "./execution-lab.ts";
+import { Bench, Lab, secrets, tokensFor } from "#e2e/node/build/execution-lab.ts";
 
 const { reserve, commit } = Work.methods;
 const executor = "mill";

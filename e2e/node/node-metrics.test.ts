@@ -3,7 +3,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { until } from "#testing/until.ts";
-import { Bench, Lab } from "./execution-lab.ts";
+import { Bench, Lab } from "#e2e/node/build/execution-lab.ts";
 
 type Sample = { readonly name: string; readonly labels: Readonly<Record<string, string>>; readonly value: number };
 

@@ -2,7 +2,7 @@ import { deepEqual, equal, match } from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { until } from "#testing/until.ts";
-import { Bench, Lab } from "./execution-lab.ts";
+import { Bench, Lab } from "#e2e/node/build/execution-lab.ts";
 import { orderFromCommand } from "#app/job-order.ts";
 
 const skip = process.platform !== "linux" && "needs linux: /proc";

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { detailsOf, grpcCode, isGrpcError, type GrpcError } from "#grpc/status.ts";
 import { until } from "#testing/until.ts";
 import { RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
-import { Bench, Lab } from "./execution-lab.ts";
+import { Bench, Lab } from "#e2e/node/build/execution-lab.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: actions are run there only";
 

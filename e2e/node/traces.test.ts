@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { until } from "#testing/until.ts";
-import { Bench, executing, Lab, play } from "./execution-lab.ts";
+import { Bench, executing, Lab, play } from "#e2e/node/build/execution-lab.ts";
 import { formatTraceparent, newSpanId, newTraceId, parseTraceparent } from "#app/record/traces-context.ts";
 import { TraceExporter } from "#app/record/traces-exporter.ts";
 import type { Span } from "#app/record/traces-otlp.ts";

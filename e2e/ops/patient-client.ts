@@ -1,7 +1,7 @@
 /** A client like those of build tools: if one node does not answer it asks the next, and it never starts over. */
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { GrpcClient } from "#grpc/client.ts";
-import { Bench, executing, responseOf } from "#e2e/node/execution-lab.ts";
+import { Bench, executing, responseOf } from "#e2e/node/build/execution-lab.ts";
 import {
   Execution,
   type Digest,

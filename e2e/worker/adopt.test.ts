@@ -5,7 +5,7 @@ import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { Bench, play } from "#e2e/node/execution-lab.ts";
+import { Bench, play } from "#e2e/node/build/execution-lab.ts";
 import { systemClock as clock } from "#door/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";

@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Bench, type Played } from "#e2e/node/execution-lab.ts";
+import { Bench, type Played } from "#e2e/node/build/execution-lab.ts";
 import { systemClock as clock } from "#door/system-clock.ts";
 import { noCommand } from "#doors/build/testing/build.ts";
 import { GrpcClient } from "#grpc/client.ts";

@@ -8,7 +8,7 @@ import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, wri
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { clearAway } from "#testing/clear-away.ts";
-import { Bench, Lab } from "#e2e/node/execution-lab.ts";
+import { Bench, Lab } from "#e2e/node/build/execution-lab.ts";
 import { lastingFolder } from "./user-folder.ts";
 import { bwrapMissing } from "#testing/bubblewrap.ts";
 

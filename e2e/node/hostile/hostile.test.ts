@@ -20,7 +20,7 @@ import {
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import { decode } from "#wire/message.ts";
 import { until } from "#testing/until.ts";
-import { Bench, Lab } from "#e2e/node/execution-lab.ts";
+import { Bench, Lab } from "#e2e/node/build/execution-lab.ts";
 import { bwrapMissing } from "#testing/bubblewrap.ts";
 
 const isLinux = process.platform === "linux";

@@ -30,7 +30,7 @@ import {
 import { resultPrinting } from "#doors/build/testing/build.ts";
 import { encode, type Method } from "#wire/message.ts";
 import { lastingFolder } from "./user-folder.ts";
-import { Bench, executing, Lab } from "#e2e/node/execution-lab.ts";
+import { Bench, executing, Lab } from "#e2e/node/build/execution-lab.ts";
 import { orderFromCommand } from "#app/job-order.ts";
 import type { AttackPlan } from "./task-attack-program.ts";
 import { bwrapMissing } from "#testing/bubblewrap.ts";

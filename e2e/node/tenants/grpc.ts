@@ -16,7 +16,7 @@ import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
 import { Streams } from "#wire/generated/millrace/work/v1/streams.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { resultPrinting } from "#doors/build/testing/build.ts";
-import { executing, shAction } from "#e2e/node/execution-lab.ts";
+import { executing, shAction } from "#e2e/node/build/execution-lab.ts";
 import { clusterOnly, first, row, type GrpcRow } from "./row.ts";
 import { workRows } from "./work.ts";
 

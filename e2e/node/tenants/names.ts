@@ -5,7 +5,7 @@ import type { PlanSpec, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import { writeStage } from "#shard/work/model.ts";
 import type { Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { SubmitRequest } from "#wire/generated/millrace/work/v1/commands.ts";
-import { wireDigest } from "#e2e/node/execution-lab.ts";
+import { wireDigest } from "#e2e/node/build/execution-lab.ts";
 
 export type Claimed = { readonly task: number; readonly token: number };
 export const taskNames = ["start", "report", "commit", "fail", "release", "renew", "invalidate", "read"] as const;

@@ -11,7 +11,7 @@ import type { Grant } from "#wire/generated/millrace/work/v1/model.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { encode } from "#wire/message.ts";
 import { resultPrinting } from "#doors/build/testing/build.ts";
-import { Bench, Lab, metadataOf, shAction, wireDigest } from "#e2e/node/execution-lab.ts";
+import { Bench, Lab, metadataOf, shAction, wireDigest } from "#e2e/node/build/execution-lab.ts";
 import {
   cachePaths,
   keyText,

@@ -3,7 +3,7 @@ import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { commandIn, endsPause, isTokenRefused } from "./command-line.ts";
 import { isEnvRefused, pairsIn, pathsIn, withPaths } from "./file-commands.ts";
-import { LineReader, type Piece } from "./lines.ts";
+import { LineReader, type Piece } from "#doors/ci/run/printed/lines.ts";
 import { shellCommand, defaultShell } from "./shells.ts";
 
 describe("file commands", () => {

@@ -15,7 +15,7 @@ import { ActionFault } from "./manifest.ts";
 import { standardGrace, type StopGrace } from "./process.ts";
 import type { JobOutcome, Report, StepOutcome, StepRef } from "./report.ts";
 import type { JobMachine, JobSpec } from "./spec.ts";
-import { StepOutput } from "./step-output.ts";
+import { StepOutput } from "#doors/ci/run/printed/step-output.ts";
 import { runScript, type StepJob, type WorkEnd } from "./step-work.ts";
 import { timerMs, watchCancel } from "./cancel.ts";
 import { isKnown, jobOutputs, mayFail, ownEnv, stepName, type WorkStep } from "./step-facts.ts";

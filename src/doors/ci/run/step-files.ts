@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, open, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FileCommandFault, fileBytesMax, isEnvRefused, pairsIn, pathsIn, summaryBytesMax } from "./file-commands.ts";
-import type { StepOutput } from "./step-output.ts";
+import type { StepOutput } from "#doors/ci/run/printed/step-output.ts";
 
 export type StepFiles = {
   readonly env: string;

@@ -15,7 +15,7 @@ import { type ProcessEnd, runProcess, type StopGrace } from "./process.ts";
 import type { Report, StepRef } from "./report.ts";
 import { defaultShell, shellCommand, ShellFault } from "./shells.ts";
 import { makeStepFiles, readStepFiles, removeStepFiles, type StepFiles } from "./step-files.ts";
-import type { StepOutput } from "./step-output.ts";
+import type { StepOutput } from "#doors/ci/run/printed/step-output.ts";
 
 /** All that the work of one step needs. */
 export type StepJob = {

@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { z } from "zod";
-import type { Annotation, AnnotationLevel } from "./report.ts";
+import type { Annotation, AnnotationLevel } from "#doors/ci/run/report.ts";
 
 const Pattern = z.object({
   regexp: z.string().max(4096),

@@ -1,9 +1,9 @@
 /** What a step prints: commands are obeyed, everything is masked, the rest is reported line by line. */
-import { commandIn, type CommandLine, endsPause, isTokenRefused } from "./command-line.ts";
+import { commandIn, type CommandLine, endsPause, isTokenRefused } from "#doors/ci/run/command-line.ts";
 import { LineReader, type Piece } from "./lines.ts";
 import { type Masks, MaskStream } from "./mask.ts";
 import type { Matchers } from "./matchers.ts";
-import type { Annotation, LineLevel, Report, StepRef } from "./report.ts";
+import type { Annotation, LineLevel, Report, StepRef } from "#doors/ci/run/report.ts";
 
 export type StepEffects = {
   readonly outputs: Map<string, string>;
