@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openLab, withClients, type ClientAnswer, type HeldJob, type Lab } from "./lab.ts";
+import { openLab, withClients, type ClientAnswer, type HeldJob, type Lab } from "#e2e/node/ci/lab.ts";
 
 const MiB = 1024 * 1024;
 

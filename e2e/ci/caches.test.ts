@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openLab, withClients, type ClientAnswer, type HeldJob, type Lab } from "./lab.ts";
+import { openLab, withClients, type ClientAnswer, type HeldJob, type Lab } from "#e2e/node/ci/lab.ts";
 
 const MiB = 1024 * 1024;
 const valueOf = (answer: ClientAnswer | undefined): unknown => {
