@@ -25,7 +25,7 @@ import { Notices } from "./outbox/notices.ts";
 import { defaultOutboxSettings, Outbox, type OutboxSettings, type Publisher } from "./outbox/outbox.ts";
 import { defaultProjectorSettings, Projector, type ProjectorSettings } from "./history/projector.ts";
 import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./transport/protocol.ts";
-import { defaultBrokerSettings, QuotaBroker, type BrokerSettings } from "./host/quota-broker.ts";
+import { defaultBrokerSettings, QuotaBroker, type BrokerSettings } from "./quota/quota-broker.ts";
 import { defaultSnapshotSettings, Snapshotter, type SnapshotSettings } from "./history/snapshotter.ts";
 import { ReadyDesk } from "./watch/ready-desk.ts";
 import type { Address, Listening, Transport } from "./transport/transport.ts";
@@ -161,10 +161,15 @@ export class Node implements ShardService {
     return this.#cluster;
   }
 
+  /** Opens the journal, once; `start` does it if the caller did not. */
+  async open(): Promise<Cluster> {
+    const { journal, cluster } = this.#options;
+    return (this.#cluster ??= cluster ? await journal.open(cluster) : await journal.cluster());
+  }
+
   async start(): Promise<void> {
-    const { journal, cluster, transport } = this.#options;
-    this.#cluster = cluster ? await journal.open(cluster) : await journal.cluster();
-    this.#listening = await transport?.listen(this);
+    await this.open();
+    this.#listening = await this.#options.transport?.listen(this);
     this.#state = "up";
     this.host.start();
     this.#projector.start();

@@ -404,7 +404,7 @@ export function applyReused`,
   },
   {
     name: "quota is given back only after the smaller slice was taken",
-    file: "shard/host/quota-broker.ts",
+    file: "shard/quota/quota-broker.ts",
     find: "    await give(shard.shard, {",
     replace: "    if (!isFewer) await give(shard.shard, {",
     focus: ["quota"],

@@ -12,7 +12,7 @@ import { createRouter, type Router } from "#shard/router/router.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
 import type { Worker } from "#worker/worker.ts";
 import type { OpenDoors } from "./doors.ts";
-import type { ComposedStore } from "./store.ts";
+import type { ComposedStore } from "./store/store.ts";
 import { shardsOf, type Config } from "#app/config/config.ts";
 import { liveCalls } from "#app/peers/live-streams.ts";
 import { publisherOf } from "#app/work/publishers.ts";

@@ -1,6 +1,6 @@
 import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
-import { later } from "#app/compose/tiers.ts";
+import { later } from "#app/compose/store/tiers.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { lostBy } from "#blobs/testing/complete-store.ts";

@@ -9,7 +9,7 @@ import type { ShardId } from "#base/ids.ts";
 import type { CommandOf } from "#kernel/model/command.ts";
 import type { Tenant } from "#kernel/model/entities.ts";
 import type { Replies } from "#kernel/model/reply.ts";
-import type { HostedShard } from "./shard.ts";
+import type { HostedShard } from "#shard/host/shard.ts";
 import { inParallel } from "#shard/keeper/lanes.ts";
 import type { ShardResponse } from "#shard/transport/protocol.ts";
 

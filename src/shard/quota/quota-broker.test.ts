@@ -6,7 +6,7 @@ import type { Claim } from "#kernel/model/entities.ts";
 import type { Grant } from "#kernel/model/model.ts";
 import { Transcript } from "#kernel/testing/transcript.ts";
 import { replyOf, reserve, Rig, submit, type TestNode } from "#shard/testing/host.ts";
-import type { HostedShard } from "./shard.ts";
+import type { HostedShard } from "#shard/host/shard.ts";
 import { defaultBrokerSettings, QuotaBroker } from "./quota-broker.ts";
 
 const cluster = { shards: 2, clusterId: "test" };

@@ -1,0 +1,80 @@
+/** What a node lends to its doors. */
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { DoorPorts } from "#door/ports.ts";
+import { isThisMachineOnly } from "#edge/identity/identity-config.ts";
+import { Log } from "#edge/log/log.ts";
+import { spoolIn } from "#blobs/spool.ts";
+import { Sources } from "#sources/sources.ts";
+import type { joinNode } from "./node.ts";
+import type { Place } from "./place.ts";
+import type { Config } from "#app/config/config.ts";
+import type { DataFolder } from "#app/node/data-folder.ts";
+import { liveSource } from "#app/peers/live-streams.ts";
+import type { Ground } from "./ground.ts";
+
+/** What doors are opened with. The client and the peers answer once the node has started. */
+export async function doorPorts(
+  { config, folder, clock, log, name, random, records, vaults, stored, tcp, watching, leaving, serves }: Ground,
+  { node, client }: Pick<ReturnType<typeof joinNode>, "node" | "client">,
+  place: Place | undefined,
+  undo: AsyncDisposableStack,
+): Promise<DoorPorts> {
+  const { metrics, calls, watch } = watching;
+  const doorLog = undo.use(new Log((line) => log(line.trimEnd()), clock));
+  const { blobs, store, index, upkeep, streams } = stored;
+  const spool = { folder: await spoolFolder(folder), bytesMax: spoolBytesMax(config) };
+  const { protocols, privateAddresses, pushMax } = config.sources;
+  const sources = new Sources({
+    node: name,
+    folder: folder.path,
+    records,
+    store,
+    spool: spoolIn(spool.folder, spool.bytesMax),
+    clock,
+    rules: { protocols, privateAddresses },
+    pushBytesMax: pushMax,
+  });
+  sources.announceMissed().catch((error: unknown) => doorLog.warn("sources-announce-failed", { error }));
+  return {
+    node: name,
+    clock,
+    random: random.fork("doors"),
+    log,
+    warn: (event, fields) => doorLog.warn(event, fields),
+    client,
+    peers: {
+      nodes: () => node.keeper.nodes,
+      call: (address, method, body, signal) => tcp.call(address, method, body, signal),
+    },
+    stored: { blobs, store, index, upkeep, streams, counted: (door) => metrics.countedFor({ store, index }, door) },
+    records,
+    vault: vaults.secrets,
+    dataFolder: folder.path,
+    sources,
+    spool,
+    live: liveSource({ name, streams, areShared: stored.areStreamsShared ?? false }, node, tcp),
+    origin: () => serves.origin,
+    place,
+    labels: config.worker.labels,
+    traces: calls,
+    watch,
+    counts: {
+      looked: (door, tenant, outcome) => metrics.stored.looked(door, tenant, outcome),
+      publicationRefused: (door) => metrics.work.publicationRefused(door),
+    },
+    isThisMachineOnly: isThisMachineOnly(config.edge.identity),
+    leaving: leaving.signal,
+  };
+}
+
+/** For uploads whose digest is not known yet; nothing in it survives the process. */
+async function spoolFolder({ path }: DataFolder): Promise<string> {
+  const folder = join(path, "spool");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+/** They are on the same disk as the store, which should not evict blobs for unfinished uploads. */
+const spoolBytesMax = ({ blobs }: Config): number =>
+  blobs.kind === "disk" ? Math.max(64 * 1024 ** 2, Math.floor(blobs.sizeMax / 4)) : 16 * 1024 ** 3;

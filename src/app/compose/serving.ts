@@ -1,0 +1,70 @@
+/** What a running node shows to the outside: its edge, whether it is ready, its place in the mesh. */
+import { AuditTrail } from "#audit/trail.ts";
+import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+import type { Node } from "#shard/node.ts";
+import { sharedSource } from "#worker/printed/shared-source.ts";
+import { composeEdge, type ServedEdge } from "./edge.ts";
+import { startMesh, type RunningMesh } from "./mesh.ts";
+import type { Drain } from "#app/node/drain.ts";
+import { tellWhereEdgeIs, urlFromHere } from "#app/node/edge-notice.ts";
+import { factsFor } from "#app/peers/mesh-facts.ts";
+import { liveSource } from "#app/peers/live-streams.ts";
+import { foldersElsewhere, Readiness } from "#app/node/readiness.ts";
+import type { Ground } from "./ground.ts";
+import type { Working } from "./working.ts";
+
+export async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
+  const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving } = ground;
+  const { node, client, routed, worker, labels, doors, kinds, callers, scheduled } = working;
+  const show = (registry: MetricsRegistry): void => {
+    scheduled.show(registry);
+    stored.observe?.(registry);
+    watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
+  };
+  const readiness = undo.use(await readinessOf(ground, node));
+  let isLost = false;
+  void ground.lost.then(() => (isLost = true));
+  const notReady = (): readonly string[] => [
+    ...readiness.notReady(),
+    ...(isLost ? ["data folder: it was removed or replaced"] : []),
+  ];
+  const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
+  const { streams, areStreamsShared: areShared = false } = stored;
+  const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
+  const { schedules } = scheduled;
+  const ofNode = { name, work: client, doors: ground.doors, live, status: () => node.status() };
+  const api = { ...ofNode, vaults: ground.vaults, schedules, audit: new AuditTrail(ground.records) };
+  const taken = streams && { streams, client, clock, bytesMax: config.worker.printedMax };
+  const more = { owner, callers, log, socket: folder.edgeSocket, streams: taken };
+  const edge = await composeEdge(config, { ...asked, show, api, ...more });
+  if (!edge) return undefined;
+  undo.defer(() => edge.close());
+  ground.serves.origin = urlFromHere(edge.addresses, config.edge.tls !== undefined);
+  undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));
+  return edge;
+}
+
+/** The journal may be silent for two leases, after which another node would have taken the shards over. */
+const readinessOf = ({ config, folder, clock }: Ground, node: Node): Promise<Readiness> =>
+  Readiness.start({
+    clock,
+    state: () => node.state,
+    reach: () => node.keeper.reach(node.cluster.shards),
+    dataFolder: folder.path,
+    otherFolders: foldersElsewhere(config),
+    freeBytesMin: config.node.diskFreeMin,
+    journalMsMax: 2 * config.cluster.ownerLease,
+  });
+
+export async function joinMesh(
+  { config, name, clock, random, log, mesh }: Ground,
+  { node, worker, sandbox }: Working,
+  edge: ServedEdge | undefined,
+  undo: AsyncDisposableStack,
+): Promise<RunningMesh | undefined> {
+  if (!config.mesh) return undefined;
+  const facts = factsFor(config, { node, worker: () => worker?.status(), sandbox, edgeAddress: edge?.addresses[0] });
+  const joined = (mesh.joined = await startMesh(config.mesh, { name, clock, random, facts, log }));
+  undo.defer(() => joined.stop());
+  return joined;
+}

@@ -1,0 +1,74 @@
+/** The node in its cluster, its doors, its worker and its schedules. */
+import { arch, platform } from "node:os";
+import { join } from "node:path";
+import { KeptStreams } from "#worker/printed/kept-streams.ts";
+import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
+import type { Worker } from "#worker/worker.ts";
+import { openDoors, type OpenDoors } from "./doors.ts";
+import { joinNode } from "./node.ts";
+import { openPlace } from "./place.ts";
+import { startSchedules } from "./schedules.ts";
+import { startWorker } from "./worker.ts";
+import type { Config } from "#app/config/config.ts";
+import { kindTableOf } from "#app/door-kinds.ts";
+import { checkSeparation } from "#app/config/task-separation.ts";
+import { workSources } from "#app/work/work-sources.ts";
+import type { Ground } from "./ground.ts";
+import { doorPorts } from "./door-ports.ts";
+import { prepareJournal } from "./journal.ts";
+
+export type Working = Awaited<ReturnType<typeof startWorking>>;
+
+export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
+  const { config, folder, clock, log, name, random, journal, stored, tcp, watching, configFile, memory } = ground;
+  const { streams } = stored;
+  const live = streams && { streams, keeper: await KeptStreams.open(streams, join(folder.path, "kept-streams")) };
+  const place = await openPlace(config, folder, { clock, live, configFile, log });
+  if (place) undo.defer(() => place.close());
+  const about = place?.boxed?.sandbox.about;
+  const warning = checkSeparation(config, about);
+  if (warning !== undefined) log(warning);
+  let worker: Worker | undefined; // shown in the node's facts, which exist before it
+  const { observers } = watching;
+  const common = { config, name, journal, stored, tcp, clock, random, memory, observers, log };
+  const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
+  const { node, client } = joined;
+  await prepareJournal(ground, node); // doors may use records as soon as they are open
+  const opened: OpenDoors = await openDoors(ground.doors, config, await doorPorts(ground, joined, place, undo), undo);
+  await place?.keepOnly(opened.found);
+  await node.start();
+  undo.defer(() => node.stop());
+  const labels = labelsOf(config, name, opened.labels, about?.kind);
+  const kinds = kindTableOf(ground.doors);
+  if (place) {
+    const sources = workSources(node, tcp);
+    const where = { name, client, shards: node.cluster.shards, sources, slots: place.slots, blobs: stored.blobs };
+    const started = startWorker({ ...where, doors: opened, kinds, clock, random, labels, log });
+    undo.defer(() => started.drain(0));
+    worker = started;
+  }
+  const scheduled = startSchedules({ records: ground.records, clock, node, client, doors: ground.doors, log });
+  undo.use(scheduled.timer);
+  return {
+    ...joined,
+    scheduled,
+    worker,
+    labels,
+    doors: opened,
+    kinds,
+    sandbox: about?.kind,
+    callers: place?.boxed?.sandbox.callers,
+  };
+}
+
+/** Labels of this machine, of its doors and its sandbox, and the configured ones. */
+function labelsOf(
+  { worker: { labels } }: Config,
+  name: string,
+  ofDoors: readonly string[],
+  sandbox: SandboxAbout["kind"] | undefined,
+): readonly string[] {
+  const isPooled = labels.some((label) => label.startsWith("pool="));
+  const more = [...(sandbox ? [`sandbox=${sandbox}`] : []), ...(isPooled ? [] : ["pool=default"])];
+  return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...ofDoors, ...more, ...labels];
+}
