@@ -6,18 +6,18 @@ import type { Journal, Seq } from "#journal/journal.ts";
 import { decodeEvents } from "#shard/codec/codec.ts";
 import { decodeLines } from "#shard/codec/segment.ts";
 
-export type Told = { readonly shard: number; readonly seq: Seq; readonly epoch: number; readonly event: Event };
+export type LoggedEvent = { readonly shard: number; readonly seq: Seq; readonly epoch: number; readonly event: Event };
 
 export class JournalLog {
   readonly #journal: Journal;
   readonly #blobs: BlobStore;
   readonly #read: Seq[];
-  readonly #tell: (told: Told) => void;
+  readonly #tell: (told: LoggedEvent) => void;
 
   constructor(
     ports: { readonly journal: Journal; readonly blobs: BlobStore },
     shards: number,
-    tell: (told: Told) => void,
+    tell: (told: LoggedEvent) => void,
   ) {
     this.#journal = ports.journal;
     this.#blobs = ports.blobs;

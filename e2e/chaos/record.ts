@@ -3,7 +3,7 @@
  * kernel's `apply`: a bug there must not hide itself here.
  */
 import { formatJob, formatTask } from "#base/ids.ts";
-import type { Told } from "./journal-log.ts";
+import type { LoggedEvent } from "./journal-log.ts";
 import { countTasks, sizeOf } from "#kernel/model/task-set.ts";
 
 export type JobRecord = {
@@ -33,7 +33,7 @@ export class Record {
   takeOvers = 0;
   events = 0;
 
-  add({ shard, event, seq }: Told): void {
+  add({ shard, event, seq }: LoggedEvent): void {
     this.events += 1;
     const at = `shard ${shard} batch ${seq}`;
     switch (event.kind) {

@@ -3,7 +3,7 @@ import pg from "pg";
 import { systemClock } from "#door/system-clock.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { postgresJournal } from "#journal/postgres/postgres.ts";
-import { JournalLog, type Told } from "#e2e/chaos/journal-log.ts";
+import { JournalLog, type LoggedEvent } from "#e2e/chaos/journal-log.ts";
 
 export type Findings = {
   readonly jobs: number;
@@ -45,8 +45,8 @@ export async function findings(
   return judge(told, names, sleeps);
 }
 
-async function allEvents(database: string, shared: string, shards: number): Promise<readonly Told[]> {
-  const told: Told[] = [];
+async function allEvents(database: string, shared: string, shards: number): Promise<readonly LoggedEvent[]> {
+  const told: LoggedEvent[] = [];
   const journal = postgresJournal({ url: database });
   try {
     const blobs = await openSharedDirectory(shared, systemClock, "tenants/_node");
@@ -71,7 +71,7 @@ export async function attemptsOf(
 }
 
 /** The task of every started attempt: reported as started, or granted as started and not released. */
-function begun(told: readonly Told[]): readonly number[] {
+function begun(told: readonly LoggedEvent[]): readonly number[] {
   const tasks = new Map<string, number>();
   for (const { shard, event } of told) {
     const isBegun = event.kind === "started" || (event.kind === "claimed" && event.started);
@@ -83,11 +83,11 @@ function begun(told: readonly Told[]): readonly number[] {
 
 /** Pure: the verdict from the log and the names. */
 export function judge(
-  told: readonly Told[],
+  told: readonly LoggedEvent[],
   names: readonly { readonly name: string; readonly times: number }[],
   sleeps: readonly Sleep[] = [],
 ): Findings {
-  const count = (kind: Told["event"]["kind"]): number => told.filter(({ event }) => event.kind === kind).length;
+  const count = (kind: LoggedEvent["event"]["kind"]): number => told.filter(({ event }) => event.kind === kind).length;
   const violations = [
     ...names.filter(({ times }) => times > 1).map(({ name, times }) => `${name} was written ${times} times`),
     ...[...committedTwice(told)].map((task) => `${task} has two results`),
@@ -105,7 +105,7 @@ export function judge(
 }
 
 /** How many claims expired while their worker was suspended: whatever it reports about them later is too late. */
-function lostAsleep(told: readonly Told[], sleeps: readonly Sleep[]): number {
+function lostAsleep(told: readonly LoggedEvent[], sleeps: readonly Sleep[]): number {
   const holders = new Map<string, string>();
   let lost = 0;
   for (const { shard, event } of told) {
@@ -117,7 +117,7 @@ function lostAsleep(told: readonly Told[], sleeps: readonly Sleep[]): number {
   return lost;
 }
 
-function* committedTwice(told: readonly Told[]): Generator<string> {
+function* committedTwice(told: readonly LoggedEvent[]): Generator<string> {
   const seen = new Set<string>();
   for (const { shard, event } of told) {
     if (event.kind !== "committed") continue;
@@ -127,7 +127,7 @@ function* committedTwice(told: readonly Told[]): Generator<string> {
   }
 }
 
-function* unended(told: readonly Told[]): Generator<string> {
+function* unended(told: readonly LoggedEvent[]): Generator<string> {
   const open = new Set<string>();
   for (const { shard, event } of told) {
     if (event.kind === "job-submitted") open.add(`${shard}/${event.job}`);

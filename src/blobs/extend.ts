@@ -33,7 +33,7 @@ export function extendPrompt(inner: Prompt | undefined, changes: Changes<Prompt>
   const forwarded: Forwarded<Prompt> = {
     has: (fn, hash, at, sizeBytes) => inner.has(fn, hash, at, sizeBytes),
     bytes: (digest) => inner.bytes(digest),
-    hasMany: inner.hasMany && ((fn, asked, found) => inner.hasMany?.(fn, asked, found)),
+    hasMany: inner.hasMany && ((fn, batch, found) => inner.hasMany?.(fn, batch, found)),
     sizeOf: inner.sizeOf && ((fn, hash) => inner.sizeOf?.(fn, hash)),
   };
   const { hasMany, sizeOf, ...required } = { ...forwarded, ...changes };

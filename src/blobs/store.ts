@@ -53,7 +53,7 @@ export type Prompt = {
    * `has` for many blobs at once, which is faster: sets `found[i]` to 1 for each that is there and leaves the others.
    * The raw hashes are contiguous, and the first begins at a multiple of four bytes.
    */
-  hasMany?(fn: DigestFunction, asked: DigestBatch, found: Uint8Array): void;
+  hasMany?(fn: DigestFunction, batch: DigestBatch, found: Uint8Array): void;
   /** The size of the blob with this hash, for callers that know only the hash; undefined if there is none. */
   sizeOf?(fn: DigestFunction, hash: string): number | undefined;
   /** The whole blob, if it is in memory. The caller must not change it. */

@@ -86,26 +86,26 @@ function checkSame(socket: TLSSocket, pem: string | undefined): void {
     throw new Fault("invalid", doing, { why: "what answers there does not show the node's certificate" });
 }
 
-async function answerOver(socket: Socket, asked: Request): Promise<Response> {
+async function answerOver(socket: Socket, wanted: Request): Promise<Response> {
   try {
-    return await answered(asked, socket);
+    return await answered(wanted, socket);
   } catch (error) {
     socket.destroy();
     throw error;
   }
 }
 
-async function answered(asked: Request, socket: Socket): Promise<Response> {
-  const { method, signal } = asked;
-  const { host, pathname, search } = new URL(asked.url);
-  const headers = { host, ...Object.fromEntries(asked.headers) };
+async function answered(wanted: Request, socket: Socket): Promise<Response> {
+  const { method, signal } = wanted;
+  const { host, pathname, search } = new URL(wanted.url);
+  const headers = { host, ...Object.fromEntries(wanted.headers) };
   const path = `${pathname}${search}`;
   const request = httpRequest({ path, method, headers, signal, createConnection: () => socket });
   const answer = new Promise<IncomingMessage>((resolve, reject) =>
     request.once("response", resolve).on("error", reject),
   );
   // A failed upload fails the request, unless the answer has arrived already.
-  if (asked.body) pipeline(Readable.fromWeb(asked.body), request).catch(() => {});
+  if (wanted.body) pipeline(Readable.fromWeb(wanted.body), request).catch(() => {});
   else request.end();
   const incoming = await answer;
   const { statusCode: status = 0 } = incoming;

@@ -109,15 +109,15 @@ export function useEvents<T>(path: string, listener: EventsListener<T>): void {
 
 /** A value that is asked for once. */
 export function useAsked<T>(path: string): Live<T> {
-  const [asked, setAsked] = useState<Live<T>>(nothing);
+  const [loaded, setLoaded] = useState<Live<T>>(nothing);
   useEffect(() => {
     let isOver = false;
-    setAsked(nothing);
+    setLoaded(nothing);
     ask<T>(path).then(
-      (value) => isOver || setAsked({ value, problem: undefined, isLive: true }),
-      (error: Error) => isOver || setAsked((before) => ({ ...before, problem: error.message, isLive: false })),
+      (value) => isOver || setLoaded({ value, problem: undefined, isLive: true }),
+      (error: Error) => isOver || setLoaded((before) => ({ ...before, problem: error.message, isLive: false })),
     );
     return () => void (isOver = true);
   }, [path]);
-  return asked;
+  return loaded;
 }

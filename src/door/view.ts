@@ -161,7 +161,7 @@ export class JobFollower {
     const tasks = view.tasks.filter(({ task }) => this.#done.has(task) && !before.done.has(task));
     const stages = view.stages.filter(({ phase, stage }) => phase !== before.stages[stage] && stageEnds.has(phase));
     return [
-      ...tasks.map(({ task, result }) => `  ${this.#of(task)}: done${this.#told(result?.payload ?? "")}`),
+      ...tasks.map(({ task, result }) => `  ${this.#of(task)}: done${this.#summaryOf(result?.payload ?? "")}`),
       ...stages.map(({ name, phase, reason }) => `  ${name}: ${phase}${inBrackets(reason)}`),
     ];
   }
@@ -191,7 +191,7 @@ export class JobFollower {
         this.#running.delete(event.task);
         if (this.#arrays.find(event.task)) return this.#ofArray(event.task);
         this.#done.add(event.task);
-        return [`  ${this.#of(event.task)}: done${this.#told(event.result.payload)}`];
+        return [`  ${this.#of(event.task)}: done${this.#summaryOf(event.result.payload)}`];
       case "attempt-ended":
         this.#running.delete(event.task);
         return [
@@ -226,7 +226,7 @@ export class JobFollower {
     return [`  ${this.#stages[stage] ?? stage}: ${array.done}/${array.count} done`];
   }
 
-  #told(payload: string): string {
+  #summaryOf(payload: string): string {
     const words = this.#resultWords(this.#door, payload);
     return words === undefined ? "" : `: ${words}`;
   }

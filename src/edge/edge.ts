@@ -84,7 +84,7 @@ export type Edge = {
   readonly ports: readonly number[];
   readonly metrics: MetricsRegistry;
   /** With TLS: calls back with the served certificate as PEM, at once and whenever it changes. */
-  onCertificate(told: (pem: string) => void): void;
+  onCertificate(onPem: (pem: string) => void): void;
   /** A link that signs a browser in as the owner of the data folder, once. */
   loginLink(): Promise<LoginLink>;
   close(): Promise<void>;
@@ -233,7 +233,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   return {
     ports: ports.map(({ port }) => port),
     metrics: registry,
-    onCertificate: (told) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => told(String(cert)) }),
+    onCertificate: (onPem) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => onPem(String(cert)) }),
     loginLink: () => login.linkFor(ownerSignIn(options.owner)),
     close: () => owned.disposeAsync(),
   };

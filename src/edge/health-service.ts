@@ -33,11 +33,11 @@ export function healthHandlers<P>(
     },
     list: () => ({ statuses: new Map(["", ...services()].map((service) => [service, { status: statusOf(service) }])) }),
     async *watch({ service }, call) {
-      let told: number | undefined;
+      let lastStatus: number | undefined;
       while (!call.signal.aborted && !closing.aborted) {
         const status = statusOf(service);
-        if (status !== told) yield { status };
-        told = status;
+        if (status !== lastStatus) yield { status };
+        lastStatus = status;
         await clock.sleep(watchEveryMs, call.signal);
       }
     },

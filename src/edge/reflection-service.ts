@@ -18,16 +18,16 @@ export function reflectionHandler<P>(
   };
 }
 
-function answerTo({ messageRequest: asked }: ServerReflectionRequest, services: readonly string[]): Answer {
-  switch (asked?.kind) {
+function answerTo({ messageRequest: question }: ServerReflectionRequest, services: readonly string[]): Answer {
+  switch (question?.kind) {
     case "listServices":
       return { kind: "listServicesResponse", value: { service: services.map((name) => ({ name })) } };
     case "fileByFilename":
-      return filesOr(findFile(asked.value), asked.value);
+      return filesOr(findFile(question.value), question.value);
     case "fileContainingSymbol":
-      return filesOr(findSymbol(asked.value), asked.value);
+      return filesOr(findSymbol(question.value), question.value);
     case "allExtensionNumbersOfType":
-      return { kind: "allExtensionNumbersResponse", value: { baseTypeName: asked.value, extensionNumber: [] } };
+      return { kind: "allExtensionNumbersResponse", value: { baseTypeName: question.value, extensionNumber: [] } };
     default:
       return notFound("there are no extensions here");
   }

@@ -4,7 +4,7 @@
  */
 import { isIP } from "node:net";
 
-export type Asked = {
+export type BrowserRequest = {
   readonly method: string;
   /** The address that was asked for, with the host that the caller believes it talks to. */
   readonly url: string;
@@ -19,17 +19,17 @@ export type Asked = {
 export const foreignPage = "a page of another site may not do this";
 
 /** Why it is refused, or undefined. */
-export function crossSiteProblem({ method, url, origin, isUnproven, hasSession }: Asked): string | undefined {
-  const asked = new URL(url);
+export function crossSiteProblem({ method, url, origin, isUnproven, hasSession }: BrowserRequest): string | undefined {
+  const requested = new URL(url);
   // Requests that only read pass: the browser does not show the answer to the page.
   const changes = method !== "GET" && method !== "HEAD" && method !== "OPTIONS";
-  if (changes && origin !== null && URL.parse(origin)?.host !== asked.host) return foreignPage;
+  if (changes && origin !== null && URL.parse(origin)?.host !== requested.host) return foreignPage;
   // Browsers name the page's site for whatever changes something: what does not is no page of this node.
   if (changes && hasSession === true && origin === null)
     return "with a browser's session this needs an origin header; programs call with a token";
   // The owner of a domain can point it at this node (DNS rebinding): page and node then look like one site.
-  if (isUnproven && !isPlain(asked.hostname))
-    return `without credentials this node is called by its address or localhost, not ${asked.hostname.slice(0, 200)}`;
+  if (isUnproven && !isPlain(requested.hostname))
+    return `without credentials this node is called by its address or localhost, not ${requested.hostname.slice(0, 200)}`;
   return undefined;
 }
 

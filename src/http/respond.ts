@@ -41,7 +41,7 @@ export function respond(route: Route, request: Request, result: unknown, ports: 
 }
 
 function jsonResponse(
-  { method, headers: asked }: Request,
+  { method, headers: requestHeaders }: Request,
   { status, headers, body }: { status: number; headers: Readonly<Record<string, string>>; body: unknown },
 ): Response {
   const text = JSON.stringify(body);
@@ -50,7 +50,7 @@ function jsonResponse(
     return new Response(text, { status, headers: { ...always, "content-type": "application/json", ...headers } });
   const etag = headers["etag"] ?? etagOf(text);
   const all = { ...always, "cache-control": "no-cache", "content-type": "application/json", ...headers, etag };
-  if (namesEtag(asked.get("if-none-match"), etag)) return new Response(null, { status: 304, headers: all });
+  if (namesEtag(requestHeaders.get("if-none-match"), etag)) return new Response(null, { status: 304, headers: all });
   return new Response(method === "HEAD" ? null : text, { status, headers: all });
 }
 

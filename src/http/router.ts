@@ -57,10 +57,10 @@ export class Router<R extends Routed> {
   find(method: string, pathname: string): Found<R> {
     const parts = splitPath(pathname);
     if (!parts) return { kind: "none" };
-    const asked = method === "HEAD" ? "GET" : method;
+    const routeMethod = method === "HEAD" ? "GET" : method;
     const allow = new Set<Method>();
     for (const { methods, values } of candidates(this.#root, parts, 0, [])) {
-      const route = methods.get(asked as Method);
+      const route = methods.get(routeMethod as Method);
       if (route) return { kind: "route", route, params: named(route.pattern, values) };
       for (const other of methods.keys()) allow.add(other);
     }

@@ -97,7 +97,7 @@ export class Mesh implements AsyncDisposable {
     const { udp, tcp } = await openPorts(options, {
       packet: (from, bytes) => made.mesh?.run((machine, nowMs) => machine.packet(nowMs, from, bytes)),
       reader: () => new StreamReader(envelope, limits),
-      asked: (message) => made.mesh?.run((machine, nowMs) => machine.asked(nowMs, message)),
+      answerStream: (message) => made.mesh?.run((machine, nowMs) => machine.answerStream(nowMs, message)),
       refused: (why) => (keyring.isEmpty ? envelope.stream(encodeError(why)) : undefined),
       streamTimeoutMs: times.streamTimeoutMs,
     });

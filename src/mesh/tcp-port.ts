@@ -14,7 +14,7 @@ export type TcpPorts = {
   readonly streamTimeoutMs: number;
   readonly reader: () => StreamReader;
   /** Returns the answer to a message. */
-  readonly asked: (message: StreamMessage) => Uint8Array | undefined;
+  readonly answerStream: (message: StreamMessage) => Uint8Array | undefined;
   /** Returns the answer to an invalid message. */
   readonly refused: (why: string) => Uint8Array | undefined;
   readonly log: (line: string) => void;
@@ -75,9 +75,9 @@ export class TcpPort {
       evicted.guest.destroy();
     }
     socket.once("close", () => this.#in.leave(socket));
-    const { streamTimeoutMs, asked, refused } = this.#ports;
+    const { streamTimeoutMs, answerStream, refused } = this.#ports;
     this.#read(socket, streamTimeoutMs, (outcome) => {
-      const answer = "why" in outcome ? refused(outcome.why) : asked(outcome.message);
+      const answer = "why" in outcome ? refused(outcome.why) : answerStream(outcome.message);
       if (answer) socket.end(answer);
       else socket.end();
     });

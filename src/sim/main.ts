@@ -130,9 +130,9 @@ function startChild(plan: HuntPlan): Child {
   let seed = plan.from;
   const totals = new Promise<Totals>((resolve) => {
     child.on("message", (message) => {
-      const told = message as ChildMessage;
-      if ("totals" in told) resolve(told.totals);
-      else seed = told.seed;
+      const news = message as ChildMessage;
+      if ("totals" in news) resolve(news.totals);
+      else seed = news.seed;
     });
     // Not its exit: that is reported at once, while its last message may still be on the way.
     child.on("disconnect", () => resolve(diedIn(seed)));
@@ -153,7 +153,7 @@ async function asChild(plan: HuntPlan): Promise<void> {
       return untilMs;
     },
   };
-  const tell = (told: ChildMessage, then = (): void => {}): void => void process.send?.(told, then);
+  const tell = (news: ChildMessage, then = (): void => {}): void => void process.send?.(news, then);
   const totals = await hunt(live, wallMs, (seed) => tell({ seed }));
   tell({ totals }, () => process.connected && process.disconnect?.());
 }

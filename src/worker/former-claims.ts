@@ -21,7 +21,7 @@ export type FormerPorts = {
 
 export class FormerClaims {
   readonly #ports: FormerPorts;
-  readonly #asked = new Set<ShardId>();
+  readonly #cleared = new Set<ShardId>();
 
   constructor(ports: FormerPorts) {
     this.#ports = ports;
@@ -29,14 +29,14 @@ export class FormerClaims {
 
   /** Asks the shard at most once; false if it could not be asked. */
   async given(shard: ShardId): Promise<boolean> {
-    return this.#asked.has(shard) || (await this.giveBack(shard));
+    return this.#cleared.has(shard) || (await this.giveBack(shard));
   }
 
   async giveBack(shard: ShardId, deadlineMs = 5_000): Promise<boolean> {
     const { renewals, crash } = this.#ports;
     try {
       await renewals.sync(shard, { deadlineMs });
-      this.#asked.add(shard);
+      this.#cleared.add(shard);
       return true;
     } catch (error) {
       if (!isFault(error) && !isRejected(error) && !crash.aborted) throw error;

@@ -26,7 +26,7 @@ export type HintPorts = {
   readonly room: () => FreeSlots;
   readonly heard: (shard: ShardId, weight: number) => void;
   /** Called when there is a hint about work. */
-  readonly told: () => void;
+  readonly onReady: () => void;
   readonly pollMs: number;
   /** How often to look for new nodes, and to ask one of them in passing. */
   readonly everyMs: number;
@@ -39,7 +39,7 @@ const suddenMs = 50;
 export class WorkHints {
   readonly #ports: HintPorts;
   readonly #leave: AbortSignal;
-  readonly #asked = new Map<string, Promise<void>>();
+  readonly #following = new Map<string, Promise<void>>();
   #room = new AbortController();
   #changed = Promise.withResolvers<void>();
   /** Claims obtained since the start: a hint that led to none is not followed up at once. */
@@ -56,15 +56,15 @@ export class WorkHints {
     const { sources, clock, everyMs } = this.#ports;
     for (let turn = 0; !this.#leave.aborted; turn += 1) {
       for (const name of sources().keys())
-        if (!this.#asked.has(name))
-          this.#asked.set(
+        if (!this.#following.has(name))
+          this.#following.set(
             name,
-            this.#follow(name).finally(() => this.#asked.delete(name)),
+            this.#follow(name).finally(() => this.#following.delete(name)),
           );
       if (this.#ports.room().free <= 0) await this.#lookAround(turn);
       await clock.sleep(everyMs, this.#leave).catch(() => {});
     }
-    await Promise.all(this.#asked.values());
+    await Promise.all(this.#following.values());
   }
 
   async #lookAround(turn: number): Promise<void> {
@@ -94,7 +94,7 @@ export class WorkHints {
 
   /** Runs as long as there is such a source. */
   async #follow(name: string): Promise<void> {
-    const { sources, clock, random, room, heard, told, pollMs, log } = this.#ports;
+    const { sources, clock, random, room, heard, onReady, pollMs, log } = this.#ports;
     const backoff = new Backoff({ backoffMs: 20, backoffMsMax: 500 }, random);
     while (!this.#leave.aborted) {
       const source = sources().get(name);
@@ -106,21 +106,21 @@ export class WorkHints {
       }
       const claims = this.#claims;
       const askedMono = clock.monotonicMs();
-      const { signal: asked } = this.#room;
+      const { signal: roomSignal } = this.#room;
       try {
-        const ready = await source.ready({ ...about, free }, pollMs, asked);
+        const ready = await source.ready({ ...about, free }, pollMs, roomSignal);
         for (const [shard, weight] of ready) heard(shard, weight);
         if (ready.length > 0) {
-          told();
+          onReady();
           await this.#changed.promise; // at least a visit changes something
         }
         const isFruitless = ready.length > 0 && this.#claims === claims;
         const isSudden = ready.length === 0 && clock.monotonicMs() - askedMono < suddenMs;
-        if ((isFruitless || isSudden) && !asked.aborted) await clock.sleep(backoff.next(), this.#leave);
+        if ((isFruitless || isSudden) && !roomSignal.aborted) await clock.sleep(backoff.next(), this.#leave);
         else backoff.reset();
       } catch (error) {
         if (this.#leave.aborted) return;
-        if (asked.aborted) continue;
+        if (roomSignal.aborted) continue;
         if (!isFault(error)) log(`wait for work: ${String(error)}`);
         await clock.sleep(backoff.next(), this.#leave).catch(() => {});
       }

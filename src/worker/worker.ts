@@ -91,7 +91,7 @@ class PollingWorker implements Worker {
         random,
         room: () => ({ executor, offers, free: this.#isBusy ? 0 : this.#free }),
         heard: (shard, weight) => this.#visits.learn(shard, weight),
-        told: () => this.#wakePollers(),
+        onReady: () => this.#wakePollers(),
         pollMs: this.#options.pollMs,
         everyMs: this.#options.lookMs,
         log: this.#log,

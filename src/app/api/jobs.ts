@@ -39,7 +39,7 @@ const quietMs = 200;
 export function jobsRoutes(ports: JobsPorts): readonly Route[] {
   const { work, clock } = ports;
   const newest = new LiveLists(async (key) => ({ data: await page(work, JSON.parse(key) as Wanted) }), clock, live);
-  const find = (call: Asked & { readonly params: { readonly job: string } }, tasksMax = tasksShown): Promise<Job> =>
+  const find = (call: CallParts & { readonly params: { readonly job: string } }, tasksMax = tasksShown): Promise<Job> =>
     jobOf(work, call.params.job, scopeOf(call), { tasksMax, signal: call.signal });
   const details = (job: string, view: JobView) => detailsOf(job, view, clock.wallMs());
   return [
@@ -70,11 +70,11 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
   ];
 }
 
-type Asked = Pick<Call<EndpointDeclaration>, "caller" | "tenant" | "url" | "signal">;
-type FindJob = (call: Asked & { readonly params: { readonly job: string } }, tasksMax?: number) => Promise<Job>;
+type CallParts = Pick<Call<EndpointDeclaration>, "caller" | "tenant" | "url" | "signal">;
+type FindJob = (call: CallParts & { readonly params: { readonly job: string } }, tasksMax?: number) => Promise<Job>;
 
 /** Whose jobs are meant: the tenant that was named, or all that the caller may see. Undefined: every tenant's. */
-function scopeOf({ caller: { principal }, tenant, url }: Asked): string | undefined {
+function scopeOf({ caller: { principal }, tenant, url }: CallParts): string | undefined {
   const named = url.searchParams.get("tenant") ?? principal.tenant;
   return named === allTenants ? undefined : tenant;
 }
@@ -84,14 +84,14 @@ const outputRoutes = (ports: OutputPorts, find: FindJob): readonly Route[] => [
     const { params, query, headers, url, signal } = call;
     const { view } = await find(call, tasksListed);
     const task = query.task === undefined ? undefined : taskNamed(params.job, view, query.task);
-    const asked = { jobId: params.job, view, task, follow: query.follow === true, signal };
-    return { body: logEvents(ports, { ...asked, lastEventId: lastEventId(headers, url) }) };
+    const wanted = { jobId: params.job, view, task, follow: query.follow === true, signal };
+    return { body: logEvents(ports, { ...wanted, lastEventId: lastEventId(headers, url) }) };
   }),
   route(followJob, async (call) => {
     const { params, query, headers, url, signal } = call;
     const { view } = await find(call);
-    const asked = { jobId: params.job, view, follow: true, output: query.output === true, signal };
-    return { body: followEvents(ports, { ...asked, lastEventId: lastEventId(headers, url) }) };
+    const wanted = { jobId: params.job, view, follow: true, output: query.output === true, signal };
+    return { body: followEvents(ports, { ...wanted, lastEventId: lastEventId(headers, url) }) };
   }),
 ];
 

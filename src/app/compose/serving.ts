@@ -28,7 +28,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
     ...readiness.notReady(),
     ...(isLost ? ["data folder: it was removed or replaced"] : []),
   ];
-  const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
+  const nodeParts = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
   const { streams, areStreamsShared: areShared = false } = stored;
   const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
   const { schedules } = scheduled;
@@ -36,7 +36,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const api = { ...ofNode, vaults: ground.vaults, schedules, audit: new AuditTrail(ground.records) };
   const taken = streams && { streams, client, clock, bytesMax: config.worker.printedMax };
   const more = { owner, callers, log, socket: folder.edgeSocket, streams: taken };
-  const edge = await composeEdge(config, { ...asked, show, api, ...more });
+  const edge = await composeEdge(config, { ...nodeParts, show, api, ...more });
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   ground.serves.origin = urlFromHere(edge.addresses, config.edge.tls !== undefined);

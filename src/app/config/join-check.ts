@@ -21,9 +21,9 @@ export function whyAlone(config: Pick<Config, "journal" | "blobs" | "node" | "cl
  * Without a shared secret, a node's TCP port is for the owner of its data folder only, so other nodes cannot call it.
  */
 function whyNotCalled({ node, cluster }: Pick<Config, "node" | "cluster">): string | undefined {
-  const [told = ""] = node.listen;
-  if (cluster.secretFile !== undefined || !told.startsWith("tcp:")) return undefined;
-  return `other nodes could not call it at ${told}: set cluster.secretFile, the same on every node, or listen on "unix" first`;
+  const [advertised = ""] = node.listen;
+  if (cluster.secretFile !== undefined || !advertised.startsWith("tcp:")) return undefined;
+  return `other nodes could not call it at ${advertised}: set cluster.secretFile, the same on every node, or listen on "unix" first`;
 }
 
 /** Fault "invalid" if another node is there already. A node that is leaving does not count. */

@@ -87,7 +87,7 @@ const work: readonly Row[] = [
   ["rows that wait to be written to the history", count(defaultProjectorSettings.lagRowsMax), "shard", full("history")],
 ];
 
-const asked: readonly Row[] = [
+const requestLimits: readonly Row[] = [
   [
     "executors",
     `${count(k.executorsMax)}; ${count(k.executorsAlways)} also when memory is full; gone after ${formatDuration(k.executorFadeMs)} of silence`,
@@ -173,6 +173,6 @@ export const limitsReference = (): string =>
     "",
     "## Calls",
     "",
-    ...table(asked),
+    ...table(requestLimits),
     "",
   ].join("\n");

@@ -10,7 +10,7 @@ const callMs = 30_000;
 
 export function remoteStreams(client: GrpcClient, executor: string): StreamStore {
   const nameOf = ({ task, token, name }: StreamKey): StreamName => ({ executor, task, token, name });
-  const told = async <T>(doing: string, call: Promise<T>): Promise<T> => {
+  const withFault = async <T>(doing: string, call: Promise<T>): Promise<T> => {
     try {
       return await call;
     } catch (error) {
@@ -24,14 +24,14 @@ export function remoteStreams(client: GrpcClient, executor: string): StreamStore
   return {
     everyMs: 100,
     async append(key, offset, data) {
-      await told("append to stream", client.unary(append, { stream: nameOf(key), offset, data }, options));
+      await withFault("append to stream", client.unary(append, { stream: nameOf(key), offset, data }, options));
     },
     async seal(key) {
       const long = { deadlineMs: sealMs };
-      return (await told("seal stream", client.unary(seal, { stream: nameOf(key) }, long))).digest;
+      return (await withFault("seal stream", client.unary(seal, { stream: nameOf(key) }, long))).digest;
     },
     async remove(key) {
-      await told("remove stream", client.unary(drop, { stream: nameOf(key) }, options));
+      await withFault("remove stream", client.unary(drop, { stream: nameOf(key) }, options));
     },
     // eslint-disable-next-line require-yield
     async *read() {

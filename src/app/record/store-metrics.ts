@@ -95,8 +95,8 @@ export class StoreMetrics {
       counted.add(key); // a caller that was answered at once may ask again to be sure
     };
     return {
-      put: (...asked) => inner.put(...asked),
-      remove: (...asked) => inner.remove(...asked),
+      put: (...args) => inner.put(...args),
+      remove: (...args) => inner.remove(...args),
       list: (filter) => inner.list(filter),
       async get(key) {
         const entry = await inner.get(key);

@@ -39,12 +39,12 @@ export class WorkerTraces implements AttemptWatch {
       blobs: store.traced(watched.blobs),
       ended: (moments) => {
         watched.ended(moments);
-        this.#told(trace, own, task, moments, store.left);
+        this.#recordSpans(trace, own, task, moments, store.left);
       },
     };
   }
 
-  #told(trace: TraceContext, own: TraceContext, task: Granted, at: Moments, left: number): void {
+  #recordSpans(trace: TraceContext, own: TraceContext, task: Granted, at: Moments, left: number): void {
     const { workerStart: startMs = 0, workerCompleted: endMs = startMs } = at;
     const attributes = {
       "millrace.task": task.taskId,

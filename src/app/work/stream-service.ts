@@ -48,21 +48,21 @@ export function serveStreams(
       const key = await desk.keyOf(caller, stream, heldMs);
       if (offset + data.length > bytesMax + marginBytes)
         throw new GrpcError(grpcCode.resourceExhausted, `a stream has at most ${bytesMax} bytes (worker.printedMax)`);
-      await told(streams.append(key, offset, Uint8Array.from(data)));
+      await withStatus(streams.append(key, offset, Uint8Array.from(data)));
       return {};
     },
     async seal({ stream }, { caller }) {
-      return { digest: await told(streams.seal(await desk.keyOf(caller, stream, heldMs))) };
+      return { digest: await withStatus(streams.seal(await desk.keyOf(caller, stream, heldMs))) };
     },
     async drop({ stream }, { caller }) {
-      await told(streams.remove(await desk.keyOf(caller, stream, droppedMs)));
+      await withStatus(streams.remove(await desk.keyOf(caller, stream, droppedMs)));
       return {};
     },
   });
   return new Map(Object.values(Streams.methods).map(({ path }) => [path, "service.describe"] as const));
 }
 
-async function told<T>(work: Promise<T>): Promise<T> {
+async function withStatus<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

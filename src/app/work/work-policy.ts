@@ -72,33 +72,36 @@ type WorkRules = { readonly bounds: WorkBounds; readonly kinds: KindTable };
 export function workPolicy(admission: Admission, rules: WorkRules): Narrow<Admitted> {
   const names = new OwnNames();
 
-  function command(caller: Admitted, asked: Command): Command {
-    const { kind } = asked;
-    if (isInternal(kind) || !Object.hasOwn(commandActions, kind)) return asked; // for the host to refuse
-    const tenant = tenantOf(caller, "tenant" in asked ? asked.tenant : undefined);
+  function command(caller: Admitted, requested: Command): Command {
+    const { kind } = requested;
+    if (isInternal(kind) || !Object.hasOwn(commandActions, kind)) return requested; // for the host to refuse
+    const tenant = tenantOf(caller, "tenant" in requested ? requested.tenant : undefined);
     admission.require(caller, commandActions[kind as AskedKind], tenant);
-    checkWork(caller, asked, rules);
-    const executor = "executor" in asked ? names.of(caller, asked.executor) : undefined;
-    return withCaller(attributed(caller, asked), executor, narrowed.has(kind) ? tenant : undefined);
+    checkWork(caller, requested, rules);
+    const executor = "executor" in requested ? names.of(caller, requested.executor) : undefined;
+    return withCaller(attributed(caller, requested), executor, narrowed.has(kind) ? tenant : undefined);
   }
 
   /** Returns the same list if nothing in it had to be changed. */
-  function commands(caller: Admitted, asked: readonly Command[]): readonly Command[] {
+  function commands(caller: Admitted, requested: readonly Command[]): readonly Command[] {
     let changed: Command[] | undefined;
-    for (let i = 0; i < asked.length; i += 1) {
-      const one = asked[i] as Command;
+    for (let i = 0; i < requested.length; i += 1) {
+      const one = requested[i] as Command;
       const judged = command(caller, one);
-      if (judged !== one) (changed ??= [...asked])[i] = judged;
+      if (judged !== one) (changed ??= [...requested])[i] = judged;
     }
-    return changed ?? asked;
+    return changed ?? requested;
   }
 
-  function query(caller: Admitted, asked: Query): Query {
-    const action = queryActions[asked.kind];
+  function query(caller: Admitted, requested: Query): Query {
+    const action = queryActions[requested.kind];
     // A list of executors names no tenant: a caller of one tenant sees those that serve it.
-    const tenant = tenantOf(caller, "tenant" in asked && asked.kind !== "executors" ? asked.tenant : undefined);
+    const tenant = tenantOf(
+      caller,
+      "tenant" in requested && requested.kind !== "executors" ? requested.tenant : undefined,
+    );
     admission.require(caller, action, tenant);
-    return tenant === undefined || asked.kind === "stats" ? asked : { ...asked, tenant };
+    return tenant === undefined || requested.kind === "stats" ? requested : { ...requested, tenant };
   }
 
   return {
@@ -141,27 +144,27 @@ const tenantOf = (caller: Admitted, given: string | undefined): string | undefin
   given ?? (caller && caller.principal.tenant !== allTenants ? caller.principal.tenant : undefined);
 
 /** Commands are copied only if something changes: there may be 100,000 per second. */
-function withCaller(asked: Command, executor: string | undefined, tenant: string | undefined): Command {
-  const known = asked as { readonly executor?: string; readonly tenant?: string };
+function withCaller(requested: Command, executor: string | undefined, tenant: string | undefined): Command {
+  const known = requested as { readonly executor?: string; readonly tenant?: string };
   const isSameName = executor === undefined || executor === known.executor;
-  if (isSameName && (tenant === undefined || tenant === known.tenant)) return asked;
-  const copy: { executor?: string; tenant?: string } & Command = { ...asked };
+  if (isSameName && (tenant === undefined || tenant === known.tenant)) return requested;
+  const copy: { executor?: string; tenant?: string } & Command = { ...requested };
   if (executor !== undefined) copy.executor = executor;
   if (tenant !== undefined) copy.tenant = tenant;
   return copy;
 }
 
 /** The record names the authenticated caller who cancelled a job, whatever the reason text claims. */
-function attributed(caller: Admitted, asked: Command): Command {
-  if (!caller) return asked;
+function attributed(caller: Admitted, requested: Command): Command {
+  if (!caller) return requested;
   // Nodes pass on what their own callers send: they, like operators, may say who that was.
-  if (asked.kind === "signal") {
-    const isTrusted = caller.principal.roles.has("operator") && asked.signal?.by !== undefined;
-    return isTrusted ? asked : { ...asked, signal: { ...asked.signal, by: caller.principal.name } };
+  if (requested.kind === "signal") {
+    const isTrusted = caller.principal.roles.has("operator") && requested.signal?.by !== undefined;
+    return isTrusted ? requested : { ...requested, signal: { ...requested.signal, by: caller.principal.name } };
   }
-  if (asked.kind !== "cancel") return asked;
-  const { reason } = asked;
-  return { ...asked, reason: `cancelled by ${caller.principal.name}${reason === "" ? "" : `: ${reason}`}` };
+  if (requested.kind !== "cancel") return requested;
+  const { reason } = requested;
+  return { ...requested, reason: `cancelled by ${caller.principal.name}${reason === "" ? "" : `: ${reason}`}` };
 }
 
 const submitterOf = (caller: Admitted): Submitter => ({
@@ -170,25 +173,25 @@ const submitterOf = (caller: Admitted): Submitter => ({
 });
 
 /** Throws for work that its door does not accept from this caller, and for labels that the caller may not offer. */
-function checkWork(caller: Admitted, asked: Command, { bounds, kinds }: WorkRules): void {
-  switch (asked.kind) {
+function checkWork(caller: Admitted, requested: Command, { bounds, kinds }: WorkRules): void {
+  switch (requested.kind) {
     case "submit": {
       const by = submitterOf(caller);
-      refuse(grpcCode.permissionDenied, kinds.refuseJob(asked, by));
-      if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfBounds(asked, bounds));
+      refuse(grpcCode.permissionDenied, kinds.refuseJob(requested, by));
+      if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfBounds(requested, bounds));
       return;
     }
     case "record-plan": {
-      if (asked.plan.kind !== "tasks") return;
+      if (requested.plan.kind !== "tasks") return;
       const by = submitterOf(caller);
-      for (const set of setsOf(asked.plan)) {
+      for (const set of setsOf(requested.plan)) {
         refuse(grpcCode.permissionDenied, kinds.refusePlanned(set, by));
         if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfTaskBounds(set, bounds));
       }
       return;
     }
     case "reserve":
-      if (caller) refuse(grpcCode.permissionDenied, refusedLabel(caller.principal, asked.offers, kinds));
+      if (caller) refuse(grpcCode.permissionDenied, refusedLabel(caller.principal, requested.offers, kinds));
       return;
     default:
   }
@@ -201,9 +204,14 @@ function refuse(code: number, why: string | undefined): void {
 const nothing: readonly Lookup[] = [];
 
 /** A signal is judged by the door of the job that it is for, so the job is looked up first. */
-function signalled(caller: Admitted, shard: number, asked: readonly Command[], kinds: KindTable): readonly Lookup[] {
+function signalled(
+  caller: Admitted,
+  shard: number,
+  requested: readonly Command[],
+  kinds: KindTable,
+): readonly Lookup[] {
   let firsts: Lookup[] | undefined;
-  for (const one of asked) {
+  for (const one of requested) {
     if (one.kind !== "signal") continue;
     const tenant = tenantOf(caller, one.tenant);
     const query = { kind: "job", job: one.job, tasksMax: 0, ...(tenant !== undefined && { tenant }) } as const;

@@ -67,9 +67,9 @@ export async function openSharedDirectory(
       if (!(await gate.through(() => isThere(name)))) gone.add(name);
     };
     const wanted = digests.map((digest) => canonical(digest));
-    const asked = wanted.filter((name) => !known.has(name));
-    if (asked.length < wanted.length) await beMounted();
-    await Promise.all(asked.map(look));
+    const unseen = wanted.filter((name) => !known.has(name));
+    if (unseen.length < wanted.length) await beMounted();
+    await Promise.all(unseen.map(look));
     return gone.size === 0 ? [] : digests.filter((_, i) => gone.has(wanted[i] ?? ""));
   };
 

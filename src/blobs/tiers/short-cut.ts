@@ -80,25 +80,25 @@ export function withShortCuts(options: ShortCutOptions): BlobStore & { readonly 
   const failed = (shortCut: ReadOnly): void => void backAtMs.set(shortCut, clock.monotonicMs() + leftAloneMs);
 
   async function* whole(digest: Digest): AsyncGenerator<Uint8Array> {
-    const told = new Beginning(digest);
+    const beginning = new Beginning(digest);
     for (const shortCut of shortCuts(digest)) {
       if ((backAtMs.get(shortCut) ?? 0) > clock.monotonicMs()) continue;
       try {
         const parts = shortCut.read(digest);
         if (digestSizeBytes(digest) <= heldBytes) return yield await bytesOf(parts, heldBytes);
         for await (const part of parts) {
-          told.add(part);
+          beginning.add(part);
           yield part;
         }
         return;
       } catch (error) {
         if (!isFault(error)) throw error;
         if (error.code !== "not-found") failed(shortCut);
-        told.isWrong = error.code === "corrupt"; // assume so until the tier's bytes are compared
-        if (told.sizeBytes > 0) break; // handed-out bytes cannot be taken back
+        beginning.isWrong = error.code === "corrupt"; // assume so until the tier's bytes are compared
+        if (beginning.sizeBytes > 0) break; // handed-out bytes cannot be taken back
       }
     }
-    yield* told.sizeBytes > 0 ? told.rest(far.read(digest)) : far.read(digest);
+    yield* beginning.sizeBytes > 0 ? beginning.rest(far.read(digest)) : far.read(digest);
   }
 
   const withReads = extend(far, {

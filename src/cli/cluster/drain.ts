@@ -28,17 +28,17 @@ export const drain = command({
     }
     const server = serverOf(values, world.env);
     if (values.resume) {
-      tell(await asked(server, "DELETE"), values.json, world);
+      tell(await call(server, "DELETE"), values.json, world);
       return 0;
     }
     const query = new URLSearchParams({ leave: String(!values.stay), ...(values.within && { within: values.within }) });
-    const begun = await asked(server, "POST", `?${query.toString()}`);
+    const begun = await call(server, "POST", `?${query.toString()}`);
     tell(begun, values.json, world);
     return values.detach ? 0 : await followed(server, begun, values.json, world);
   },
 });
 
-async function asked(server: Server, method: "GET" | "POST" | "DELETE", query = ""): Promise<DrainView> {
+async function call(server: Server, method: "GET" | "POST" | "DELETE", query = ""): Promise<DrainView> {
   return (await (await askServer(server, `${path}${query}`, doing, { method })).json()) as DrainView;
 }
 
@@ -48,7 +48,7 @@ async function followed(server: Server, begun: DrainView, json: boolean | undefi
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
     try {
-      last = await asked(server, "GET");
+      last = await call(server, "GET");
     } catch (error) {
       // The node had said that it would leave. Any answer, also an error, means that it still runs.
       if (!last.leaves || !hasEnded(error)) throw error;

@@ -38,7 +38,7 @@ export function addingTo<P>(server: GrpcServer<P>, callerOf: (caller: P) => Buil
     const { request, response } = messages as { request: Message<unknown>; response: Message<unknown> };
     server.addMethod(
       { path, name, streams, request, response },
-      (asked: unknown, call: ServerCall<P>) => untyped(asked, new CallView(call, callerOf(call.caller))),
+      (message: unknown, call: ServerCall<P>) => untyped(message, new CallView(call, callerOf(call.caller))),
       (thrown) => refusalOf(refusalOfInputs(thrown)),
     );
     paths.push(path);

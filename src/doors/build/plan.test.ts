@@ -16,10 +16,10 @@ import {
   parseStreamName,
   streamNameOf,
 } from "./execute/operation-names.ts";
-import { kernelPriority, planAction, planJoin, planOrder, readSpec, traceIn, type Asked } from "./plan.ts";
+import { kernelPriority, planAction, planJoin, planOrder, readSpec, traceIn, type ActionOrder } from "./plan.ts";
 import { noCommand } from "./testing/build.ts";
 
-const asked: Asked = {
+const asked: ActionOrder = {
   instance: "",
   fn: "sha256",
   action: `${"a".repeat(64)}/142`,
@@ -31,7 +31,7 @@ const asked: Asked = {
 const noAction: Action = { doNotCache: false, salt: new Uint8Array() };
 const settings: ExecutionSettings = { ...executionSettingsDefault, properties: ["gpu"], ignoredProperties: ["silo"] };
 const wishes = { tenant: "mill", priority: 0, subscriber: "s" };
-const order = (more: Partial<Asked> = {}, action: Partial<Action> = {}, command: Partial<Command> = {}) =>
+const order = (more: Partial<ActionOrder> = {}, action: Partial<Action> = {}, command: Partial<Command> = {}) =>
   planOrder(
     planAction(
       { ...asked, ...more },
@@ -62,7 +62,7 @@ describe("an action's trace", () => {
 
 type Case = {
   readonly name: string;
-  readonly asked?: Partial<Asked>;
+  readonly asked?: Partial<ActionOrder>;
   readonly action?: Partial<Action>;
   readonly command?: Partial<Command>;
 };

@@ -46,7 +46,7 @@ export type ActionSpec = {
   readonly because?: RanBecause;
 };
 
-export type Asked = {
+export type ActionOrder = {
   readonly instance: string;
   readonly fn: DigestFunction;
   readonly action: Digest;
@@ -59,16 +59,21 @@ export type Asked = {
 };
 
 /** Throws if it cannot be executed here. */
-export function planAction(asked: Asked, action: Action, command: Command, settings: ExecutionSettings): ActionSpec {
-  const { instance, fn, principal, metadata } = asked;
+export function planAction(
+  request: ActionOrder,
+  action: Action,
+  command: Command,
+  settings: ExecutionSettings,
+): ActionSpec {
+  const { instance, fn, principal, metadata } = request;
   checkCommand(command);
-  const because = action.doNotCache ? ({ kind: "do-not-cache" } as const) : asked.because;
+  const because = action.doNotCache ? ({ kind: "do-not-cache" } as const) : request.because;
   const { labels, network, memoryBytes, cpus, tool } = demandsOf(platformOf(action, command), settings);
   return {
     instance,
     fn,
-    action: asked.action,
-    merge: mergeKeyOf(asked, action),
+    action: request.action,
+    merge: mergeKeyOf(request, action),
     doNotCache: action.doNotCache,
     timeoutMs: timeoutOf(action.timeout, settings),
     requires: [...new Set([taskLabel, ...labels])].toSorted(byCode),
@@ -78,7 +83,7 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
     ...(tool && { tool }),
     queueMs: settings.queueMs,
     leaveGraceMs: settings.leaveGraceMs,
-    queuedAtMs: asked.nowMs,
+    queuedAtMs: request.nowMs,
     principal,
     target: (metadata?.targetId ?? "").slice(0, textLengthMax),
     mnemonic: (metadata?.actionMnemonic ?? "").slice(0, textLengthMax),
@@ -92,7 +97,7 @@ const textLengthMax = 300;
  * REAPI-62: an action that is not to be cached is not shared either. REAPI-63: tenant and door are part of the key in
  * the kernel.
  */
-function mergeKeyOf({ instance, action, unique }: Asked, { doNotCache }: Action): string {
+function mergeKeyOf({ instance, action, unique }: ActionOrder, { doNotCache }: Action): string {
   const parts = doNotCache ? ["alone", unique] : ["shared", instance, action];
   return hash("sha256", parts.join("\0"));
 }

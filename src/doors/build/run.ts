@@ -255,7 +255,7 @@ class ActionRun {
     const ran = await running.finally(() => this.#times.mark("executionCompleted"));
     await live?.stop();
     signal.throwIfAborted();
-    if (!told.has(ran.why)) throw new Fault("unavailable", "run command", { why: ran.message ?? ran.why });
+    if (!actionEnds.has(ran.why)) throw new Fault("unavailable", "run command", { why: ran.message ?? ran.why });
     return ran;
   }
 
@@ -301,7 +301,7 @@ const hasRunOutOfMemory = ({ outOfMemory, attempt }: Granted): boolean =>
 /** Ends that say something about the command itself. */
 const ownEnds: ReadonlySet<EndReason> = new Set(["exited", "timed-out"]);
 /** These as well, if they happen a second time: the command fills disks, or kills its worker's processes. */
-const told: ReadonlySet<EndReason> = new Set([...ownEnds, "disk-full", "lane-lost"]);
+const actionEnds: ReadonlySet<EndReason> = new Set([...ownEnds, "disk-full", "lane-lost"]);
 
 const durationOf = (ms: number) => ({ seconds: Math.floor(ms / 1_000), nanos: Math.floor((ms % 1_000) * 1e6) });
 

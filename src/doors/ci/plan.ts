@@ -246,8 +246,8 @@ function factsOf({ needs, results, cancelled }: PlanInputs): JobFacts {
   const ends = new Map<string, JobEnd>();
   for (const { stage, name, phase } of needs) {
     const cells = results.flatMap((one) => {
-      const told = one.result ?? one.failure?.result;
-      const result = one.stage === stage && told ? readCellResult(told.payload) : undefined;
+      const outcome = one.result ?? one.failure?.result;
+      const result = one.stage === stage && outcome ? readCellResult(outcome.payload) : undefined;
       return result ? [cellEnd(name, one.key, result)] : [];
     });
     ends.set(name.toLowerCase(), stageEnd(phase, cells));

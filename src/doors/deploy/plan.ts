@@ -53,7 +53,7 @@ export type RollbackSpec = { readonly service: string; readonly regions: readonl
 const second = 1_000;
 const hour = 3_600_000;
 
-export function planRelease(release: Release, asked: { readonly tenant: string; readonly key?: string }): Order {
+export function planRelease(release: Release, request: { readonly tenant: string; readonly key?: string }): Order {
   const { service, sha } = release;
   const spec = JSON.stringify(release);
   const waves = service.waves.map((_, index): StageSpec => ({
@@ -73,7 +73,7 @@ export function planRelease(release: Release, asked: { readonly tenant: string; 
     plan: planSpec(kinds.planFinish, hour),
   };
   return {
-    ...order(service.service, `${service.service} ${sha.slice(0, 12)}`, spec, asked),
+    ...order(service.service, `${service.service} ${sha.slice(0, 12)}`, spec, request),
     // A release may take its deadline for the waves and as long again for the build and the way back.
     deadlineMs: 2 * service.deadline + hour,
     stages: [build, ...waves, finish],
@@ -86,11 +86,11 @@ export function planRelease(release: Release, asked: { readonly tenant: string; 
   };
 }
 
-export function planRollback(asked: RollbackSpec & { readonly tenant: string; readonly key?: string }): Order {
-  const { service, regions } = asked;
+export function planRollback(request: RollbackSpec & { readonly tenant: string; readonly key?: string }): Order {
+  const { service, regions } = request;
   const spec = JSON.stringify({ service, regions } satisfies RollbackSpec);
   return {
-    ...order(service, `${service} rollback`, spec, asked),
+    ...order(service, `${service} rollback`, spec, request),
     deadlineMs: hour,
     stages: [
       {

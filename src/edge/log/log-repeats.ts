@@ -4,7 +4,7 @@ import type { LogLevel } from "./log-level.ts";
 
 export type LogKind = { readonly level: LogLevel; readonly event: string; readonly reason: string | undefined };
 
-type Entry = { readonly kind: LogKind; told: number; untold: number; readonly endsMonoMs: number };
+type Entry = { readonly kind: LogKind; logged: number; suppressed: number; readonly endsMonoMs: number };
 
 const kindsMax = 500;
 
@@ -27,11 +27,11 @@ export class LogRepeats implements Disposable {
 
   mayTell(kind: LogKind): boolean {
     const entry = this.#entryOf(kind);
-    if (entry.told < this.#limits.repeatsMax) {
-      entry.told += 1;
+    if (entry.logged < this.#limits.repeatsMax) {
+      entry.logged += 1;
       return true;
     }
-    entry.untold += 1;
+    entry.suppressed += 1;
     this.#arm();
     return false;
   }
@@ -39,7 +39,7 @@ export class LogRepeats implements Disposable {
   [Symbol.dispose](): void {
     this.#cancel?.();
     this.#cancel = undefined;
-    for (const { kind, untold } of this.#entries.values()) if (untold > 0) this.#tell(kind, untold);
+    for (const { kind, suppressed } of this.#entries.values()) if (suppressed > 0) this.#tell(kind, suppressed);
     this.#entries.clear();
   }
 
@@ -54,7 +54,12 @@ export class LogRepeats implements Disposable {
     const shared: LogKind = { level: kind.level, event: "other events", reason: undefined };
     const entry = full ? this.#entries.get(shared.level) : undefined;
     if (entry) return entry;
-    const made = { kind: full ? shared : kind, told: 0, untold: 0, endsMonoMs: nowMs + this.#limits.repeatsWithinMs };
+    const made = {
+      kind: full ? shared : kind,
+      logged: 0,
+      suppressed: 0,
+      endsMonoMs: nowMs + this.#limits.repeatsWithinMs,
+    };
     this.#entries.set(full ? shared.level : key, made);
     return made;
   }
@@ -64,15 +69,15 @@ export class LogRepeats implements Disposable {
     this.#cancel ??= this.#clock.after(this.#limits.repeatsWithinMs, () => {
       this.#cancel = undefined;
       this.#end(this.#clock.monotonicMs());
-      for (const { untold } of this.#entries.values()) if (untold > 0) return this.#arm();
+      for (const { suppressed } of this.#entries.values()) if (suppressed > 0) return this.#arm();
     });
   }
 
   #end(nowMs: number): void {
-    for (const [key, { kind, untold, endsMonoMs }] of this.#entries) {
+    for (const [key, { kind, suppressed, endsMonoMs }] of this.#entries) {
       if (nowMs < endsMonoMs) continue;
       this.#entries.delete(key);
-      if (untold > 0) this.#tell(kind, untold);
+      if (suppressed > 0) this.#tell(kind, suppressed);
     }
   }
 }

@@ -33,7 +33,7 @@ export class PartInbox implements MessageSink {
   /** The message that arrives in parts: what is to be skipped of it, and how much was delivered. */
   #parts: Parts | undefined;
   #skip = 0;
-  #told = 0;
+  #reportedBytes = 0;
   /** Its bytes that were not delivered yet are at the end of `#memory`. */
   #memory: PartMemory | undefined;
   #untold = 0;
@@ -59,7 +59,7 @@ export class PartInbox implements MessageSink {
     if (!this.#parts) return false;
     this.#skip = this.#parts.dataAt;
     this.#headBytes = prefixBytes + this.#parts.dataAt;
-    this.#told = 0;
+    this.#reportedBytes = 0;
     return true;
   }
 
@@ -90,14 +90,14 @@ export class PartInbox implements MessageSink {
     const [parts, memory, bytes] = [this.#parts, this.#memory, this.#untold];
     if (!parts) return;
     const data = memory ? memory.bytes.subarray(memory.used - bytes, memory.used) : noBytes;
-    const part = parts.part(data, this.#told, last);
+    const part = parts.part(data, this.#reportedBytes, last);
     memory?.hold();
     this.#add({
       item: { bytes: noBytes, compressed: false, part },
       wireBytes: this.#headBytes + bytes,
       memory,
     });
-    this.#told += bytes;
+    this.#reportedBytes += bytes;
     this.#untold = 0;
     this.#headBytes = 0;
     if (last) this.#parts = undefined;

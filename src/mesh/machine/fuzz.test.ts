@@ -179,7 +179,7 @@ describe("hostile input", () => {
           const message = reader.push(bytes.subarray(0, cut)) ?? reader.push(bytes.subarray(cut));
           if (!message) continue;
           understood += 1;
-          rig.do((machine, nowMs) => machine.asked(nowMs, message));
+          rig.do((machine, nowMs) => machine.answerStream(nowMs, message));
         } catch (error) {
           ok(isFault(error), `a Fault and nothing else: ${error instanceof Error ? error.stack : String(error)}`);
         }

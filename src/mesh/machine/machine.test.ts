@@ -198,7 +198,7 @@ describe("suspicion and refutation", () => {
       state,
     }));
     rig.do((machine, nowMs) =>
-      machine.asked(nowMs, { kind: "push-pull", isJoin: false, members, userState: new Uint8Array(0) }),
+      machine.answerStream(nowMs, { kind: "push-pull", isJoin: false, members, userState: new Uint8Array(0) }),
     );
     deepEqual([rig.state("a"), rig.state("b"), rig.state("c")], ["suspect", "left", "alive"]);
   });
@@ -381,7 +381,7 @@ describe("beside serf", () => {
     deepEqual(rig.said(/serf join/), []);
     const reader = new StreamReader(rig.envelope, limitsDefault);
     const empty: PushPull = { kind: "push-pull", isJoin: false, members: [], userState: new Uint8Array(0) };
-    const answer = rig.do((machine, nowMs) => machine.asked(nowMs, empty));
+    const answer = rig.do((machine, nowMs) => machine.answerStream(nowMs, empty));
     const state = reader.push(must(answer, "an answer"));
     ok(state?.kind === "push-pull");
     match(Buffer.from(state.userState).toString("latin1"), /LTime\x33/, "logical time 51");
@@ -430,7 +430,7 @@ describe("beside serf", () => {
     const members = [{ ...foreign, versions: [9, 9, 9, 9, 9, 9] as const }];
     const bytes = encodePushPull({ isJoin: true, members, userState: new Uint8Array(0) });
     const message = must(new StreamReader(rig.envelope, limitsDefault).push(rig.envelope.stream(bytes)), "a message");
-    rig.do((machine, nowMs) => machine.asked(nowMs, message));
+    rig.do((machine, nowMs) => machine.answerStream(nowMs, message));
     equal(rig.state("z"), undefined);
   });
 });

@@ -192,7 +192,7 @@ export class Machine {
   }
 
   /** Handles a stream that another member opened; the returned bytes are written back before it is closed. */
-  asked(nowMs: number, message: StreamMessage): Uint8Array | undefined {
+  answerStream(nowMs: number, message: StreamMessage): Uint8Array | undefined {
     this.advance(nowMs);
     const { counts, envelope, name } = this.#core;
     switch (message.kind) {

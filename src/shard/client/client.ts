@@ -134,8 +134,8 @@ export function createClient(ports: ClientPorts): WorkClient {
     const ref = jobRef(jobId);
     const { tasksMax, ...rest } = options;
     try {
-      const asked = { kind: "job", job: ref.job, ...(tasksMax === undefined ? {} : { tasksMax }) } as const;
-      return { jobId, live: true, view: await query(ref.shard, asked, rest) };
+      const jobQuery = { kind: "job", job: ref.job, ...(tasksMax === undefined ? {} : { tasksMax }) } as const;
+      return { jobId, live: true, view: await query(ref.shard, jobQuery, rest) };
     } catch (error) {
       if (!isRejected(error, "job-unknown")) throw error;
       const history = await directory.history.job(ref.shard, ref.job);
@@ -191,11 +191,14 @@ export function createClient(ports: ClientPorts): WorkClient {
 
     join: (joining, options) => submit({ ...joining, ...nothingBegun }, options).catch(undefinedIfNothing),
 
-    jobs: (asked, options) =>
-      listJobs(asked, { directory, live: (shard, page) => query(shard, { kind: "jobs", ...page }, options) }),
+    jobs: (jobQuery, options) =>
+      listJobs(jobQuery, { directory, live: (shard, page) => query(shard, { kind: "jobs", ...page }, options) }),
 
     count: (filter, options) =>
-      countJobs(filter, { directory, live: (shard, asked) => query(shard, { kind: "count", ...asked }, options) }),
+      countJobs(filter, {
+        directory,
+        live: (shard, jobQuery) => query(shard, { kind: "count", ...jobQuery }, options),
+      }),
 
     async task(taskId, options) {
       const ref = taskRef(taskId);

@@ -18,14 +18,14 @@ export type JobTotals = {
 type LiveCount = Omit<Extract<Query, { kind: "count" }>, "kind">;
 type CountPorts = {
   readonly directory: Directory;
-  readonly live: (shard: ShardId, asked: LiveCount) => Promise<JobCount>;
+  readonly live: (shard: ShardId, wanted: LiveCount) => Promise<JobCount>;
 };
 
 const ended: ReadonlySet<string> = new Set<JobPhase>(["SUCCEEDED", "FAILED", "CANCELLED"]);
 const shardsAtOnce = 16;
 
 export async function countJobs(filter: JobsFilter, { directory, live }: CountPorts): Promise<JobTotals> {
-  const { phase, ...asked } = filter;
+  const { phase, ...wanted } = filter;
   const phases = new Map<JobPhase, number>();
   const unreachable: ShardId[] = [];
   let capped = false;
@@ -36,7 +36,7 @@ export async function countJobs(filter: JobsFilter, { directory, live }: CountPo
   };
   const ask = async (shard: ShardId): Promise<void> => {
     try {
-      add(await live(shard, asked));
+      add(await live(shard, wanted));
     } catch (error) {
       if (!isFault(error, "unavailable")) throw error;
       unreachable.push(shard);

@@ -46,9 +46,9 @@ class Gatherer {
     let lane = this.#lanes.get(shard);
     if (!lane) this.#lanes.set(shard, (lane = { shard, underWay: 0, waiting: [] }));
     const { waiting } = lane;
-    const asked = new Promise<Reply>((resolve, reject) => waiting.push({ command, options, resolve, reject }));
+    const pending = new Promise<Reply>((resolve, reject) => waiting.push({ command, options, resolve, reject }));
     this.#go(lane);
-    return asked;
+    return pending;
   }
 
   #go(lane: Lane): void {

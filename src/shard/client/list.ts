@@ -66,14 +66,14 @@ type PageStart = { readonly after?: string; readonly before?: Readonly<Record<st
 export const listLimitMax = 1_000;
 const shardsAtOnce = 16;
 
-export async function listJobs(asked: JobsQuery, ports: ListPorts): Promise<JobPage> {
-  const limit = Math.max(1, Math.min(asked.limit, listLimitMax));
-  const place = readPlace(asked.cursor);
-  const { found: live, unreachable } = await liveJobs(asked, limit, place, ports);
+export async function listJobs(wanted: JobsQuery, ports: ListPorts): Promise<JobPage> {
+  const limit = Math.max(1, Math.min(wanted.limit, listLimitMax));
+  const place = readPlace(wanted.cursor);
+  const { found: live, unreachable } = await liveJobs(wanted, limit, place, ports);
   const known = new Set(live.map(({ listed }) => listed.jobId));
   // What has not ended is in memory: history's word counts only where the shard did not answer.
   const isTrue = ({ shard, endedAtMs }: JobRow): boolean => endedAtMs > 0 || unreachable.includes(shard);
-  const rows = await pastJobs(asked, limit, place, ports);
+  const rows = await pastJobs(wanted, limit, place, ports);
   const past = rows.filter(isTrue).map(remembered);
   const found = [...live, ...past.filter(({ listed }) => !known.has(listed.jobId))].toSorted(newestFirst);
   const page = found.slice(0, limit);
@@ -89,14 +89,14 @@ export async function listJobs(asked: JobsQuery, ports: ListPorts): Promise<JobP
 /** With its sort position in the list. */
 type Found = JobPosition & { readonly listed: ListedJob };
 
-async function liveJobs(asked: JobsQuery, limit: number, place: PageStart, { directory, live }: ListPorts) {
+async function liveJobs(wanted: JobsQuery, limit: number, place: PageStart, { directory, live }: ListPorts) {
   const { shards } = await directory.cluster();
   const after = place.after === undefined ? undefined : decodeCursor(place.after);
   const found: Found[] = [];
   const unreachable: ShardId[] = [];
   const ask = async (shard: ShardId): Promise<void> => {
     try {
-      const lines = await liveOf(shard, asked, limit, { after, before: place.before?.[shard] }, live);
+      const lines = await liveOf(shard, wanted, limit, { after, before: place.before?.[shard] }, live);
       found.push(...lines.map((line) => living(shard, line)));
     } catch (error) {
       if (!isFault(error, "unavailable")) throw error;
@@ -116,16 +116,16 @@ const only = ({ limit: _limit, cursor: _cursor, ...filter }: JobsQuery): JobsFil
  */
 async function liveOf(
   shard: ShardId,
-  asked: JobsQuery,
+  wanted: JobsQuery,
   limit: number,
   place: { readonly after: JobPosition | undefined; readonly before: number | undefined },
   live: ListPorts["live"],
 ): Promise<readonly JobLine[]> {
-  const isAsked = isAskedBy(asked);
+  const isAsked = isAskedBy(wanted);
   const { after } = place;
   const found: JobLine[] = [];
   for (let { before } = place; found.length < limit;) {
-    const { jobs } = await live(shard, { limit, ...only(asked), ...(before === undefined ? {} : { before }) });
+    const { jobs } = await live(shard, { limit, ...only(wanted), ...(before === undefined ? {} : { before }) });
     for (const line of jobs) {
       // Jobs submitted after the first page was read sort before it.
       if (after && newestFirst(after, { shard, ...line }) >= 0) continue;
@@ -145,8 +145,8 @@ const isAskedBy =
     line.submittedAtMs >= fromMs &&
     line.submittedAtMs < toMs;
 
-async function pastJobs(asked: JobsQuery, limit: number, { after }: PageStart, { directory }: ListPorts) {
-  return (await directory.history.jobs({ ...only(asked), limit, cursor: after })).jobs;
+async function pastJobs(wanted: JobsQuery, limit: number, { after }: PageStart, { directory }: ListPorts) {
+  return (await directory.history.jobs({ ...only(wanted), limit, cursor: after })).jobs;
 }
 
 function living(shard: ShardId, { job, ...line }: JobLine): Found {

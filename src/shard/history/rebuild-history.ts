@@ -55,15 +55,15 @@ export async function rebuildHistory(
 ): Promise<Rebuilt> {
   const { journal } = ports;
   const { seq: tailSeq } = await journal.tail(shard);
-  const told = { shard, tailSeq, rows: 0 };
+  const soFar = { shard, tailSeq, rows: 0 };
   await replay(ports, shard, tailSeq, async (seq) => {
-    if (seq % toldEvery === 0 || seq === tailSeq) onProgress({ ...told, doing: "checking", seq });
+    if (seq % toldEvery === 0 || seq === tailSeq) onProgress({ ...soFar, doing: "checking", seq });
   });
   const writer = new Writer(journal, { shard, epoch, rowsMax });
   await writer.begin();
   await replay(ports, shard, tailSeq, async (seq, rows) => {
     if (await writer.add(seq, rows, seq === tailSeq))
-      onProgress({ ...told, doing: "writing", seq, rows: writer.written });
+      onProgress({ ...soFar, doing: "writing", seq, rows: writer.written });
   });
   return { shard, throughSeq: tailSeq, rows: writer.written };
 }

@@ -58,16 +58,16 @@ export class Holdings {
   async renew(database = 0): Promise<void> {
     const { clock, node, journal, settings, storeClocks, isRunning } = this.#ports;
     const isThere = ({ shard }: Holding): boolean => (journal.partition?.databaseOf(shard) ?? 0) === database;
-    const asked = [...this.#all.values()].filter(isThere);
-    const [first] = asked;
+    const present = [...this.#all.values()].filter(isThere);
+    const [first] = present;
     if (!first) return;
     const sentMono = clock.monotonicMs();
-    const bounds = asked.map(({ shard, epoch }) => ({ shard, epoch }));
+    const bounds = present.map(({ shard, epoch }) => ({ shard, epoch }));
     const { held, storeNowMs } = await journal.renew(node, bounds, settings.leaseMs);
     if (!isRunning()) return;
     storeClocks.of(first.shard).observe(storeNowMs, sentMono);
     const renewed = new Set(held);
-    for (const holding of asked) {
+    for (const holding of present) {
       if (!renewed.has(holding.shard)) this.#stepDown(holding, "fenced");
       // OW2: a lease that expired while the request was under way stays expired, although the journal says it was
       // renewed.

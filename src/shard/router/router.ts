@@ -102,9 +102,9 @@ class OwnerRouter implements Router {
     return this.#newest.get(shard);
   }
 
-  async request(request: ShardRequest, asked: AskOptions = {}): Promise<Settled> {
+  async request(request: ShardRequest, how: AskOptions = {}): Promise<Settled> {
     const { clock, random } = this.#ports;
-    const { deadlineMs = this.#options.deadlineMs, signal, again } = asked;
+    const { deadlineMs = this.#options.deadlineMs, signal, again } = how;
     const startedMs = clock.monotonicMs();
     const untilMs = startedMs + deadlineMs;
     const backoff = new Backoff(this.#options, random);
@@ -240,7 +240,7 @@ export function nameOf(request: ShardRequest): string {
 
 class TryLog {
   #last: TryResult | undefined;
-  #asked = new Set<Address>();
+  #how = new Set<Address>();
   #unknown = false;
   size = 0;
 
@@ -248,7 +248,7 @@ class TryLog {
     this.size += 1;
     this.#last = tried;
     this.#unknown ||= tried.unknown ?? false;
-    if (this.#asked.size < 5) this.#asked.add(tried.to);
+    if (this.#how.size < 5) this.#how.add(tried.to);
   }
 
   fault(request: ShardRequest, afterMs: number): Fault {
@@ -256,7 +256,7 @@ class TryLog {
     return new Fault(code, `ask shard ${request.shard} to ${nameOf(request)}`, {
       tries: this.size,
       afterMs: Math.round(afterMs),
-      asked: [...this.#asked].join(","),
+      how: [...this.#how].join(","),
       last: this.#last?.again,
     });
   }

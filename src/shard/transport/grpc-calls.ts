@@ -12,23 +12,23 @@ import type { ShardRequest, ShardResponse, WatchMessage, WatchRequest } from "./
 import type { Address } from "./transport.ts";
 
 /** A server, and where it is, for messages. */
-export type Asked = { readonly client: GrpcClient; readonly to: Address; readonly signal: AbortSignal };
+export type PeerCall = { readonly client: GrpcClient; readonly to: Address; readonly signal: AbortSignal };
 
-export async function askShard(asked: Asked, request: ShardRequest): Promise<ShardResponse> {
+export async function askShard(peer: PeerCall, request: ShardRequest): Promise<ShardResponse> {
   const call = callOf(request);
   let message: unknown;
   try {
-    message = await ask(asked, call.method, call.writeRequest(request));
+    message = await ask(peer, call.method, call.writeRequest(request));
   } catch (error) {
     // A refusal is an answer; whatever else went wrong is a Fault.
     if (!(error instanceof GrpcError)) throw error;
-    return responseOf(asked.to, error);
+    return responseOf(peer.to, error);
   }
   return call.readResponse(request, message);
 }
 
 /** Throws a Fault, the signal's reason, or a GrpcError that the server answered with. */
-export async function ask<Q, R>({ client, to, signal }: Asked, method: Method<Q, R>, message: Q): Promise<R> {
+export async function ask<Q, R>({ client, to, signal }: PeerCall, method: Method<Q, R>, message: Q): Promise<R> {
   try {
     return await client.unary(method, message, { signal });
   } catch (error) {
@@ -36,8 +36,8 @@ export async function ask<Q, R>({ client, to, signal }: Asked, method: Method<Q,
   }
 }
 
-export async function* watchShard(asked: Asked, request: WatchRequest): AsyncGenerator<WatchMessage> {
-  const { client, to, signal } = asked;
+export async function* watchShard(peer: PeerCall, request: WatchRequest): AsyncGenerator<WatchMessage> {
+  const { client, to, signal } = peer;
   try {
     for await (const message of client.serverStream(Work.methods.watch, writeWatch(request), { signal }))
       yield readWatched(message);

@@ -55,8 +55,8 @@ export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): vo
 
 function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   return (message, call) => {
-    const asked = message as ShardRequest;
-    const request = serving.narrow?.request(call.caller, asked) ?? asked;
+    const sent = message as ShardRequest;
+    const request = serving.narrow?.request(call.caller, sent) ?? sent;
     const first = serving.narrow?.first(call.caller, request) ?? nothing;
     const service = serviceFor(call, serving);
     const { signal } = call;
@@ -85,16 +85,16 @@ async function inTurn(
   service: ShardService,
   signal: AbortSignal,
 ): Promise<ShardResponse> {
-  for (const { request: asked, check } of first) {
-    const response = await service.request(asked, signal);
+  for (const { request: sent, check } of first) {
+    const response = await service.request(sent, signal);
     if (response.kind === "answer") check(response.answer);
     else if (response.kind !== "rejected") return response;
   }
   return await service.request(request, signal);
 }
 
-async function* watch<P>(asked: WatchRequest, call: ServerCall<P>, serving: WorkServing<P>): AsyncGenerator<unknown> {
-  const request = serving.narrow?.watch(call.caller, asked) ?? asked;
+async function* watch<P>(sent: WatchRequest, call: ServerCall<P>, serving: WorkServing<P>): AsyncGenerator<unknown> {
+  const request = serving.narrow?.watch(call.caller, sent) ?? sent;
   try {
     for await (const message of serviceFor(call, serving).watch(request, call.signal)) {
       const watched = writeWatched(request, message);

@@ -7,7 +7,7 @@ import { Fault } from "#base/fault.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import type { Metadata } from "#grpc/metadata.ts";
 import { connectH2 } from "#h2/client.ts";
-import { ask, askShard, watchShard, type Asked } from "#shard/transport/grpc-calls.ts";
+import { ask, askShard, watchShard, type PeerCall } from "#shard/transport/grpc-calls.ts";
 import { directField } from "#shard/transport/grpc-serve.ts";
 import type { ShardService } from "#shard/transport/protocol.ts";
 import type { Address, Listening, Transport } from "#shard/transport/transport.ts";
@@ -55,14 +55,14 @@ export function createGrpcTransport(options: GrpcTransportOptions): GrpcTranspor
     return client;
   }
 
-  const asked = (to: Address, signal: AbortSignal): Asked => ({ client: clientTo(to), to, signal });
+  const peerOf = (to: Address, signal: AbortSignal): PeerCall => ({ client: clientTo(to), to, signal });
   return {
     client: clientTo,
-    request: async (to, request, signal) => await askShard(asked(to, signal), request),
+    request: async (to, request, signal) => await askShard(peerOf(to, signal), request),
     async *watch(to, request, signal) {
-      yield* watchShard(asked(to, signal), request);
+      yield* watchShard(peerOf(to, signal), request);
     },
-    map: async (to, signal) => readMap(await ask(asked(to, signal), Work.methods.getPartitionMap, {})),
+    map: async (to, signal) => readMap(await ask(peerOf(to, signal), Work.methods.getPartitionMap, {})),
     async listen(service) {
       if (!options.listen) throw new Fault("invalid", "listen", { why: "no address was given" });
       const opened = await options.listen(service);

@@ -10,7 +10,7 @@ import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { statusOfFault } from "#shard/work/rejections.ts";
 import type { Method } from "#wire/message.ts";
 import { rawMessage } from "#wire/raw-message.ts";
-import { ask, responseOf, type Asked } from "./grpc-calls.ts";
+import { ask, responseOf, type PeerCall } from "./grpc-calls.ts";
 import { faultOf } from "./wire-fault.ts";
 
 export type NamedCalls = Readonly<Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>>;
@@ -38,14 +38,14 @@ export function serveCalls<P>(server: GrpcServer<P>, calls: NamedCalls): void {
 }
 
 /** Fault "not-found" where the node offers no such call. */
-export async function callByName(asked: Asked, name: string, body: unknown): Promise<unknown> {
+export async function callByName(peer: PeerCall, name: string, body: unknown): Promise<unknown> {
   try {
-    return read(name, await ask(asked, methodOf(name), write(body)));
+    return read(name, await ask(peer, methodOf(name), write(body)));
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
-    if (error.code === grpcCode.unimplemented) throw new Fault("not-found", "call", { to: asked.to, name });
-    const response = responseOf(asked.to, error); // throws the Fault that the other side had
-    throw new Fault("internal", "call", { to: asked.to, name, why: response.kind });
+    if (error.code === grpcCode.unimplemented) throw new Fault("not-found", "call", { to: peer.to, name });
+    const response = responseOf(peer.to, error); // throws the Fault that the other side had
+    throw new Fault("internal", "call", { to: peer.to, name, why: response.kind });
   }
 }
 

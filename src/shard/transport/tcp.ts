@@ -12,7 +12,7 @@ import { GrpcClient } from "#grpc/client.ts";
 import type { Metadata } from "#grpc/metadata.ts";
 import { GrpcServer } from "#grpc/server.ts";
 import type { H2Limits } from "#h2/connection/limits.ts";
-import { askShard, watchShard, type Asked } from "./grpc-calls.ts";
+import { askShard, watchShard, type PeerCall } from "./grpc-calls.ts";
 import { directField, serveWork } from "./grpc-serve.ts";
 import { callByName, serveCalls, type NamedCalls } from "./named-calls.ts";
 import type { ShardService } from "./protocol.ts";
@@ -74,7 +74,7 @@ export function createTcpTransport(options: TcpOptions): TcpTransport {
   const listening = new Set<Listening>();
   let closed = false;
 
-  function asked(to: Address, signal: AbortSignal): Asked {
+  function peerOf(to: Address, signal: AbortSignal): PeerCall {
     if (closed) throw new Fault("unavailable", "use transport", { why: "it is closed" });
     signal.throwIfAborted();
     let client = clients.get(to);
@@ -89,11 +89,11 @@ export function createTcpTransport(options: TcpOptions): TcpTransport {
   }
 
   return {
-    request: async (to, request, signal) => await askShard(asked(to, signal), request),
+    request: async (to, request, signal) => await askShard(peerOf(to, signal), request),
     async *watch(to, request, signal) {
-      yield* watchShard(asked(to, signal), request);
+      yield* watchShard(peerOf(to, signal), request);
     },
-    call: async (to, method, body, signal) => await callByName(asked(to, signal), method, body),
+    call: async (to, method, body, signal) => await callByName(peerOf(to, signal), method, body),
     async listen(service: ShardService, extras: Extras = {}) {
       const grpc = grpcServer(service, extras, { clock, limits });
       const [first, ...others] = addresses;

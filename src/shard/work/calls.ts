@@ -150,20 +150,21 @@ const batchCall: WorkCall = {
   },
   writeResponse: (request, response) => {
     if (response.kind !== "said" || request.kind !== "commands") return notSaid(request, response);
-    const { shard, commands: asked } = request;
+    const { shard, commands: requested } = request;
     const outcomes = response.said.map((one, i): commands.Outcome => {
       if (one.kind === "rejected")
         return { outcome: { kind: "refused", value: statusOfRejection(shard, one.rejection, one.stamp) } };
-      const kind = clientKind(asked[i] as Command);
+      const kind = clientKind(requested[i] as Command);
       return { outcome: { kind: entryOf(kind).field, value: writeReply(kind, one) } as commands.Outcome["outcome"] };
     });
     return said({ stamp: response.stamp, outcomes } satisfies commands.BatchResponse);
   },
   readResponse: (request, message) => {
     const { outcomes } = message as commands.BatchResponse;
-    const asked = request.kind === "commands" ? request.commands : [];
-    if (outcomes.length !== asked.length) return refuse("outcomes", `must be ${asked.length}, one for each command`);
-    const answers = each("outcomes", outcomes, (one, i) => readOutcome(asked[i] as Command, one));
+    const requested = request.kind === "commands" ? request.commands : [];
+    if (outcomes.length !== requested.length)
+      return refuse("outcomes", `must be ${requested.length}, one for each command`);
+    const answers = each("outcomes", outcomes, (one, i) => readOutcome(requested[i] as Command, one));
     return { kind: "said", stamp: stampOf(message), said: answers };
   },
 };
@@ -181,8 +182,8 @@ export function readCommand(shard: number, { command }: commands.Command): Comma
   return { kind, ...within(command.kind, () => entryOf(kind).read(command.value)) } as Command;
 }
 
-function readOutcome(asked: Command, { outcome }: commands.Outcome): CommandOutcome {
-  const kind = clientKind(asked);
+function readOutcome(requested: Command, { outcome }: commands.Outcome): CommandOutcome {
+  const kind = clientKind(requested);
   if (outcome?.kind === "refused") {
     const response = responseOfStatus(outcome.value);
     return response.kind === "rejected" ? response : refuse("refused", "must be a refusal");

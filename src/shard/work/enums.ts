@@ -123,7 +123,7 @@ export function within<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw told(path, error);
+    throw withPath(path, error);
   }
 }
 
@@ -138,12 +138,12 @@ export function each<T, R>(path: string, items: readonly T[], read: (item: T, in
   try {
     for (const item of items) done.push(read(item, done.length));
   } catch (error) {
-    throw told(`${path}[${done.length}]`, error);
+    throw withPath(`${path}[${done.length}]`, error);
   }
   return done;
 }
 
-function told(path: string, error: unknown): unknown {
+function withPath(path: string, error: unknown): unknown {
   const inner = isFault(error, "invalid") ? error.facts["path"] : undefined;
   if (!isFault(error) || inner === undefined) return error;
   return new Fault("invalid", error.doing, { ...error.facts, path: `${path}.${inner}` });

@@ -243,7 +243,7 @@ export class Court {
 
   #arrival(request: ShardRequest): Arrival {
     const model = this.models[request.shard];
-    const asked = (request.kind === "command" ? request.command : request.kind === "query" ? request.query : {}) as {
+    const body = (request.kind === "command" ? request.command : request.kind === "query" ? request.query : {}) as {
       readonly job?: number;
       readonly task?: number;
       readonly token?: number;
@@ -254,14 +254,14 @@ export class Court {
       count(this.tally.commands, request.command.kind);
       if (request.command.kind === "reserve") this.offers.set(request.command.executor, request.command.offers);
     }
-    const job = asked.job === undefined ? undefined : model?.jobs.get(asked.job);
-    const task = asked.task === undefined ? undefined : model?.tasks.get(asked.task);
-    const claim = asked.token === undefined ? undefined : task?.claims.get(asked.token);
+    const job = body.job === undefined ? undefined : model?.jobs.get(body.job);
+    const task = body.task === undefined ? undefined : model?.tasks.get(body.task);
+    const claim = body.token === undefined ? undefined : task?.claims.get(body.token);
     return {
       atMs: this.world.nowMs,
       seq: model?.seq ?? 0,
-      jobKnown: job !== undefined && !job.forgotten && (asked.tenant === undefined || asked.tenant === job.tenant),
-      tokenLive: claim?.live === true && claim.executor === asked.executor,
+      jobKnown: job !== undefined && !job.forgotten && (body.tenant === undefined || body.tenant === job.tenant),
+      tokenLive: claim?.live === true && claim.executor === body.executor,
       claimsLive: model && request.kind === "command" ? liveTokens(model, request.command) : none,
       generation: task?.generation,
       joinable: model && request.kind === "command" ? joinableIn(model, request.command) : undefined,

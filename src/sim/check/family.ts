@@ -20,7 +20,7 @@ export const endsAreTold: Checker = {
   invariant: "notice",
   promise: "who asked to be told of a job's end is told, once, and of nothing else",
   event(court, { model }, event) {
-    if (event.kind === "signalled" && event.id.startsWith("ended ")) return told(court, model, event);
+    if (event.kind === "signalled" && event.id.startsWith("ended ")) return checkNotice(court, model, event);
     return event.kind === "notified" ? notified(court, model, event) : undefined;
   },
   end(court) {
@@ -30,7 +30,7 @@ export const endsAreTold: Checker = {
   },
 };
 
-function told(court: Court, model: ShardModel, event: EventOf<"signalled">): string | undefined {
+function checkNotice(court: Court, model: ShardModel, event: EventOf<"signalled">): string | undefined {
   const at = String(where(model, event));
   if (model.stage(event.job, event.stage)?.signals.has(event.id)) return `${at}: ${event.id} is told twice`;
   for (const source of court.models)

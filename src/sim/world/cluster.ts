@@ -291,8 +291,8 @@ export class Cluster {
 
 /** Executors that a late or repeated command drained again after they were resumed. */
 async function drainedIn(router: Router, shard: number): Promise<readonly string[]> {
-  const asked = router.request({ kind: "query", shard, query: { kind: "executors" } }, { deadlineMs: 15_000 });
-  const got = await asked.catch(() => undefined);
+  const reply = router.request({ kind: "query", shard, query: { kind: "executors" } }, { deadlineMs: 15_000 });
+  const got = await reply.catch(() => undefined);
   if (got?.kind !== "answer") return [];
   const { executors } = got.answer as Answers["executors"];
   return executors.filter(({ drained }) => drained === "maintenance").map(({ executor }) => executor);

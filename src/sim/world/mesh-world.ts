@@ -295,7 +295,7 @@ export class MeshWorld {
     this.#at(askedAtMs, () => {
       if (target.state === "killed" || !this.#connects(from, target)) return;
       this.#arrive(target, () => {
-        const answer = target.machine.asked(this.nowMs, readStream(target.envelope, bytes));
+        const answer = target.machine.answerStream(this.nowMs, readStream(target.envelope, bytes));
         this.#at(this.nowMs + this.#segmentMs(250), () => {
           if (!this.#connects(from, target)) return;
           if (!wantsAnswer) back(() => from.machine.answered(this.nowMs, id, undefined));

@@ -6,7 +6,7 @@ import type { LiveSource } from "./live-source.ts";
 
 const keptBytesMax = 16 * 1024 * 1024;
 
-type Asked = {
+type PendingRead = {
   readonly answer: Promise<Uint8Array | undefined>;
   /** Ends the question when the last one that waited has left. */
   readonly leave: AbortController;
@@ -14,7 +14,7 @@ type Asked = {
 };
 
 export function sharedSource(source: LiveSource): LiveSource {
-  const asked = new Map<string, Asked>();
+  const pending = new Map<string, PendingRead>();
   /** Answers with bytes never change: what was printed stays. Oldest first. */
   const kept = new Map<string, Uint8Array>();
   let keptBytes = 0;
@@ -37,15 +37,15 @@ export function sharedSource(source: LiveSource): LiveSource {
       if (before) return before;
       // One that does not wait must not be held by one that does.
       const name = waitMs === 0 ? `${place} now` : place;
-      let one = asked.get(name);
+      let one = pending.get(name);
       if (!one || one.leave.signal.aborted) {
         const leave = new AbortController();
         const answer = source.pull(worker, key, offset, { waitMs, signal: leave.signal });
         one = { answer, leave, waiting: 0 };
-        asked.set(name, one);
+        pending.set(name, one);
         const mine = one;
         const gone = (): void => {
-          if (asked.get(name) === mine) asked.delete(name);
+          if (pending.get(name) === mine) pending.delete(name);
         };
         answer.then((bytes) => bytes?.length && keep(place, bytes)).then(gone, gone);
       }
@@ -54,7 +54,7 @@ export function sharedSource(source: LiveSource): LiveSource {
   };
 }
 
-async function shared(one: Asked, signal: AbortSignal): Promise<Uint8Array | undefined> {
+async function shared(one: PendingRead, signal: AbortSignal): Promise<Uint8Array | undefined> {
   const left = Promise.withResolvers<undefined>();
   const leave = (): void => left.resolve(undefined);
   signal.addEventListener("abort", leave, { once: true });

@@ -16,7 +16,7 @@ export type Welcome = Extract<LauncherMessage, { ev: "welcome" }>;
 export type Link = {
   readonly welcome: Welcome;
   /** From now on; earlier messages are delivered now. */
-  listen(hear: (told: LauncherMessage) => void): void;
+  listen(hear: (news: LauncherMessage) => void): void;
   /** Sends all at once, in this order. False if there is no connection. */
   send(...requests: readonly Request[]): boolean;
   leave(): Promise<void>;
@@ -117,7 +117,7 @@ class SocketLink implements Link {
   readonly connected: Promise<boolean>;
   readonly closed: Promise<void>;
   readonly #unheard: LauncherMessage[] = [];
-  #hear: ((told: LauncherMessage) => void) | undefined;
+  #hear: ((news: LauncherMessage) => void) | undefined;
   #welcome: Welcome | undefined;
   readonly #first = Promise.withResolvers<Welcome | undefined>();
 
@@ -148,9 +148,9 @@ class SocketLink implements Link {
     return this.#first.promise;
   }
 
-  listen(hear: (told: LauncherMessage) => void): void {
+  listen(hear: (news: LauncherMessage) => void): void {
     this.#hear = hear;
-    for (const told of this.#unheard.splice(0)) hear(told);
+    for (const news of this.#unheard.splice(0)) hear(news);
   }
 
   send(...requests: readonly Request[]): boolean {
@@ -175,11 +175,11 @@ class SocketLink implements Link {
     }
   }
 
-  #take(told: LauncherMessage): void {
-    if (told.ev === "welcome") {
-      this.#welcome ??= told;
-      this.#first.resolve(told);
-    } else if (this.#hear) this.#hear(told);
-    else this.#unheard.push(told);
+  #take(news: LauncherMessage): void {
+    if (news.ev === "welcome") {
+      this.#welcome ??= news;
+      this.#first.resolve(news);
+    } else if (this.#hear) this.#hear(news);
+    else this.#unheard.push(news);
   }
 }

@@ -188,21 +188,21 @@ export class Spawner implements AsyncDisposable {
   }
 
   #listen(link: Link): void {
-    link.listen((told) => this.#hear(told));
+    link.listen((news) => this.#hear(news));
     void link.closed.then(() => {
       if (!this.#isClosed) void this.#repair();
     });
   }
 
-  #hear(told: LauncherMessage): void {
-    if (told.ev === "ended") {
-      const followed = this.#runs.get(told.id);
-      this.#runs.delete(told.id);
+  #hear(news: LauncherMessage): void {
+    if (news.ev === "ended") {
+      const followed = this.#runs.get(news.id);
+      this.#runs.delete(news.id);
       followed?.frozen(undefined);
-      followed?.settle.resolve(told.end);
-    } else if (told.ev === "frozen") {
-      this.#runs.get(told.id)?.frozen(told.isStill ? told.usage : undefined);
-    } else if (told.ev === "trouble") this.#options.log(`launcher: ${told.line}`);
+      followed?.settle.resolve(news.end);
+    } else if (news.ev === "frozen") {
+      this.#runs.get(news.id)?.frozen(news.isStill ? news.usage : undefined);
+    } else if (news.ev === "trouble") this.#options.log(`launcher: ${news.line}`);
   }
 
   /** A new launcher cleans up after the old one before it sends its welcome, so the old runs are dead by then. */

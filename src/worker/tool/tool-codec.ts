@@ -133,14 +133,14 @@ const [quote, backslash, open, close] = [0x22, 0x5c, 0x7b, 0x7d];
 const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 function jsonAnswer(text: string): ToolAnswer {
-  let told: Partial<Record<keyof WorkResponse, unknown>>;
+  let response: Partial<Record<keyof WorkResponse, unknown>>;
   try {
-    told = JSON.parse(text) as typeof told;
+    response = JSON.parse(text) as typeof response;
   } catch {
     throw babble("no JSON");
   }
   // Absent fields have protobuf's defaults.
-  const { exitCode = 0, output = "", requestId: id = 0, wasCancelled = false } = told;
+  const { exitCode = 0, output = "", requestId: id = 0, wasCancelled = false } = response;
   if (typeof exitCode !== "number" || (exitCode | 0) !== exitCode)
     throw babble("an exit code that is not a 32-bit integer");
   if (typeof output !== "string" || typeof id !== "number") throw babble("fields of other types");

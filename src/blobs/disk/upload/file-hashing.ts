@@ -37,7 +37,7 @@ export class HashThread {
 
   begin({ fn }: { readonly fn: DigestFunction }, path: string): FileHashing {
     const id = this.#nextId++;
-    let told = 0;
+    let advisedBytes = 0;
     let isOpen = false;
     const send = (request: HashRequest): void => {
       if (!isOpen) this.#post({ kind: "begin", id, fn, path });
@@ -53,8 +53,8 @@ export class HashThread {
     };
     return {
       advance(sizeBytes) {
-        if (sizeBytes - told < adviseBytes) return;
-        told = sizeBytes;
+        if (sizeBytes - advisedBytes < adviseBytes) return;
+        advisedBytes = sizeBytes;
         send({ kind: "advance", id, sizeBytes });
       },
       reach: async (sizeBytes) => void (await ask({ kind: "reach", id, sizeBytes })),

@@ -63,9 +63,9 @@ export function reapiBlobs(options: ReapiOptions): BlobStore {
   const missingOf = async (digests: readonly Digest[]): Promise<readonly Digest[]> => {
     const names = digests.map((digest) => canonical(digest));
     const gone = new Set<Digest>();
-    for (const [fn, asked] of byFunction(names))
-      for (let at = 0; at < asked.length; at += digestsMax) {
-        const blobDigests = asked.slice(at, at + digestsMax).map(wireDigest);
+    for (const [fn, named] of byFunction(names))
+      for (let at = 0; at < named.length; at += digestsMax) {
+        const blobDigests = named.slice(at, at + digestsMax).map(wireDigest);
         const request = { instanceName: instance, blobDigests, digestFunction: functionNumber[fn] };
         const call = () => client.unary(Cas.methods.findMissingBlobs, request, { deadlineMs: callMs });
         const { missingBlobDigests } = await again("find missing blobs", call);
@@ -77,11 +77,11 @@ export function reapiBlobs(options: ReapiOptions): BlobStore {
   const batching = { bytesMax: async () => (await offer()).batchBytesMax, countMax: 1_000, callsMax: 4 };
   const reads = new Batcher<Digest, Uint8Array>({
     ...batching,
-    call: (asked) => again("read blobs", () => readBatch(client, instance, callMs, asked)),
+    call: (named) => again("read blobs", () => readBatch(client, instance, callMs, named)),
   });
   const writes = new Batcher<{ readonly digest: Digest; readonly data: Uint8Array }, true>({
     ...batching,
-    call: (asked) => again("write blobs", () => writeBatch(client, instance, callMs, asked)),
+    call: (named) => again("write blobs", () => writeBatch(client, instance, callMs, named)),
   });
 
   const whole = (digest: Digest): AsyncIterable<Uint8Array> =>
@@ -118,10 +118,10 @@ async function readBatch(
   client: GrpcClient,
   instanceName: string,
   deadlineMs: number,
-  asked: readonly Digest[],
+  named: readonly Digest[],
 ): Promise<Answers<Uint8Array>> {
   const found = new Map<Digest, Uint8Array | Error>();
-  for (const [fn, names] of byFunction([...new Set(asked)])) {
+  for (const [fn, names] of byFunction([...new Set(named)])) {
     const request = {
       instanceName,
       digests: names.map(wireDigest),
@@ -136,7 +136,7 @@ async function readBatch(
       found.set(textOf(fn, digest.hash, digest.sizeBytes), got);
     }
   }
-  return asked.map(
+  return named.map(
     (digest) => found.get(digest) ?? new Fault("unavailable", "read blob", { digest, why: "no answer" }),
   );
 }
@@ -145,10 +145,10 @@ async function writeBatch(
   client: GrpcClient,
   instanceName: string,
   deadlineMs: number,
-  asked: readonly { readonly digest: Digest; readonly data: Uint8Array }[],
+  named: readonly { readonly digest: Digest; readonly data: Uint8Array }[],
 ): Promise<Answers<true>> {
   const done = new Map<Digest, true | Error>();
-  const dataOf = new Map(asked.map(({ digest, data }) => [digest, data]));
+  const dataOf = new Map(named.map(({ digest, data }) => [digest, data]));
   for (const [fn, names] of byFunction([...dataOf.keys()])) {
     const requests = names.map((name) => ({
       digest: wireDigest(name),
@@ -164,7 +164,7 @@ async function writeBatch(
       done.set(textOf(fn, digest.hash, digest.sizeBytes), outcome);
     }
   }
-  return asked.map(
+  return named.map(
     ({ digest }) => done.get(digest) ?? new Fault("unavailable", "write blob", { digest, why: "no answer" }),
   );
 }

@@ -59,9 +59,9 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
 
   const missingOf = async (digests: readonly Digest[], forMs?: number): Promise<readonly Digest[]> => {
     const names = digests.map((digest) => canonical(digest));
-    const asked = [...new Set(names)].filter((name) => forMs !== undefined || !known.has(name));
-    const found = await Promise.all(asked.map((name) => gate.through(() => isThere(name, forMs))));
-    const gone = new Set(asked.filter((_, i) => !found[i]));
+    const unseen = [...new Set(names)].filter((name) => forMs !== undefined || !known.has(name));
+    const found = await Promise.all(unseen.map((name) => gate.through(() => isThere(name, forMs))));
+    const gone = new Set(unseen.filter((_, i) => !found[i]));
     return digests.filter((_, i) => gone.has(names[i] ?? ""));
   };
 

@@ -11,7 +11,7 @@ export class SegmentReader {
   /** By name, oldest use first. */
   readonly #kept = new Map<string, Placed>();
   #keptBytes = 0;
-  readonly #asked = new Map<string, Promise<Placed | undefined>>();
+  readonly #pending = new Map<string, Promise<Placed | undefined>>();
   /** Of the streams that were read last: a segment that was read, so that the next one is found at once. */
   readonly #places = new Map<string, { readonly n: number; readonly from: number }>();
 
@@ -28,15 +28,15 @@ export class SegmentReader {
       this.#kept.set(name, kept);
       return kept;
     }
-    const asked = this.#asked.get(name) ?? this.#get(name, n);
-    this.#asked.set(name, asked);
+    const pending = this.#pending.get(name) ?? this.#get(name, n);
+    this.#pending.set(name, pending);
     try {
-      const found = await asked;
+      const found = await pending;
       // Not if it was forgotten meanwhile.
-      if (found && this.#asked.get(name) === asked) this.keep(name, found);
+      if (found && this.#pending.get(name) === pending) this.keep(name, found);
       return found;
     } finally {
-      if (this.#asked.get(name) === asked) this.#asked.delete(name);
+      if (this.#pending.get(name) === pending) this.#pending.delete(name);
     }
   }
 
@@ -65,7 +65,7 @@ export class SegmentReader {
   forget(folder: string, count: number): void {
     for (let n = 0; n <= count; n += 1) {
       this.#drop(`${folder}/${n}`);
-      this.#asked.delete(`${folder}/${n}`);
+      this.#pending.delete(`${folder}/${n}`);
     }
     this.#places.delete(folder);
   }

@@ -4,11 +4,11 @@ import type { JobDetails } from "#api/jobs.ts";
 import { Trouble } from "#console/parts.tsx";
 import { useAsked } from "#console/live.ts";
 
-type Told = { readonly told: readonly string[] };
+type WhyAnswer = { readonly told: readonly string[] };
 
 export function Part({ job }: { readonly job: z.output<typeof JobDetails> }) {
   // Asked again when the phase changes: the answer is another one then.
-  const { value, problem } = useAsked<Told>(`/v1/why?of=${encodeURIComponent(job.job)}#${job.phase}`);
+  const { value, problem } = useAsked<WhyAnswer>(`/v1/why?of=${encodeURIComponent(job.job)}#${job.phase}`);
   return (
     <>
       <h2>Why</h2>

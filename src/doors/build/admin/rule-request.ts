@@ -7,8 +7,8 @@ import type { TrustRule } from "#doors/build/cache/trust.ts";
  * `principal`, or `space` and `name`, or `space` alone, or `all`; written within `last`, or between the instants `from`
  * and `until`. Left out: everything up to now.
  */
-export function parseRule(asked: URLSearchParams, nowMs: number): TrustRule {
-  const text = (key: string): string | undefined => asked.get(key) || undefined;
+export function parseRule(query: URLSearchParams, nowMs: number): TrustRule {
+  const text = (key: string): string | undefined => query.get(key) || undefined;
   const [principal, space, name] = [text("principal"), text("space"), text("name")];
   const span = spanOf(text("last"), text("from"), text("until"), nowMs);
   const rule = { ...span, why: text("why") ?? "no reason given" };

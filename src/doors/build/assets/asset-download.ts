@@ -7,7 +7,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import { createHasher } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
-import type { Asked, Checksum } from "./asset-qualifiers.ts";
+import type { Qualifiers, Checksum } from "./asset-qualifiers.ts";
 import type { Spool, SpoolOwner } from "#blobs/spool.ts";
 
 export type AssetSettings = {
@@ -39,7 +39,7 @@ export type DownloadPorts = {
 export async function download(
   uri: string,
   number: number,
-  { headers, checksums }: Asked,
+  { headers, checksums }: Qualifiers,
   fn: DigestFunction,
   ports: DownloadPorts,
 ): Promise<Digest> {
@@ -78,7 +78,7 @@ async function opened(uri: string, given: Headers, ports: DownloadPorts): Promis
   for (let step = 0; step <= redirectsMax; step += 1) {
     if (!isAllowed(at, ports.settings))
       throw new GrpcError(grpcCode.permissionDenied, `${at} is not among what may be fetched here`);
-    const response = await asked(at, headers, ports.signal);
+    const response = await requestTo(at, headers, ports.signal);
     const location = response.headers.get("location");
     if (response.status >= 300 && response.status < 400 && location !== null) {
       await response.body?.cancel();
@@ -95,7 +95,7 @@ async function opened(uri: string, given: Headers, ports: DownloadPorts): Promis
   throw new GrpcError(grpcCode.aborted, `${uri}: more than ${redirectsMax} redirects`);
 }
 
-async function asked(uri: string, headers: Headers, signal: AbortSignal): Promise<Response> {
+async function requestTo(uri: string, headers: Headers, signal: AbortSignal): Promise<Response> {
   try {
     return await fetch(uri, { headers, redirect: "manual", signal });
   } catch (error) {

@@ -5,7 +5,7 @@ import type { Qualifier } from "#wire/generated/build/bazel/remote/asset/v1/remo
 import { BadRequest } from "#wire/generated/google/rpc/error_details.ts";
 import { invalid } from "#doors/build/refusals.ts";
 
-export type Asked = {
+export type Qualifiers = {
   /** The checksums that the bytes must have, all of them. */
   readonly checksums: readonly Checksum[];
   /** Header fields for every address, and those only for the address with this index. */
@@ -29,11 +29,11 @@ const headerOne = /^http_header_url:(\d{1,4}):([A-Za-z0-9-]{1,100})$/;
 const qualifiersMax = 200;
 
 /** Throws INVALID_ARGUMENT with every unknown qualifier: ignoring one might fetch a different asset. */
-export function readQualifiers(qualifiers: readonly Qualifier[]): Asked {
+export function readQualifiers(qualifiers: readonly Qualifier[]): Qualifiers {
   if (qualifiers.length > qualifiersMax) throw invalid(`more than ${qualifiersMax} qualifiers`);
   const names = new Set<string>();
   const unknown: string[] = [];
-  const headers: Asked["headers"][number][] = [];
+  const headers: Qualifiers["headers"][number][] = [];
   for (const { name, value } of qualifiers) {
     if (names.has(name)) throw invalid(`the qualifier ${name} is given twice`);
     names.add(name);

@@ -11,7 +11,7 @@ import type {
 } from "#wire/generated/build/bazel/remote/asset/v1/remote_asset.ts";
 import type { Digest as WireDigest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { download, isAllowed, type AssetSettings } from "./asset-download.ts";
-import { readQualifiers, type Asked } from "./asset-qualifiers.ts";
+import { readQualifiers, type Qualifiers } from "./asset-qualifiers.ts";
 import {
   findAsset,
   keepAsset,
@@ -72,11 +72,11 @@ async function fetched(ports: AssetPorts, kind: AssetKind, request: FetchRequest
   need(call.caller, "cache.read");
   const instance = servedInstance(request.instanceName, ports.settings);
   checkUris(request.uris);
-  const asked = readQualifiers(request.qualifiers);
+  const qualifiers = readQualifiers(request.qualifiers);
   const fn = functionOf(request.digestFunction) ?? "sha256";
   const oldestMs = request.oldestContentAccepted && millisOf(request.oldestContentAccepted);
   for (const uri of request.uris) {
-    const name: AssetName = { kind, instance, fn, uri, identity: asked.identity };
+    const name: AssetName = { kind, instance, fn, uri, identity: qualifiers.identity };
     const found = await findAsset(ports, call, name);
     if (found && (oldestMs === undefined || found.atMs >= oldestMs)) return { uri, found, fn };
   }
@@ -85,20 +85,20 @@ async function fetched(ports: AssetPorts, kind: AssetKind, request: FetchRequest
     throw notFound("no asset of this name was pushed, and none of its addresses may be fetched here");
   // Nothing is written for a caller that may not write the cache.
   need(call.caller, "cache.write");
-  return await downloaded(ports, { request, instance, fn, asked, allowed }, call);
+  return await downloaded(ports, { request, instance, fn, qualifiers, allowed }, call);
 }
 
 type Wanted = {
   readonly request: FetchRequest;
   readonly instance: string;
   readonly fn: DigestFunction;
-  readonly asked: Asked;
+  readonly qualifiers: Qualifiers;
   readonly allowed: readonly string[];
 };
 
 /** The first address that works; if none does, the failure of the last. */
 async function downloaded(ports: AssetPorts, wanted: Wanted, call: BuildCall): Promise<Fetched> {
-  const { request, instance, fn, asked, allowed } = wanted;
+  const { request, instance, fn, qualifiers, allowed } = wanted;
   const givenMs = request.timeout ? millisOf(request.timeout) : ports.assets.timeoutMs;
   const timeout = AbortSignal.timeout(Math.max(0, Math.min(givenMs, ports.assets.timeoutMs)));
   const signal = AbortSignal.any([call.signal, timeout]);
@@ -107,7 +107,7 @@ async function downloaded(ports: AssetPorts, wanted: Wanted, call: BuildCall): P
   for (const uri of allowed)
     try {
       const number = request.uris.indexOf(uri);
-      const digest = await download(uri, number, asked, fn, {
+      const digest = await download(uri, number, qualifiers, fn, {
         blobs,
         spool: ports.spool,
         owner: call.caller,
@@ -115,7 +115,7 @@ async function downloaded(ports: AssetPorts, wanted: Wanted, call: BuildCall): P
         signal,
       });
       const asset = { digest, references: [], directories: [] };
-      await keepAsset(ports, call, [{ kind: "blob", instance, fn, uri, identity: asked.identity }], asset);
+      await keepAsset(ports, call, [{ kind: "blob", instance, fn, uri, identity: qualifiers.identity }], asset);
       return { uri, found: { ...asset, atMs: ports.clock.wallMs() }, fn };
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;

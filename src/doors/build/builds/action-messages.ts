@@ -6,7 +6,7 @@ import {
   type Command,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Build, BuildAction, Pair } from "#wire/generated/millrace/build/v1/builds.ts";
-import type { Asked } from "#doors/build/plan.ts";
+import type { ActionOrder } from "#doors/build/plan.ts";
 import { byCode } from "#doors/build/execute/plan-platform.ts";
 import { wireOf } from "#doors/build/digests.ts";
 
@@ -44,14 +44,14 @@ export const completed = (action: Action, command: Digest, inputRoot: Digest): A
 const byName = (pairs: readonly Pair[]): readonly Pair[] =>
   pairs.toSorted((a, b) => byCode(a.name, b.name) || byCode(a.value, b.value));
 
-type Known = Omit<Asked, "instance" | "metadata">;
+type Known = Omit<ActionOrder, "instance" | "metadata">;
 
 /** As if a client had requested it, with the metadata that explains misses. */
 export const askedFor = (
   { key }: Pick<BuildAction, "key">,
   { name, instanceName }: Pick<Build, "name" | "instanceName">,
   known: Known,
-): Asked => ({
+): ActionOrder => ({
   ...known,
   instance: instanceName,
   metadata: {

@@ -17,8 +17,8 @@ const shape = /^(.*) \[action (\S+), (response|result) (\S+)\]$/s;
 const kinds = /^(?:executor-lost|preempted|timed-out|out-of-memory|input-lost|user-failure|cancelled): /;
 
 export function readFailure(message: string): Failure {
-  const told = message.replace(kinds, "");
-  const [, text = told, action = "", kind, digest] = shape.exec(told) ?? [];
+  const bare = message.replace(kinds, "");
+  const [, text = bare, action = "", kind, digest] = shape.exec(bare) ?? [];
   if (digest === undefined) return { text, action };
   return { text, action, answer: kind === "result" ? { result: digest } : { response: digest } };
 }

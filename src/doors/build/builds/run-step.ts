@@ -90,9 +90,9 @@ class Step {
 
   async #look(outputs: readonly string[]): Promise<{ readonly done: RunOutcome } | { readonly because: RanBecause }> {
     const { instance: instanceName, action, fn } = this.#spec;
-    const asked = { instanceName, actionDigest: wireOf(action), digestFunction: numberOf(fn) };
+    const request = { instanceName, actionDigest: wireOf(action), digestFunction: numberOf(fn) };
     const wanted = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [] };
-    const found = await this.#ports.results.look({ ...asked, ...wanted }, this.#call());
+    const found = await this.#ports.results.look({ ...request, ...wanted }, this.#call());
     if (found instanceof Missed) return { because: found.reason };
     const result = decode(ActionResult, found);
     // D3: another client may have declared fewer outputs.

@@ -56,15 +56,15 @@ export class ActionCacheService {
   }
 
   async #lookLater(request: GetActionResultRequest, call: BuildCall, blobs: BlobStore): Promise<Uint8Array | Missed> {
-    const asked = this.#asked(request, call);
-    const found = await this.#find(asked, blobs, request);
+    const lookup = this.#lookup(request, call);
+    const found = await this.#find(lookup, blobs, request);
     this.#ports.looked?.(call.caller.tenant, found instanceof Missed ? "miss" : "hit");
-    if (found instanceof Missed) this.#noteMiss(asked, call, found.reason);
+    if (found instanceof Missed) this.#noteMiss(lookup, call, found.reason);
     return found;
   }
 
   /** For later "why" questions; most calls are hits, and those are not recorded. */
-  #noteMiss({ key, instance, action }: Asked, call: BuildCall, reason: MissReason): void {
+  #noteMiss({ key, instance, action }: Lookup, call: BuildCall, reason: MissReason): void {
     const { seen } = this.#ports;
     const { targetId = "", actionMnemonic = "", toolInvocationId = "" } = seen ? (call.metadata ?? {}) : {};
     if (!seen || targetId === "") return;
@@ -80,14 +80,14 @@ export class ActionCacheService {
     const { prompt } = blobs;
     const { index } = this.#ports;
     const usual = request instanceof UsualGetActionResult && index.promptHash ? request : undefined;
-    const asked = usual ? undefined : this.#asked(request, call);
-    const entry = usual ? this.#usualEntry(usual, call) : asked && index.prompt?.(asked.key);
+    const lookup = usual ? undefined : this.#lookup(request, call);
+    const entry = usual ? this.#usualEntry(usual, call) : lookup && index.prompt?.(lookup.key);
     if (!entry || !prompt) return undefined;
     const bytes = prompt.bytes(entry.digest);
-    const closure = this.#closures.get(entry.digest, asked?.fn ?? "sha256");
+    const closure = this.#closures.get(entry.digest, lookup?.fn ?? "sha256");
     const rules = this.#ports.trust.rulesAtOnce(call.caller.tenant);
     if (!bytes || !closure || !rules) return undefined;
-    if (rules.length > 0 && isRevoked(rules, (asked ?? this.#asked(request, call)).key, entry)) return undefined;
+    if (rules.length > 0 && isRevoked(rules, (lookup ?? this.#lookup(request, call)).key, entry)) return undefined;
     return closure.isThere(prompt) ? bytes : undefined; // the asynchronous path finds out what is missing
   }
 
@@ -99,7 +99,7 @@ export class ActionCacheService {
     return index.promptHash?.({ tenant: caller.tenant, space }, actionHash, request.sizeBytes);
   }
 
-  async #find({ key, fn }: Asked, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array | Missed> {
+  async #find({ key, fn }: Lookup, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array | Missed> {
     const entry = await this.#ports.index.get(key);
     if (!entry) return new Missed({ kind: "never-stored" }, 0);
     if (await this.#ports.trust.isRevoked(key, entry)) return new Missed({ kind: "revoked" }, entry.version);
@@ -146,14 +146,14 @@ export class ActionCacheService {
 
   /** Whether another result was stored since a lookup missed (`Missed`). */
   async isNewer(request: Pick<GetActionResultRequest, ActionName>, version: number, call: BuildCall): Promise<boolean> {
-    const { key } = this.#asked(request, call);
+    const { key } = this.#lookup(request, call);
     const entry = this.#ports.index.prompt?.(key) ?? (await this.#ports.index.get(key));
     return (entry?.version ?? 0) > version;
   }
 
   async update(request: RawUpdate, call: BuildCall): Promise<Uint8Array> {
     need(call.caller, "action-cache.write");
-    const { key, fn, instance, action } = this.#asked(request, call);
+    const { key, fn, instance, action } = this.#lookup(request, call);
     const { blobs } = storeOf(this.#ports, call);
     if (!request.actionResult) throw invalid("action_result is not given");
     const { bytes, result } = await stripped(request.actionResult, fn, blobs, call.caller.principal);
@@ -168,7 +168,7 @@ export class ActionCacheService {
     return bytes;
   }
 
-  #asked(request: Pick<GetActionResultRequest, ActionName>, { caller }: BuildCall): Asked {
+  #lookup(request: Pick<GetActionResultRequest, ActionName>, { caller }: BuildCall): Lookup {
     const instance = servedInstance(request.instanceName, this.#ports.settings);
     const { actionDigest } = request;
     if (!actionDigest) throw invalid("action_digest is not given");
@@ -186,7 +186,7 @@ const actionHash = new Uint32Array(8);
 
 type ActionName = "instanceName" | "actionDigest" | "digestFunction";
 
-type Asked = {
+type Lookup = {
   readonly key: EntryKey;
   readonly fn: DigestFunction;
   readonly instance: string;

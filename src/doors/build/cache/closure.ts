@@ -25,14 +25,14 @@ export class Closure {
   readonly fn: DigestFunction;
   readonly #hashes: Uint8Array<ArrayBuffer>;
   readonly #sizes: Float64Array;
-  readonly #asked: DigestBatch;
+  readonly #batch: DigestBatch;
 
   constructor(fn: DigestFunction, digests: ReadonlySet<Digest>) {
     this.fn = fn;
     this.#hashes = new Uint8Array(digests.size * hashBytes[fn]);
     this.#sizes = new Float64Array(digests.size);
     const words = new Uint32Array(this.#hashes.buffer);
-    this.#asked = { hashes: this.#hashes, words, sizes: this.#sizes, count: digests.size };
+    this.#batch = { hashes: this.#hashes, words, sizes: this.#sizes, count: digests.size };
     let i = 0;
     for (const digest of digests) {
       const { hash = "", sizeBytes = 0 } = parseDigest(digest) ?? {};
@@ -43,7 +43,7 @@ export class Closure {
   }
 
   get size(): number {
-    return this.#asked.count;
+    return this.#batch.count;
   }
 
   /** Whether all of them exist; counts as a use of all of them. */
@@ -51,7 +51,7 @@ export class Closure {
     const { size } = this;
     if (prompt.hasMany && size <= foundOnes.length) {
       foundOnes.fill(0, 0, size);
-      prompt.hasMany(this.fn, this.#asked, foundOnes);
+      prompt.hasMany(this.fn, this.#batch, foundOnes);
       for (let i = 0; i < size; i += 1) if (foundOnes[i] === 0) return false;
       return true;
     }

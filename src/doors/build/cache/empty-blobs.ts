@@ -22,9 +22,9 @@ function promptWithEmpty(prompt: Prompt): Prompt | undefined {
     bytes: (digest) => (isEmpty(digest) ? noBytes : prompt.bytes(digest)),
     hasMany:
       prompt.hasMany &&
-      ((fn, asked, found) => {
-        prompt.hasMany?.(fn, asked, found);
-        for (let i = 0; i < asked.count; i += 1) if (asked.sizes[i] === 0) found[i] = 1;
+      ((fn, batch, found) => {
+        prompt.hasMany?.(fn, batch, found);
+        for (let i = 0; i < batch.count; i += 1) if (batch.sizes[i] === 0) found[i] = 1;
       }),
     sizeOf: prompt.sizeOf && ((fn, hash) => (hash === emptyHash(fn) ? 0 : prompt.sizeOf?.(fn, hash))),
   });

@@ -46,7 +46,7 @@ function atOnce(request: RawFindMissing, fn: DigestFunction, prompt: Prompt): Ui
   try {
     return answerRaw(request, {
       hexLength: hashBytes[fn] * 2,
-      find: (asked, found) => (prompt.hasMany ? prompt.hasMany(fn, asked, found) : eachOf(prompt, fn, asked, found)),
+      find: (batch, found) => (prompt.hasMany ? prompt.hasMany(fn, batch, found) : eachOf(prompt, fn, batch, found)),
       checkEmpty(hash) {
         if (hash !== emptyHash(fn)) throw invalid(`no empty blob has the hash ${hash}`);
       },
@@ -56,8 +56,8 @@ function atOnce(request: RawFindMissing, fn: DigestFunction, prompt: Prompt): Ui
   }
 }
 
-function eachOf(prompt: Prompt, fn: DigestFunction, asked: DigestBatch, found: Uint8Array): void {
-  const { hashes, sizes, count } = asked;
+function eachOf(prompt: Prompt, fn: DigestFunction, batch: DigestBatch, found: Uint8Array): void {
+  const { hashes, sizes, count } = batch;
   const step = hashBytes[fn];
   for (let i = 0; i < count; i += 1) if (prompt.has(fn, hashes, i * step, sizes[i] as number)) found[i] = 1;
 }
@@ -67,11 +67,11 @@ async function later(ports: BuildPorts, request: RawFindMissing, call: BuildCall
   from.pos = request.start;
   const { blobDigests } = FindMissingBlobsRequest.read(from, request.end);
   const given = functionOf(request.digestFunction);
-  const asked = new Set<string>();
+  const batch = new Set<string>();
   for (const { hash, sizeBytes } of blobDigests) {
     const digest = digestFor(given, hash, sizeBytes);
-    if (!isEmpty(digest)) asked.add(digest);
+    if (!isEmpty(digest)) batch.add(digest);
   }
-  const missing = await storeOf(ports, call).blobs.missing([...asked]);
+  const missing = await storeOf(ports, call).blobs.missing([...batch]);
   return encode(FindMissingBlobsResponse, { missingBlobDigests: missing.map(wireOf) });
 }

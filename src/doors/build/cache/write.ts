@@ -25,11 +25,11 @@ export async function writeBlob(
 ): Promise<WriteResponse> {
   const writing = new Writing(ports, call);
   try {
-    const asked = requests[Symbol.asyncIterator]();
-    for (let next = await asked.next(); next.done !== true; next = await asked.next()) {
+    const messages = requests[Symbol.asyncIterator]();
+    for (let next = await messages.next(); next.done !== true; next = await messages.next()) {
       const answer = await writing.take(next.value);
       if (!answer) continue;
-      if (next.value.finishWrite) await expectEnd(asked);
+      if (next.value.finishWrite) await expectEnd(messages);
       return answer;
     }
     return await writing.brokenOff();
@@ -44,9 +44,9 @@ export async function writeBlob(
  * Nothing may follow the message with finish_write. But do not wait: a client that keeps its side open until it is
  * answered would wait for us while we wait for it.
  */
-async function expectEnd(asked: AsyncIterator<WriteRequest>): Promise<void> {
+async function expectEnd(messages: AsyncIterator<WriteRequest>): Promise<void> {
   const turn = new Promise<undefined>((resolve) => setImmediate(resolve, undefined));
-  const next = await Promise.race([asked.next(), turn]);
+  const next = await Promise.race([messages.next(), turn]);
   if (next && next.done !== true) throw invalid("a message after the one that was to finish the write");
 }
 

@@ -74,12 +74,12 @@ export const buildCancel = command({
     const query = values.reason === undefined ? "" : `?${new URLSearchParams({ reason: values.reason }).toString()}`;
     const path = `/${buildId}/cancel${query}`;
     const server = await world.http(values);
-    const told = await builds<{ readonly phase: string; readonly cancelled: boolean }>(server, path, {
+    const answer = await builds<{ readonly phase: string; readonly cancelled: boolean }>(server, path, {
       method: "POST",
     });
-    if (values.json) world.out(JSON.stringify(told));
-    else world.out(told.cancelled ? `${buildId} ${told.phase}` : `${buildId} had already ended: ${told.phase}`);
-    return told.cancelled ? 0 : 1;
+    if (values.json) world.out(JSON.stringify(answer));
+    else world.out(answer.cancelled ? `${buildId} ${answer.phase}` : `${buildId} had already ended: ${answer.phase}`);
+    return answer.cancelled ? 0 : 1;
   },
 });
 

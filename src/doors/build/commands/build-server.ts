@@ -60,12 +60,12 @@ async function untilEnded(
   world: World,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const told = new Map<string, string>();
+  const shown = new Map<string, string>();
   for (let lostMono: number | undefined; ;) {
     try {
       for await (const news of newsOf(server, buildId, signal)) {
         lostMono = undefined;
-        show(news, told, json, world);
+        show(news, shown, json, world);
         if (endedPhases.has(news.phase)) return news.phase === "succeeded" ? 0 : 1;
       }
       lostMono ??= performance.now();
@@ -80,9 +80,9 @@ async function untilEnded(
 }
 
 /** A stream that was opened again repeats events: those are printed once. */
-function show(news: NewsWords, told: Map<string, string>, json: boolean, world: World): void {
-  const changed = news.changed.filter((action) => told.get(action.key) !== actionLine(action));
-  for (const action of changed) told.set(action.key, actionLine(action));
+function show(news: NewsWords, shown: Map<string, string>, json: boolean, world: World): void {
+  const changed = news.changed.filter((action) => shown.get(action.key) !== actionLine(action));
+  for (const action of changed) shown.set(action.key, actionLine(action));
   const hasEnded = endedPhases.has(news.phase);
   if (json) return void ((changed.length > 0 || hasEnded) && world.out(JSON.stringify({ ...news, changed })));
   for (const action of changed) if (action.state !== "waiting") world.out(actionLine(action));

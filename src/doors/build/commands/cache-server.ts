@@ -24,8 +24,8 @@ export class CacheServer {
     more: { readonly query?: Readonly<Record<string, string | undefined>>; readonly body?: ReadableStream } = {},
   ): Promise<Response> {
     const query = Object.entries(more.query ?? {}).filter((pair): pair is [string, string] => pair[1] !== undefined);
-    const asked = query.length > 0 ? `?${new URLSearchParams(query).toString()}` : "";
+    const search = query.length > 0 ? `?${new URLSearchParams(query).toString()}` : "";
     const body = more.body && { body: more.body, duplex: "half" as const };
-    return await this.#http.ask(`/v1/build-cache/${path}${asked}`, "ask the cache", { method, ...body });
+    return await this.#http.ask(`/v1/build-cache/${path}${search}`, "ask the cache", { method, ...body });
   }
 }

@@ -11,7 +11,7 @@ type Miss = {
   readonly reason: { readonly kind: string; readonly missing?: Digest };
 };
 
-type Told = {
+type WhyAnswer = {
   readonly action: Digest;
   readonly verdict: string;
   readonly miss?: Omit<Miss, "action">;
@@ -39,7 +39,7 @@ export const cacheWhy = command({
       return 0;
     }
     for (const action of actions) {
-      const told = await server.json<Told>("GET", "why", { action, instance: values.instance });
+      const told = await server.json<WhyAnswer>("GET", "why", { action, instance: values.instance });
       if (values.json) world.out(JSON.stringify(told));
       else for (const line of linesOf(told)) world.out(line);
     }
@@ -56,7 +56,7 @@ async function missesOf(server: CacheServer, target: string | undefined): Promis
   return misses.map(({ action }) => action);
 }
 
-function linesOf({ action, verdict, miss, nearest, told }: Told): readonly string[] {
+function linesOf({ action, verdict, miss, nearest, told }: WhyAnswer): readonly string[] {
   const ago = (atMs: number): string => `${formatDuration(Math.max(0, Date.now() - atMs))} ago`;
   const head = miss ? `${miss.target} ${miss.mnemonic}, ${ago(miss.atMs)}: ${action}` : action;
   if (verdict === "differs" && nearest)

@@ -29,7 +29,7 @@ import { cachedResponse, readResponse, type Inline } from "./execution-response.
 import { cachedName, operationName } from "./operation-names.ts";
 import { OperationsService, type Found } from "./operations.ts";
 import { poolLabel } from "./plan-platform.ts";
-import { planAction, planJoin, planOrder, type ActionSpec, type Asked } from "#doors/build/plan.ts";
+import { planAction, planJoin, planOrder, type ActionSpec, type ActionOrder } from "#doors/build/plan.ts";
 import { notFound } from "#doors/build/refusals.ts";
 import type { RanBecause } from "#doors/build/run/outcome.ts";
 import { aboutSpec, ExecutionFollower, viewCached, viewOperation } from "#doors/build/view.ts";
@@ -104,13 +104,16 @@ export class ExecutionService {
     return (await this.#cached(request, call)).response;
   }
 
-  async #plan(asked: Pick<Asked, "instance" | "action" | "fn" | "because">, call: BuildCall): Promise<ActionSpec> {
+  async #plan(
+    order: Pick<ActionOrder, "instance" | "action" | "fn" | "because">,
+    call: BuildCall,
+  ): Promise<ActionSpec> {
     const blobs = withEmpty(storeOf(this.#ports, call).blobs);
     const { trees, settings } = this.#execution;
     const { principal, tenant } = call.caller;
-    const { action, command } = await wholeAction(asked.action, asked.fn, blobs, trees.forTenant(tenant));
+    const { action, command } = await wholeAction(order.action, order.fn, blobs, trees.forTenant(tenant));
     const nowMs = this.#ports.clock.wallMs();
-    const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID() };
+    const about = { ...order, principal, metadata: call.metadata, nowMs, unique: randomUUID() };
     return planAction(about, action, command, settings);
   }
 

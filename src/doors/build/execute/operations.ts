@@ -128,8 +128,8 @@ export class OperationsService {
     const { instance: instanceName, action = "" } = parseCachedName(name) ?? {};
     if (instanceName === undefined) return undefined;
     const { fn = "sha256" } = parseDigest(action) ?? {};
-    const asked = { instanceName, actionDigest: wireOf(action), digestFunction: numberOf(fn), ...noInline };
-    return viewCached(name, action, cachedResponse(await this.#results.get(asked, call)));
+    const lookup = { instanceName, actionDigest: wireOf(action), digestFunction: numberOf(fn), ...noInline };
+    return viewCached(name, action, cachedResponse(await this.#results.get(lookup, call)));
   }
 
   /** REAPI-50: unknown, expired and foreign operations are not found. */

@@ -29,25 +29,25 @@ export const bazel: Protocol = {
     if (!match)
       throw new HttpRefusal(400, "write [/<instance>]/ac/<hash> or /cas/<hash>, the hash in lower-case hex digits");
     const [, instance = "", kind, hash = ""] = match;
-    const asked = { instance: instance.slice(1), hash, fn: functionOf(hash) };
-    return kind === "ac" ? await actionCache(ports, call, asked) : await blobCache(ports, call, asked);
+    const blobName = { instance: instance.slice(1), hash, fn: functionOf(hash) };
+    return kind === "ac" ? await actionCache(ports, call, blobName) : await blobCache(ports, call, blobName);
   },
 };
 
-type Asked = { readonly instance: string; readonly hash: string; readonly fn: DigestFunction };
+type BlobName = { readonly instance: string; readonly hash: string; readonly fn: DigestFunction };
 
 const functionOf = (hash: string): DigestFunction =>
   hash.length === 64 ? "sha256" : hash.length === 40 ? "sha1" : hash.length === 96 ? "sha384" : "sha512";
 
-async function actionCache(ports: CachePorts, call: CacheCall, asked: Asked): Promise<Response> {
-  const place = { space: ["ac-http", asked.fn, asked.instance].filter(Boolean).join("/"), name: asked.hash };
+async function actionCache(ports: CachePorts, call: CacheCall, blobName: BlobName): Promise<Response> {
+  const place = { space: ["ac-http", blobName.fn, blobName.instance].filter(Boolean).join("/"), name: blobName.hash };
   switch (call.request.method) {
     case "GET":
     case "HEAD": {
       const { digest, notes } = await entryAt(ports, call, place);
       const { blobs } = ports.store.forTenant(call.caller.tenant);
       const form = notes?.["form"] === "json" ? "json" : "protobuf";
-      await beWhole(blobs, digest, asked.fn, form);
+      await beWhole(blobs, digest, blobName.fn, form);
       const type = form === "json" ? "application/json" : "application/octet-stream";
       return await blobResponse({
         request: call.request,
@@ -58,7 +58,7 @@ async function actionCache(ports: CachePorts, call: CacheCall, asked: Asked): Pr
       });
     }
     case "PUT":
-      return await keepResult(ports, call, asked, place);
+      return await keepResult(ports, call, blobName, place);
     case "DELETE":
       return new Response(null, { status: (await forgetNamed(ports, call, place)) ? 204 : 404 });
     default:
@@ -69,7 +69,7 @@ async function actionCache(ports: CachePorts, call: CacheCall, asked: Asked): Pr
 async function keepResult(
   ports: CachePorts,
   call: CacheCall,
-  { fn }: Asked,
+  { fn }: BlobName,
   place: { readonly space: string; readonly name: string },
 ): Promise<Response> {
   const { request, caller } = call;
@@ -117,28 +117,28 @@ async function gathered(parts: AsyncIterable<Uint8Array>, bytesMax = Infinity): 
  * A path has a blob's hash but not its size, which is part of its name in the store. A disk store knows the size; for
  * other stores a PUT leaves a note of the size under the hash, which does not promise that the blob still exists.
  */
-async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Promise<Response> {
+async function blobCache(ports: CachePorts, call: CacheCall, blobName: BlobName): Promise<Response> {
   const { request, caller } = call;
   const { blobs, near = blobs } = ports.store.forTenant(caller.tenant);
-  const place = { space: `cas-http/${asked.fn}`, name: asked.hash };
+  const place = { space: `cas-http/${blobName.fn}`, name: blobName.hash };
   switch (request.method) {
     case "GET":
     case "HEAD": {
       requireFor(caller, "cache.read");
-      const empty = digestOf(new Uint8Array(), asked.fn);
-      if (empty.includes(asked.hash)) return new Response(new Uint8Array()); // the empty blob always exists
-      if (isOnlyIfCached(request)) return await nearBlob(request, near, asked);
-      const sizeBytes = blobs.prompt?.sizeOf?.(asked.fn, asked.hash);
+      const empty = digestOf(new Uint8Array(), blobName.fn);
+      if (empty.includes(blobName.hash)) return new Response(new Uint8Array()); // the empty blob always exists
+      if (isOnlyIfCached(request)) return await nearBlob(request, near, blobName);
+      const sizeBytes = blobs.prompt?.sizeOf?.(blobName.fn, blobName.hash);
       const digest =
         sizeBytes === undefined
           ? (await ports.index.get(keyOf(call, place)))?.digest
-          : digestText(asked.fn, asked.hash, sizeBytes);
+          : digestText(blobName.fn, blobName.hash, sizeBytes);
       if (digest === undefined) throw new HttpRefusal(404, "there is no blob with this hash");
       return await blobResponse({ request, blobs, digest, mayCode: true });
     }
     case "PUT": {
       requireFor(caller, "cache.write");
-      const digest = await keepBlob(ports, call, blobs, asked);
+      const digest = await keepBlob(ports, call, blobs, blobName);
       const key = keyOf(call, place);
       const known = await ports.index.get(key);
       if (known?.digest !== digest)
@@ -154,7 +154,7 @@ const isOnlyIfCached = (request: Request): boolean =>
   (request.headers.get("cache-control") ?? "").split(",").some((word) => word.trim() === "only-if-cached");
 
 /** For another node: only what this node itself has, so that nodes do not ask each other in circles. */
-async function nearBlob(request: Request, near: BlobStore, { fn, hash }: Asked): Promise<Response> {
+async function nearBlob(request: Request, near: BlobStore, { fn, hash }: BlobName): Promise<Response> {
   const sizeBytes = near.prompt?.sizeOf?.(fn, hash);
   if (sizeBytes === undefined) throw new HttpRefusal(504, "this node has no blob with this hash itself");
   return await blobResponse({ request, blobs: near, digest: digestText(fn, hash, sizeBytes), mayCode: true });
@@ -165,7 +165,7 @@ async function keepBlob(
   ports: CachePorts,
   { request, caller }: CacheCall,
   blobs: BlobStore,
-  { fn, hash }: Asked,
+  { fn, hash }: BlobName,
 ): Promise<Digest> {
   const sizeBytes = contentLength(request);
   const body = bodyParts(request, ports.limits, ports.clock);

@@ -61,24 +61,28 @@ export function httpCaches(options: HttpCachesOptions): HttpCaches {
   };
 }
 
-type Asked = { readonly request: Request; readonly url: URL; readonly identify: Identify };
+type CacheRequest = { readonly request: Request; readonly url: URL; readonly identify: Identify };
 
 async function answer(
   protocol: Protocol,
   ports: CachePorts,
   options: HttpCachesOptions,
-  asked: Asked,
+  cacheCall: CacheRequest,
 ): Promise<Response> {
-  const response = await served(protocol, ports, asked).catch((error: unknown) => {
+  const response = await served(protocol, ports, cacheCall).catch((error: unknown) => {
     const refusal = asRefusal(error);
     if (!refusal || refusal.status === 500) options.report(error);
     return protocol.refuse(refusal ?? new HttpRefusal(500, "internal error; see the node's log"));
   });
-  options.ended?.({ protocol: protocol.name, method: asked.request.method, status: response.status });
+  options.ended?.({ protocol: protocol.name, method: cacheCall.request.method, status: response.status });
   return response;
 }
 
-async function served(protocol: Protocol, ports: CachePorts, { request, url, identify }: Asked): Promise<Response> {
+async function served(
+  protocol: Protocol,
+  ports: CachePorts,
+  { request, url, identify }: CacheRequest,
+): Promise<Response> {
   const early = protocol.preflight?.(request);
   if (early) return early;
   const who = await identify(request);

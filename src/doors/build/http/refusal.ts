@@ -31,7 +31,7 @@ export function asRefusal(error: unknown): Problem | undefined {
   if (!isFault(error)) return undefined;
   if (error.code === "exhausted") return exhausted(error);
   const [status, headers] = statuses[error.code];
-  return new HttpRefusal(status, told(error), headers, error);
+  return new HttpRefusal(status, messageOf(error), headers, error);
 }
 
 /** 429 when the caller's own limit is reached, 413 when waiting does not help, 507 when the store is full. */
@@ -45,7 +45,7 @@ function exhausted(fault: Fault): HttpRefusal {
 }
 
 /** What any caller may read: facts about this machine's failures are only for the log. */
-function told(fault: Fault): string {
+function messageOf(fault: Fault): string {
   if (fault.code === "invalid") return fault.message;
   return `${fault.doing}: ${fault.code}`;
 }

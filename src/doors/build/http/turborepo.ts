@@ -107,16 +107,16 @@ async function events(ports: CachePorts, call: CacheCall): Promise<Response> {
 
 async function query(ports: CachePorts, call: CacheCall): Promise<Response> {
   requireFor(call.caller, "action-cache.read");
-  const asked = (await jsonOf(ports, call)) as { hashes?: unknown } | null;
-  const hashes = asked?.hashes;
+  const document = (await jsonOf(ports, call)) as { hashes?: unknown } | null;
+  const hashes = document?.hashes;
   if (!Array.isArray(hashes) || hashes.length > hashesMax || !hashes.every(isHash))
     throw new HttpRefusal(400, `hashes is a list of at most ${hashesMax} artifact hashes`);
   const space = spaceOf(call);
   const entries = await Promise.all(hashes.map((name) => findEntry(ports, call, { space, name })));
   const digests = entries.flatMap((entry) => (entry ? [entry.digest] : []));
   const gone = new Set(await ports.store.forTenant(call.caller.tenant).blobs.missing(digests));
-  const told = hashes.map((hash, i) => [hash, describe(entries[i], gone)] as const);
-  return Response.json(Object.fromEntries(told));
+  const descriptions = hashes.map((hash, i) => [hash, describe(entries[i], gone)] as const);
+  return Response.json(Object.fromEntries(descriptions));
 }
 
 const isHash = (value: unknown): value is string => typeof value === "string" && hashPattern.test(value);

@@ -39,9 +39,9 @@ export async function collectAll(from: Collecting): Promise<Collected> {
     throw error;
   });
   const { outputs, status } = await outputsOf(from);
-  const { digests, ...told } = outputs;
+  const { digests, ...paths } = outputs;
   const result: ActionResult = {
-    ...told,
+    ...paths,
     exitCode: ran.exitCode,
     stdoutRaw: noBytes,
     stderrRaw: noBytes,

@@ -24,18 +24,18 @@ export type RunFacts = {
 };
 
 export function runLog({ task, spec, status, message, result }: RunFacts): string {
-  const { executionMetadata: told, exitCode } = result;
+  const { executionMetadata: metadata, exitCode } = result;
   const lines: readonly (readonly [string, string])[] = [
     ["action", spec.action],
     ["instance", spec.instance],
     ["job", `${task.jobId}, task ${task.taskId}, attempt ${task.attempt}`],
-    ["worker", told?.worker ?? ""],
+    ["worker", metadata?.worker ?? ""],
     ["ended", `exit code ${exitCode}${status ? `, status ${status.code}: ${status.message}` : ""}`],
     ["because", message],
     ["limits", limitsOf(spec)],
     ["asked for", spec.requires.join(", ")],
-    ...phases.map(([name, from, to]) => [name, between(told?.[from], told?.[to])] as const),
-    ["used", usageIn(told)],
+    ...phases.map(([name, from, to]) => [name, between(metadata?.[from], metadata?.[to])] as const),
+    ["used", usageIn(metadata)],
     ["made", `${result.outputFiles.length} files, ${result.outputDirectories.length} directories`],
   ];
   return lines
@@ -65,7 +65,7 @@ function limitsOf({ timeoutMs, memoryBytes, cpus, network }: RunFacts["spec"]): 
 }
 
 /** As run/usage.ts wrote it. */
-function usageIn(told: ExecutedActionMetadata | undefined): string {
-  const [usage] = told?.auxiliaryMetadata ?? [];
+function usageIn(metadata: ExecutedActionMetadata | undefined): string {
+  const [usage] = metadata?.auxiliaryMetadata ?? [];
   return usage ? decode(StringValue, usage.value).value : "";
 }

@@ -7,10 +7,10 @@ import type { ExecutedActionMetadata } from "#wire/generated/build/bazel/remote/
 import { moments, type Moment, type Moments } from "#worker/attempt-watch.ts";
 import { timestampOf } from "#doors/build/view.ts";
 
-type Told = `${Moment}Timestamp`;
+type StampName = `${Moment}Timestamp`;
 
 /** The names of their fields. */
-const names = moments.map((moment) => [moment, `${moment}Timestamp`] as const satisfies [Moment, Told]);
+const names = moments.map((moment) => [moment, `${moment}Timestamp`] as const satisfies [Moment, StampName]);
 
 export class Times {
   readonly #clock: Clock;
@@ -45,11 +45,11 @@ export class Times {
 
   /** What has not happened is left out. */
   get timestamps(): Omit<ExecutedActionMetadata, "worker" | "auxiliaryMetadata"> {
-    const told: { [T in Told]?: ReturnType<typeof timestampOf> } = {};
+    const stamps: { [T in StampName]?: ReturnType<typeof timestampOf> } = {};
     for (const [moment, name] of names) {
       const ms = this.#at[moment];
-      if (ms !== undefined) told[name] = timestampOf(ms);
+      if (ms !== undefined) stamps[name] = timestampOf(ms);
     }
-    return told;
+    return stamps;
   }
 }

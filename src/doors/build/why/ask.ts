@@ -44,7 +44,7 @@ export type WhyPorts = {
   readonly clock: Clock;
 };
 
-export type WhyAsked = {
+export type WhyQuestion = {
   /** An operation's name, the id of a build or of a job, or the digest of an action. */
   readonly of: string;
   /** For a build: which action. */
@@ -74,10 +74,10 @@ const pageMax = 1_000;
 const runsMax = 5;
 const tasksMax = 10_000;
 
-export async function askWhy(ports: WhyPorts, asked: WhyAsked, call: WhyCall): Promise<WhyAnswer> {
+export async function askWhy(ports: WhyPorts, question: WhyQuestion, call: WhyCall): Promise<WhyAnswer> {
   need(call.caller, "work.read");
-  const { of } = asked;
-  if (isDigest(of)) return await whyAction(ports, of, checkedInstance(asked.instance ?? ""), call);
+  const { of } = question;
+  if (isDigest(of)) return await whyAction(ports, of, checkedInstance(question.instance ?? ""), call);
   // An operation from the cache has no job, but earlier jobs may have made the result.
   const cached = parseCachedName(of);
   if (cached) return { ...(await whyAction(ports, cached.action, cached.instance, call)), of };
@@ -86,7 +86,7 @@ export async function askWhy(ports: WhyPorts, asked: WhyAsked, call: WhyCall): P
     throw invalid("name an operation, a build or a job (j0-1), or an action by its digest HASH/SIZE");
   const job = await found(ports, jobId, call);
   const { view } = job;
-  if (view.door === buildsDoor && asked.key !== undefined) return await whyStep(ports, job, asked.key, call);
+  if (view.door === buildsDoor && question.key !== undefined) return await whyStep(ports, job, question.key, call);
   if (view.door !== door) return await whyJob(ports, job, call);
   const [instance, action] = [of.slice(0, Math.max(0, of.indexOf("/operations/"))), view.name.split(" ")[0] ?? ""];
   const task = view.tasks.find(({ planning }) => !planning);
@@ -174,8 +174,8 @@ async function whyAction(ports: WhyPorts, action: Digest, instance: string, call
   const waits: Why[] = [];
   let looked = 0;
   for (let cursor: string | undefined; looked < lookMax && runs.length < runsMax;) {
-    const asked = { tenant, door, limit: pageMax, ...(cursor !== undefined && { cursor }) };
-    const page = await client.jobs(asked, { signal: call.signal });
+    const query = { tenant, door, limit: pageMax, ...(cursor !== undefined && { cursor }) };
+    const page = await client.jobs(query, { signal: call.signal });
     looked += page.jobs.length;
     for (const { jobId } of page.jobs.filter(({ name }) => isNamed(name, action)).slice(0, runsMax - runs.length)) {
       const job = await found(ports, jobId, call);

@@ -79,8 +79,8 @@ async function printedIn(wire: WireDigest | undefined, fn: DigestFunction, blobs
 function usageIn(result: ActionResult | undefined): Pick<Ending, "sandbox" | "ranMs"> {
   const [usage] = result?.executionMetadata?.auxiliaryMetadata ?? [];
   try {
-    const told = usage ? (JSON.parse(decode(StringValue, usage.value).value) as Record<string, unknown>) : {};
-    const { sandbox, ranMs } = told;
+    const measured = usage ? (JSON.parse(decode(StringValue, usage.value).value) as Record<string, unknown>) : {};
+    const { sandbox, ranMs } = measured;
     return { sandbox: typeof sandbox === "string" ? sandbox : "", ...(typeof ranMs === "number" && { ranMs }) };
   } catch {
     return { sandbox: "" };

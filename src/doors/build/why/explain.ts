@@ -19,27 +19,27 @@ export type Explanation = {
   readonly differences: readonly Difference[];
 };
 
-export type Asked = { readonly tenant: string; readonly instance: string; readonly action: Digest };
+export type ActionLookup = { readonly tenant: string; readonly instance: string; readonly action: Digest };
 
 const differencesMax = 100;
 const directoriesMax = 5_000;
 const messageBytesMax = 16 * 1024 * 1024;
 
-export async function explainMiss(asked: Asked, seen: Seen, blobs: BlobStore): Promise<Explanation> {
-  const { tenant, instance, action } = asked;
+export async function explainMiss(lookup: ActionLookup, seen: Seen, blobs: BlobStore): Promise<Explanation> {
+  const { tenant, instance, action } = lookup;
   const miss = await seen.missOf(tenant, instance, action);
   if (!miss) return { action, verdict: "unknown", differences: [] };
-  const told = { action, miss } as const;
+  const head = { action, miss } as const;
   if (miss.reason.kind === "incomplete" || miss.reason.kind === "revoked")
-    return { ...told, verdict: miss.reason.kind, differences: [] };
+    return { ...head, verdict: miss.reason.kind, differences: [] };
   const earlier = (await seen.earlier(tenant, instance, miss)).filter((one) => one.action !== action);
-  if (earlier.length === 0) return { ...told, verdict: "first-of-its-target", differences: [] };
+  if (earlier.length === 0) return { ...head, verdict: "first-of-its-target", differences: [] };
   const reader = new ActionReader(blobs, parseDigest(action)?.fn ?? "sha256");
   const now = await reader.action(action);
-  if (!now) return { ...told, verdict: "unreadable", differences: [] };
+  if (!now) return { ...head, verdict: "unreadable", differences: [] };
   const nearest = await nearestOf(earlier, now, reader);
-  if (!nearest) return { ...told, verdict: "unreadable", differences: [] };
-  return { ...told, verdict: "differs", nearest: nearest.stored, differences: await reader.all(nearest, now) };
+  if (!nearest) return { ...head, verdict: "unreadable", differences: [] };
+  return { ...head, verdict: "differs", nearest: nearest.stored, differences: await reader.all(nearest, now) };
 }
 
 type Seeing = { readonly action: Action; readonly command: Command | undefined };

@@ -19,13 +19,13 @@ export async function watchRun(
   { json }: { readonly json: boolean },
   world: World,
 ): Promise<ExitCode> {
-  const told = new Set<string>();
+  const printed = new Set<string>();
   for (;;) {
     const shown = await patiently(() => callEndpoint(fetch, showRun, { params: { run } }));
     if (!json)
       for (const line of linesOf(shown)) {
-        if (told.has(line)) continue;
-        told.add(line);
+        if (printed.has(line)) continue;
+        printed.add(line);
         world.out(line);
       }
     if (shown.status === "completed") {
@@ -60,7 +60,7 @@ const because = (reason: string): string => (reason === "" ? "" : `: ${reason}`)
 
 export async function showLog(
   fetch: Fetch,
-  asked: {
+  wanted: {
     readonly run: string;
     readonly job: string;
     readonly follow?: boolean;
@@ -69,7 +69,7 @@ export async function showLog(
   },
   world: World,
 ): Promise<void> {
-  const { run, job, follow = false, step, json } = asked;
+  const { run, job, follow = false, step, json } = wanted;
   let lastEventId: string | undefined;
   await patiently(async () => {
     const events = await callEndpoint(fetch, followLog, {

@@ -69,7 +69,7 @@ class Runner {
       for (const action of graph.next()) {
         const key = action.kind === "start" || action.kind === "cancel" ? `${action.job.id} ${action.cell.index}` : "";
         if (action.kind === "cancel") controllers.get(key)?.abort();
-        else if (action.kind !== "start") this.#told(action.job, level, action);
+        else if (action.kind !== "start") this.#reportEnd(action.job, level, action);
         else {
           const controller = new AbortController();
           controllers.set(key, controller);
@@ -94,15 +94,15 @@ class Runner {
     return { result: graph.result ?? "cancelled", graph };
   }
 
-  #told(
+  #reportEnd(
     job: Job,
     { prefix }: Level,
-    told: { readonly kind: "skip"; readonly why: string } | { readonly kind: "fail"; readonly message: string },
+    end: { readonly kind: "skip"; readonly why: string } | { readonly kind: "fail"; readonly message: string },
   ): void {
     const ref = { key: `${prefix}${job.id}`, name: `${prefix}${job.id}` };
-    if (told.kind === "skip") return this.#run.report({ kind: "job-skipped", job: ref, why: told.why });
+    if (end.kind === "skip") return this.#run.report({ kind: "job-skipped", job: ref, why: end.why });
     this.#run.report({ kind: "job-started", job: ref });
-    this.#run.report({ kind: "job", job: ref, report: { kind: "job-note", level: "error", text: told.message } });
+    this.#run.report({ kind: "job", job: ref, report: { kind: "job-note", level: "error", text: end.message } });
     return this.#run.report({ kind: "job-ended", job: ref, result: "failure", tookMs: 0 });
   }
 

@@ -23,8 +23,8 @@ export type Dispatch = {
   readonly key?: string;
 };
 
-export async function dispatch(ports: StartPorts, sources: Sources, asked: Dispatch): Promise<Submitted> {
-  const { record, workflow, ref, inputs, actor, isTrusted, key } = asked;
+export async function dispatch(ports: StartPorts, sources: Sources, request: Dispatch): Promise<Submitted> {
+  const { record, workflow, ref, inputs, actor, isTrusted, key } = request;
   const commit = await sources.copies.resolve(record, ref);
   const files = await workflowsOf(sources, record, commit.sha);
   const file = fileNamed(files, workflow);

@@ -20,11 +20,11 @@ export const ciPlanners: Planners = {
 export async function withOutputs(inputs: PlanInputs, blobs: BlobStore): Promise<PlanInputs> {
   const results = await Promise.all(
     inputs.results.map(async (one) => {
-      const told = one.result ?? one.failure?.result;
-      const read = told && readCellResult(told.payload);
-      if (!told || read?.outputsBlob === undefined) return one;
+      const outcome = one.result ?? one.failure?.result;
+      const read = outcome && readCellResult(outcome.payload);
+      if (!outcome || read?.outputsBlob === undefined) return one;
       const outputs = await recall<Record<string, string>>(blobs, { blob: read.outputsBlob });
-      return { ...one, result: { ...told, payload: JSON.stringify({ ...read, outputs }) } };
+      return { ...one, result: { ...outcome, payload: JSON.stringify({ ...read, outputs }) } };
     }),
   );
   return { ...inputs, results };

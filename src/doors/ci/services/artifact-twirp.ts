@@ -73,9 +73,9 @@ export function artifactMethods({ artifacts, sign }: ArtifactTwirpPorts): Readon
 /** A job reads and writes artifacts of its own run; those of others are read over REST. */
 function ofRun(
   { run }: JobIdentity,
-  { workflow_run_backend_id: asked }: { readonly workflow_run_backend_id: string },
+  { workflow_run_backend_id: requestedRun }: { readonly workflow_run_backend_id: string },
 ): void {
-  if (asked !== run) throw new Problem(403, "the token is for another run");
+  if (requestedRun !== run) throw new Problem(403, "the token is for another run");
 }
 
 const missing = (): Problem => new Problem(404, "there is no artifact with this name");

@@ -23,32 +23,37 @@ export type CacheV1Ports = {
 
 export const cacheV1Prefix = "/_apis/artifactcache/";
 
-type Asked = { readonly request: Request; readonly url: URL; readonly job: JobIdentity; readonly origin: string };
+type CacheRequest = {
+  readonly request: Request;
+  readonly url: URL;
+  readonly job: JobIdentity;
+  readonly origin: string;
+};
 
 const Reserve = z.object({ key: Text, version: Text, cacheSize: z.number().int().nonnegative().nullish() });
 const Commit = z.object({ size: z.number().int().nonnegative() });
 const chunkDigits = 15;
 
-export async function serveCacheV1(ports: CacheV1Ports, asked: Asked): Promise<Response> {
-  const path = asked.url.pathname.slice(cacheV1Prefix.length);
+export async function serveCacheV1(ports: CacheV1Ports, cacheCall: CacheRequest): Promise<Response> {
+  const path = cacheCall.url.pathname.slice(cacheV1Prefix.length);
   const id = /^caches\/(\d{1,15})$/.exec(path)?.[1];
-  switch (`${asked.request.method} ${id === undefined ? path : "caches/{id}"}`) {
+  switch (`${cacheCall.request.method} ${id === undefined ? path : "caches/{id}"}`) {
     case "GET cache":
-      return await find(ports, asked);
+      return await find(ports, cacheCall);
     case "GET caches":
-      return await list(ports, asked);
+      return await list(ports, cacheCall);
     case "POST caches":
-      return await reserve(ports, asked);
+      return await reserve(ports, cacheCall);
     case "PATCH caches/{id}":
-      return await chunk(ports, asked, id ?? "");
+      return await chunk(ports, cacheCall, id ?? "");
     case "POST caches/{id}":
-      return await commit(ports, asked, id ?? "");
+      return await commit(ports, cacheCall, id ?? "");
     default:
       throw new Problem(404, "the cache service has no such call");
   }
 }
 
-async function find({ caches, sign }: CacheV1Ports, { url, job, origin }: Asked): Promise<Response> {
+async function find({ caches, sign }: CacheV1Ports, { url, job, origin }: CacheRequest): Promise<Response> {
   const keys = (url.searchParams.get("keys") ?? "").split(",");
   const found = await caches.find(job, keys, url.searchParams.get("version") ?? "");
   if (!found) return new Response(null, { status: 204 });
@@ -57,7 +62,7 @@ async function find({ caches, sign }: CacheV1Ports, { url, job, origin }: Asked)
   return Response.json({ cacheKey: found.key, scope: found.ref, creationTime, archiveLocation });
 }
 
-async function list({ caches }: CacheV1Ports, { url, job }: Asked): Promise<Response> {
+async function list({ caches }: CacheV1Ports, { url, job }: CacheRequest): Promise<Response> {
   const key = url.searchParams.get("key") ?? "";
   const all = await caches.list(job.tenant, job.repository);
   const wanted = all.filter((entry) => entry.key.startsWith(key) && job.cacheRefs.includes(entry.ref));
@@ -70,7 +75,7 @@ async function list({ caches }: CacheV1Ports, { url, job }: Asked): Promise<Resp
   return Response.json({ totalCount: wanted.length, artifactCaches });
 }
 
-async function reserve({ caches, clock }: CacheV1Ports, { request, job }: Asked): Promise<Response> {
+async function reserve({ caches, clock }: CacheV1Ports, { request, job }: CacheRequest): Promise<Response> {
   const given = parseJsonBody(await small(request, clock), Reserve);
   const begun = await caches.begin(job, given, given.cacheSize ?? 0);
   if (!begun) throw new Problem(409, `a cache with the key ${given.key} exists already, or is being saved`);
@@ -78,7 +83,7 @@ async function reserve({ caches, clock }: CacheV1Ports, { request, job }: Asked)
 }
 
 /** A chunk is a block that is called by its place. */
-async function chunk(ports: CacheV1Ports, { request, job }: Asked, id: string): Promise<Response> {
+async function chunk(ports: CacheV1Ports, { request, job }: CacheRequest, id: string): Promise<Response> {
   const { caches, uploads, clock, limits } = ports;
   const range = /^bytes (\d{1,15})-(\d{1,15})\/(?:\*|\d{1,15})$/.exec(request.headers.get("content-range") ?? "");
   if (!range) throw new Problem(400, "content-range: bytes <first>-<last>/* is expected");
@@ -91,7 +96,7 @@ async function chunk(ports: CacheV1Ports, { request, job }: Asked, id: string): 
   return new Response(null, { status: 204 });
 }
 
-async function commit(ports: CacheV1Ports, { request, job }: Asked, id: string): Promise<Response> {
+async function commit(ports: CacheV1Ports, { request, job }: CacheRequest, id: string): Promise<Response> {
   const { caches, uploads, clock } = ports;
   const { size } = parseJsonBody(await small(request, clock), Commit);
   const { entry, upload } = await caches.saving(job, id);

@@ -75,13 +75,13 @@ export async function hashOf(blobs: BlobStore, content: Content): Promise<string
 
 /** The answer to GET and HEAD, with ranges. */
 export function contentResponse(
-  { method, headers: asked }: Request,
+  { method, headers: requestHeaders }: Request,
   blobs: BlobStore,
   content: Content,
   more: Readonly<Record<string, string>>,
 ): Response {
   const { sizeBytes } = content;
-  const range = method === "GET" ? readRange(asked.get("range"), sizeBytes) : "all";
+  const range = method === "GET" ? readRange(requestHeaders.get("range"), sizeBytes) : "all";
   const headers = new Headers({ ...more, "accept-ranges": "bytes", "x-content-type-options": "nosniff" });
   if (range === "unsatisfiable") {
     headers.set("content-range", `bytes */${sizeBytes}`);

@@ -24,8 +24,13 @@ export type RestPorts = {
   readonly sign: (origin: string, signed: Signed) => string;
 };
 
-type Asked = { readonly url: URL; readonly job: JobIdentity; readonly ports: RestPorts; readonly signal: AbortSignal };
-type Found = Asked & { readonly repository: Repository; readonly rest: string };
+type RestCall = {
+  readonly url: URL;
+  readonly job: JobIdentity;
+  readonly ports: RestPorts;
+  readonly signal: AbortSignal;
+};
+type Found = RestCall & { readonly repository: Repository; readonly rest: string };
 type Answer = Promise<Response> | Response;
 
 /** In this order; what a hole in a path takes is decoded. */

@@ -13,11 +13,11 @@ export type Fleet = {
 
 export function fleetOf(node: string, desk: FleetDesk, peers: Peers): Fleet {
   const others = async (): Promise<readonly Seen[]> => {
-    const asked = peers
+    const calls = peers
       .nodes()
       .filter((peer) => peer.node !== node && peer.alive)
       .map((peer) => peers.call(peer.address, seenMethod, {}, AbortSignal.timeout(answerMsMax)));
-    const answers = await Promise.allSettled(asked);
+    const answers = await Promise.allSettled(calls);
     return answers.flatMap((answer) => (answer.status === "fulfilled" ? (answer.value as readonly Seen[]) : []));
   };
   return {

@@ -30,7 +30,7 @@ export class RemoteKeys implements KeyRing {
   readonly #ports: RemoteKeysPorts;
   readonly #settings: { readonly url: string; readonly refreshMs: number; readonly cooldownMs: number };
   #keys: { readonly set: KeySet; readonly fetchedMonoMs: number } | undefined;
-  #asked: { readonly atMonoMs: number; readonly outcome: Promise<KeySet> } | undefined;
+  #lastRequest: { readonly atMonoMs: number; readonly outcome: Promise<KeySet> } | undefined;
 
   constructor(
     settings: { readonly url: string; readonly refreshMs: number; readonly cooldownMs: number },
@@ -56,9 +56,10 @@ export class RemoteKeys implements KeyRing {
 
   #ask(): Promise<KeySet> {
     const nowMs = this.#ports.clock.monotonicMs();
-    if (this.#asked && nowMs - this.#asked.atMonoMs < this.#settings.cooldownMs) return this.#asked.outcome;
+    if (this.#lastRequest && nowMs - this.#lastRequest.atMonoMs < this.#settings.cooldownMs)
+      return this.#lastRequest.outcome;
     const outcome = this.#fetch();
-    this.#asked = { atMonoMs: nowMs, outcome };
+    this.#lastRequest = { atMonoMs: nowMs, outcome };
     return outcome;
   }
 

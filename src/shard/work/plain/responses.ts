@@ -51,20 +51,20 @@ class ReplyAnswer extends PlainAnswer {
 }
 
 class BatchAnswer extends PlainAnswer {
-  readonly #asked: Extract<ShardRequest, { kind: "commands" }>;
+  readonly #sent: Extract<ShardRequest, { kind: "commands" }>;
   readonly #answer: Extract<ShardResponse, { kind: "said" }>;
   /** In order. Made before anything is written, because they contain messages that are encoded already. */
   readonly #refusals: readonly Status[];
 
-  constructor(asked: Extract<ShardRequest, { kind: "commands" }>, answer: Extract<ShardResponse, { kind: "said" }>) {
+  constructor(sent: Extract<ShardRequest, { kind: "commands" }>, answer: Extract<ShardResponse, { kind: "said" }>) {
     super();
-    this.#asked = asked;
+    this.#sent = sent;
     this.#answer = answer;
-    this.#refusals = refusalsOf(asked.shard, answer.said);
+    this.#refusals = refusalsOf(sent.shard, answer.said);
   }
 
   override write(to: Writer): void {
-    const { commands } = this.#asked;
+    const { commands } = this.#sent;
     const { said, stamp } = this.#answer;
     let refused = 0;
     writeStamp(stamp, to);

@@ -247,8 +247,8 @@ class Launcher {
     if (this.#lanes.get(index) === lane) this.#lanes.delete(index);
   }
 
-  #tell(told: LauncherMessage): void {
-    this.#peer?.write(frameOf(told));
+  #tell(news: LauncherMessage): void {
+    this.#peer?.write(frameOf(news));
   }
 
   #leaveIfIdle(): void {

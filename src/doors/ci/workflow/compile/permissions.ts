@@ -50,7 +50,7 @@ export function permissionsOfPolicy(policy: PermissionsPolicy): Permissions {
 const order: readonly Level[] = ["none", "read", "write"];
 
 /** The order in which violations are told. */
-const told: readonly Scope[] = [
+const scopesPassedOn: readonly Scope[] = [
   ...(["actions", "artifact-metadata", "attestations", "checks", "contents", "deployments", "discussions"] as const),
   ...(["issues", "packages", "pages", "pull-requests", "repository-projects", "statuses", "security-events"] as const),
   ...(["id-token", "models", "vulnerability-alerts", "code-quality", "copilot-requests", "drives"] as const),
@@ -60,7 +60,7 @@ export type Excess = { readonly requested: string; readonly allowed: string };
 
 /** Undefined when the requested permissions are within the allowed ones. */
 export function excessOver(requested: Permissions, allowed: Permissions): Excess | undefined {
-  const scopes = told.filter((scope) => levelIn(requested, scope) > levelIn(allowed, scope));
+  const scopes = scopesPassedOn.filter((scope) => levelIn(requested, scope) > levelIn(allowed, scope));
   if (scopes.length === 0) return undefined;
   const list = (permissions: Permissions): string =>
     scopes.map((scope) => `${scope}: ${permissions[scope] ?? "none"}`).join(", ");

@@ -34,7 +34,7 @@ type Running = {
   readonly running: Map<number, CellPlan>;
   /** In the order in which they ended: the last one's outputs win. */
   readonly ended: CellEnd[];
-  readonly asked: Set<number>;
+  readonly cancelRequested: Set<number>;
   isStopping: boolean;
 };
 
@@ -108,7 +108,14 @@ export class JobGraph {
     const plan = this.#wanted(job, planJob(job, this.#frame, this.facts));
     if (plan.kind === "run") {
       const waiting = [...plan.cells];
-      this.#running.set(id, { job, waiting, running: new Map(), ended: [], asked: new Set(), isStopping: false });
+      this.#running.set(id, {
+        job,
+        waiting,
+        running: new Map(),
+        ended: [],
+        cancelRequested: new Set(),
+        isStopping: false,
+      });
       return [];
     }
     this.#ends.set(id, { result: plan.kind === "skip" ? "skipped" : "failure", outputs: new Map() });
@@ -126,8 +133,8 @@ export class JobGraph {
     if (running.isStopping) {
       for (const cell of running.waiting.splice(0)) running.ended.push(cancelledEnd(running.job, cell));
       for (const [index, cell] of running.running) {
-        if (running.asked.has(index)) continue;
-        running.asked.add(index);
+        if (running.cancelRequested.has(index)) continue;
+        running.cancelRequested.add(index);
         actions.push({ kind: "cancel", job: running.job, cell });
       }
       this.#settle(running);
