@@ -1,4 +1,4 @@
-/** The repositories of tenants, in the records that all nodes share. */
+/** Each tenant's list of repositories, kept as records, so that all nodes see the same list. */
 import { z } from "zod";
 import { recordsOf } from "#records/typed.ts";
 import type { Records } from "#records/watch.ts";

@@ -110,7 +110,7 @@ export class StoreMetrics {
           return entry;
         },
       }),
-      // For action results, which the door counts itself.
+      // Not counted here: only lookups of action results use it, and the build door counts those.
       ...(inner.promptHash && { promptHash: inner.promptHash }),
     };
   }

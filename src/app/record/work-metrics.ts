@@ -28,7 +28,7 @@ type Followed = { readonly classed: Classed; readonly queuedAtMs: number; starte
 export class WorkMetrics implements ShardObserver {
   #families: Families | undefined;
   readonly #classes = new Map<string, Classed>();
-  /** By token, which is unique in its shard. Claims of a shard that moved end there. */
+  /** Live claims by token, which is unique in its shard. A shard's new owner counts the ends of claims that moved with it. */
   readonly #followed = new WeakMap<HostedShard, Map<number, Followed>>();
 
   /** Counts from now on. */

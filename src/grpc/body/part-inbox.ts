@@ -5,8 +5,8 @@
  *
  * P1 A part's bytes stay unchanged until the next one is requested, however long that takes, and whatever happens to
  * the call in the meantime.
- * P2 The peer's window opens by what the handler has processed: the inbox never holds more than a window, and the rest
- * of one piece of memory.
+ * P2 The peer's window opens by what the handler has processed: the inbox never holds more than one window, plus the
+ * unused end of one chunk of memory.
  */
 import type { MessageParts } from "#wire/message.ts";
 import { prefixBytes, sizeOnWire, type Framed, type MessageSink } from "./message-reader.ts";

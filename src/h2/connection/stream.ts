@@ -71,7 +71,7 @@ export class Stream {
   /** For the layer above: data that belongs to the stream. */
   tag: unknown = undefined;
 
-  // The following fields are for the connection only.
+  // Only the connection reads and writes the fields below; handlers of the stream must not.
   readonly owner: StreamOwner;
   local: number = phase.waiting;
   remote: number = phase.waiting;

@@ -36,7 +36,7 @@ import { bytesOfKept } from "#kernel/model/text-reference.ts";
 const jobBytes = 350;
 const stageBytes = 280;
 const taskBytes = 290;
-/** The claim itself, and its entries with the executor and in the agenda. */
+/** Bytes of one claim: the object, its entry in its executor's list and its entry in the agenda of deadlines. */
 export const claimBytes = 220;
 const keyEntryBytes = 160;
 const tenantBytes = 1_400;

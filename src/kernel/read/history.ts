@@ -1,6 +1,6 @@
 /**
- * The rows that people look through when the work has left memory. Taken from the state right after an event was
- * applied; written after the log, and never read by a decision.
+ * Makes the rows of the history tables, which show work after it has left memory. They are taken from the state right
+ * after an event was applied, written after the log, and never read by a decision.
  */
 import type { AttemptRow, JobRow, StageRow, StepRow, SubmissionRow, TaskRow } from "#base/history-rows.ts";
 import type { Claim, Job, Stage, Task } from "#kernel/model/entities.ts";

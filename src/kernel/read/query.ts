@@ -15,7 +15,7 @@ export type Query =
       readonly phase?: JobPhase;
       /** Only jobs with all of these tags. */
       readonly tags?: readonly Tag[];
-      /** Only jobs submitted from this time on, and before that one. */
+      /** Only jobs submitted at or after `fromMs`, and before `toMs`. */
       readonly fromMs?: number;
       readonly toMs?: number;
       /** Only jobs with a smaller number: the last one of the previous page. */

@@ -54,7 +54,7 @@ export class HandOvers {
     await Promise.all(hand);
   }
 
-  /** True when there is a shard to move, but it is too soon after the last move. */
+  /** Moves one shard to a node that should have it. True: a shard should move, but the last move was too recent. */
   moveOne(): boolean {
     const { clock, settings, holdings, view, isUp, moved, report } = this.#ports;
     const successor = moveTo(view.standing(new Set(holdings.all.keys())));

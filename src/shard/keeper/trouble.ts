@@ -42,7 +42,7 @@ export class Troubles {
     return (this.#all.get(shard)?.notBeforeMono ?? Number.NEGATIVE_INFINITY) <= this.#clock.monotonicMs();
   }
 
-  /** The shard is served again. */
+  /** Notes that the shard is served again. Trouble that comes back soon after still counts as the same trouble. */
   over(shard: ShardId): void {
     const known = this.#all.get(shard);
     if (known && known.overMono === undefined) this.#all.set(shard, { ...known, overMono: this.#clock.monotonicMs() });

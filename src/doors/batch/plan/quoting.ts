@@ -1,4 +1,4 @@
-/** Names and texts of others inside SQL that we write. */
+/** Quotes identifiers and text values that come from users, for SQL that this door writes. */
 export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 export const quoteText = (text: string): string => `'${text.replaceAll("'", "''")}'`;

@@ -51,7 +51,7 @@ export async function stripped(
   return bytes.length > 0 ? { bytes, result: kept } : notEmpty(kept, principal);
 }
 
-/** Some clients take an answer of zero bytes for a miss. */
+/** Adds the worker's name, so that the encoded answer is never empty: some clients treat zero bytes as a miss. */
 function notEmpty(result: ActionResult, principal: string) {
   const executionMetadata = { worker: principal, auxiliaryMetadata: [] };
   const filled: ActionResult = { ...result, executionMetadata };

@@ -89,7 +89,7 @@ const challenge = { "www-authenticate": "Bearer" } as const;
 const liveForMs = 1_000;
 const remembered = 10_000;
 
-/** Asks the task's shard, and remembers for a moment that a claim was live. */
+/** Asks the task's shard whether a claim is live, and caches "yes" for `liveForMs`. */
 export function liveClaims(client: Pick<WorkClient, "task">, clock: Clock): LiveClaims {
   const until = new Map<string, number>();
   return async ({ task, claim, tenant }) => {

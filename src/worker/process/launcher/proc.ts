@@ -28,8 +28,8 @@ export function isAlive(pid: number): boolean {
 const exiting = 0x4;
 
 /**
- * Whether it can do nothing any more, although it may not be gone: the init process of a sandbox takes milliseconds to
- * exit, in which the kernel removes its mounts.
+ * Whether the process can run no more code. It may still be listed in /proc: while the init process of a sandbox exits,
+ * the kernel removes its mounts, which takes milliseconds.
  */
 export function isOver(pid: number): boolean {
   const fields = fieldsOf(pid);

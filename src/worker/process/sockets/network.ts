@@ -14,7 +14,7 @@ const setpriv = "/usr/bin/setpriv";
 const maker = ["bwrap", "--unshare-net", "--dev-bind", "/", "/", "--die-with-parent", "--", "/bin/sh", "-c"] as const;
 const triedMsMax = 20_000;
 
-/** Tries it. Needs root. */
+/** Whether this process can create network namespaces: creates one to find out. Only root can. */
 export function canMakeNetworks(): boolean {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
   const works = ([program, ...args]: readonly string[]): boolean =>
