@@ -125,7 +125,7 @@ async function openSandbox(config: Config, folder: DataFolder, parts: PlaceParts
   };
 }
 
-/** Keeps tools running between actions. Undefined if this sandbox cannot freeze a tool while other code uses its folder. */
+/** Tools that run on between actions. Undefined if the sandbox cannot freeze one while other code uses its folder. */
 function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts): Tools | undefined {
   if (toolsMax === 0) return undefined;
   if (ports.sandbox.canFreeze) return new Tools(ports, { toolsMax, idleMs: toolIdle });

@@ -28,7 +28,7 @@ type Followed = { readonly classed: Classed; readonly queuedAtMs: number; starte
 export class WorkMetrics implements ShardObserver {
   #families: Families | undefined;
   readonly #classes = new Map<string, Classed>();
-  /** Live claims by token, which is unique in its shard. A shard's new owner counts the ends of claims that moved with it. */
+  /** Live claims by token, which is unique in its shard. When a shard moves, its new owner counts their ends. */
   readonly #followed = new WeakMap<HostedShard, Map<number, Followed>>();
 
   /** Counts from now on. */
