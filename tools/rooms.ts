@@ -6,6 +6,7 @@ export const doors = ["build", "ci", "batch", "deploy", "shell"] as const;
 /** Room -> the rooms it may import, besides itself. `*` is every room, `!x` removes x again. */
 export const rooms = {
   base: [],
+  swarm: ["base"],
   wire: ["base"],
   h2: ["base", "wire"],
   grpc: ["base", "wire", "h2"],
@@ -29,6 +30,7 @@ export const rooms = {
   "doors/*": [
     "door",
     "base",
+    "swarm",
     "wire",
     "h2",
     "grpc",
@@ -49,7 +51,7 @@ export const rooms = {
 } as const satisfies Record<string, readonly string[]>;
 
 /** Rooms that must behave the same on every replay: no clock, no randomness, no I/O, nothing of Node. */
-export const pureRooms = ["base", "kernel"] as const;
+export const pureRooms = ["base", "kernel", "swarm"] as const;
 
 export const pureRoomGlobals = [
   "Date",
