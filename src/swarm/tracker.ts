@@ -1,10 +1,10 @@
 /**
  * The tracker of one content among the machines of one node: plans the trees once, and then answers the few questions
  * of machines whose parent is gone, wrong or slow. It knows the trees and who is complete, not who has which unit.
- * All of it is soft: a node that starts anew is told again by the machines that ask.
+ * All of it is soft: after a restart of the node the machines that ask tell it again.
  *
  * TR1 A machine is never made its own ancestor.
- * TR2 The origin feeds no more children at once than its places, whoever asks: others wait and ask again.
+ * TR2 The origin feeds no more children at once than its places: others wait and ask again.
  * TR3 A machine is banned when two others found wrong bytes of it; one accuser alone can ban no one, and accusers of
  *     many count no more.
  */

@@ -1,6 +1,6 @@
 /**
- * `npm run swarm:sim -- --machines 10000`: a broadcast to many machines, with the product's tracker, fetchers and pacing
- * in virtual time. Prints how near it comes to the best possible time, which no run may beat.
+ * `npm run swarm:sim -- --machines 10000`: a broadcast to many machines, with the product's tracker, fetchers and
+ * pacing in virtual time. Prints how near it comes to the best possible time, which no run may beat.
  */
 import { parseArgs } from "node:util";
 import { describeBroadcast, simulateBroadcast } from "./broadcast.ts";

@@ -1,6 +1,6 @@
 /**
- * One region of a simulated broadcast: an origin that the wide network fills, a tracker, and machines. Tracker, fetchers
- * and pacing are those of the product (#swarm); here are only time, links, crashes and lies.
+ * One region of a simulated broadcast: an origin that the wide network fills, a tracker, and machines. Tracker,
+ * fetchers and pacing are those of the product (#swarm); here are only time, links, crashes and lies.
  *
  * Modelled: uplinks and downlinks as queues of whole units, latency, detection of dead peers. Not modelled: the rest of
  * the network (every rack has the bandwidth it needs), slow start, loss, disks, the cost of encryption.
