@@ -61,7 +61,7 @@ const helpShareMin = 0.04;
 const helpsMax = 2;
 /** A machine that is far behind may ask more often. */
 const helpsMaxBehind = 6;
-const farBehindShare = 0.12;
+const farBehindShare = 0.25;
 
 type Asked = { atMs: number; pauseMs: number; isOpen: boolean };
 
