@@ -19,6 +19,7 @@ export const rooms = {
   vault: ["base", "records"],
   audit: ["base", "records"],
   schedules: ["base", "records"],
+  issuer: ["base", "access", "records", "vault"],
   journal: ["base", "records"],
   blobs: ["base", "wire", "h2", "grpc"],
   sources: ["base", "access", "http", "records", "blobs"],

@@ -1,6 +1,6 @@
 /** The caller as handlers see it, for every protocol. */
 import { authorize, policy, type Action } from "./policy.ts";
-import { allTenants, type Principal } from "./principal.ts";
+import { allTenants, principal, type Principal } from "./principal.ts";
 import type { Refusal } from "./refusal.ts";
 
 /** The tenant of an operator who names none. */
@@ -20,6 +20,17 @@ export type Caller = {
 export type CallerResult =
   | { readonly ok: true; readonly caller: Caller }
   | { readonly ok: false; readonly refusal: Refusal };
+
+const nobody: Caller = {
+  principal: principal({ name: "unknown", tenant: tenantDefault, roles: [] }, "anonymous"),
+  address: "",
+  untilMs: Infinity,
+  isTls: false,
+};
+
+/** Stands for a caller that could not be authenticated, in calls that everyone may make; undefined for all others. */
+export const unknownCaller = (action: Action): Caller | undefined =>
+  authorize(undefined, action).ok ? nobody : undefined;
 
 /** The tenant of a call that names none. */
 export const homeTenant = ({ tenant }: Principal): string => (tenant === allTenants ? tenantDefault : tenant);

@@ -15,6 +15,9 @@ export const policy = {
   "cluster.read": { of: "cluster", for: ["operator", "viewer"] },
   "cluster.admin": { of: "cluster", for: ["operator"] },
   "metrics.read": { of: "cluster", for: ["operator", "viewer"] },
+  // Public keys, which others verify tokens with.
+  "issuer.read": { of: "cluster", for: "everyone" },
+  "issuer.rotate": { of: "cluster", for: ["operator"] },
   // Creates a link that signs a browser in as its caller.
   "login.link": { of: "cluster", for: ["operator", "member", "viewer"] },
 

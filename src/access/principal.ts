@@ -11,6 +11,7 @@ export const roles = [
   "action-cache-writer",
   "viewer",
   "agent",
+  "task",
 ] as const;
 
 export type Role = (typeof roles)[number];
@@ -25,12 +26,27 @@ export const roleMeanings = {
   "action-cache-writer": "also says what an action's result is: others will trust it",
   agent: "looks after the services of a machine: reads goals and releases, and reports",
   viewer: "looks at work and metrics, and changes nothing",
+  task: "what runs as a task: files of its own job and its own steps, while its attempt lasts; tokens are issued for it",
 } as const satisfies Record<Role, string>;
+
+/** Roles that a configuration may grant: a task's token is issued for one attempt, and by nobody else. */
+export const grantedRoles = roles.filter((role): role is Exclude<Role, "task"> => role !== "task");
 
 /**
  * How the caller proved its identity. `owner`: the token in the data folder. `session`: a browser that was signed in.
+ * `issued`: a token that this cluster issued itself.
  */
-export type Proof = "anonymous" | "token" | "owner" | "session" | "jwt" | "certificate";
+export type Proof = "anonymous" | "token" | "owner" | "session" | "jwt" | "certificate" | "issued";
+
+/** One attempt at a task, by its claim. */
+export type ClaimOf = {
+  readonly tenant: string;
+  readonly job: string;
+  readonly task: string;
+  readonly attempt: number;
+  /** The token of the claim. */
+  readonly token: number;
+};
 
 /** Stands for every tenant. No tenant can have this name. */
 export const allTenants = "*";
@@ -48,6 +64,8 @@ export type Principal = {
   readonly pools?: readonly string[];
   /** The labels that it may offer as an executor; left out: any label that is not reserved. */
   readonly labels?: readonly string[];
+  /** The attempt that it is, and for which alone it may speak; left out: it is no task. */
+  readonly claim?: ClaimOf;
 };
 
 /** What an identity is granted; configuration and token claims are turned into this. */

@@ -22,6 +22,9 @@ export const unauthenticatedReasons = {
   "claims-insufficient": "the bearer token is genuine, but gives no tenant or no role here",
   "keys-unavailable": "the issuer's keys cannot be read at the moment: try again",
   "verifier-busy": "too many new tokens are being verified at the moment: try again",
+  "claim-over": "the bearer token was issued for an attempt that is over: another attempt may be running",
+  "worker-removed": "the bearer token was issued for a worker that was removed: register it again",
+  "binding-unclear": "whether the bearer token still counts cannot be asked at the moment: try again",
   "certificate-untrusted": "the client certificate is not signed by an authority that this node trusts",
   "certificate-unknown": "the client certificate is genuine, but nothing is granted to its name",
 } as const;
@@ -47,7 +50,7 @@ export type Forbidden = {
 
 export type Refusal = Unauthenticated | Forbidden;
 
-const retryable: ReadonlySet<UnauthenticatedReason> = new Set(["keys-unavailable", "verifier-busy"]);
+const retryable: ReadonlySet<UnauthenticatedReason> = new Set(["keys-unavailable", "verifier-busy", "binding-unclear"]);
 
 // Refusals without facts are made once, so that refusing millions of callers allocates nothing.
 const made = Object.fromEntries(

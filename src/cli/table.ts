@@ -6,6 +6,7 @@ import type { Command } from "#door/command.ts";
 import type { Door } from "#door/door.ts";
 import { drain } from "./cluster/drain.ts";
 import { historyRebuild } from "./cluster/history-rebuild.ts";
+import { issuerRotate } from "./issuer/rotate.ts";
 import { jobCancel } from "./job/cancel.ts";
 import { jobRerun } from "./job/rerun.ts";
 import { jobLogs } from "./job/logs.ts";
@@ -56,6 +57,7 @@ const last: readonly Command[] = [
   auditExport,
   auditVerify,
   ...secrets,
+  issuerRotate,
   tenantSet,
   worker,
   nodes,

@@ -37,6 +37,8 @@ export type DoorPorts = {
   readonly records: Records;
   /** Secrets of tenants. A door that hands one to work keeps it out of specs, results and logs. */
   readonly vault: Vault;
+  /** A key of the whole cluster, under a name of the door's own ("ci.seal"): the first node that needs it makes it. */
+  readonly keyOf: (name: string) => Promise<Uint8Array>;
   readonly spool: Spooling;
   /** The node's data folder: a door keeps files of its own in a folder of its name below it. */
   readonly dataFolder: string;

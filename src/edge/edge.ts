@@ -14,6 +14,7 @@ import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.
 import { ServerReflection as ServerReflectionAlpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
 import { Admission, type Admitted, type TaskWatch } from "./port/admission.ts";
 import type { OwnerToken } from "./identity/authenticate.ts";
+import type { OwnTokens } from "./identity/jwt/verifier.ts";
 import { continueWhenRead } from "./port/continue-when-read.ts";
 import { serveFetch } from "./port/fetch-over-h2.ts";
 import { healthHandlers } from "./health-service.ts";
@@ -50,6 +51,8 @@ export type EdgeOptions = {
   readonly identity: Identity;
   /** The data folder's token: its holder is an operator, on this machine only. */
   readonly owner?: OwnerToken | undefined;
+  /** Tokens that this cluster issues itself; left out: there are none. */
+  readonly own?: OwnTokens | undefined;
   /** Distinguishes tasks of this node from other callers on this machine; left out: there are no tasks. */
   readonly tasks?: TaskWatch | undefined;
   readonly tls?: Tls | undefined;
@@ -117,7 +120,8 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const { clock, log, notReady } = options;
   await using undo = new AsyncDisposableStack();
   const trouble = (error: unknown): void => log.warn("identity-trouble", { error });
-  const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble, owner: options.owner }));
+  const { owner, own } = options;
+  const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble, owner, own }));
   const closing = new AbortController();
   const registry = new MetricsRegistry();
   undo.use(processMetrics(registry));
@@ -234,7 +238,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     ports: ports.map(({ port }) => port),
     metrics: registry,
     onCertificate: (onPem) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => onPem(String(cert)) }),
-    loginLink: () => login.linkFor(ownerSignIn(options.owner)),
+    loginLink: () => login.linkFor(ownerSignIn(owner)),
     close: () => owned.disposeAsync(),
   };
 }

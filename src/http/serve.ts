@@ -3,7 +3,8 @@
  * same steps in the same order; a handler sees only calls that passed all of them.
  */
 import type { Clock } from "#base/clock.ts";
-import { chooseTenant, type CallerResult } from "#access/caller.ts";
+import { chooseTenant, unknownCaller, type CallerResult } from "#access/caller.ts";
+import type { Refusal } from "#access/refusal.ts";
 import { bodyBytes, bodyIdleMsDefault, bodyParts, parseFields, parseJsonBody, requireJson } from "./body.ts";
 import { browserProblem } from "./defence.ts";
 import { isMany, type EndpointDeclaration } from "./endpoint.ts";
@@ -81,12 +82,13 @@ export async function judge(
   const proven = { isProven: proof !== "anonymous", hasSession: proof === "session" };
   const why = browserProblem({ method: request.method, url, headers: request.headers, ...proven, isUpgrade });
   if (why !== undefined) throw new Problem(403, why);
-  if (!who.ok) throw refusalProblem(who.refusal);
+  const caller = who.ok ? who.caller : unknownCaller(route.action);
+  if (!caller) throw refusalProblem((who as { readonly refusal: Refusal }).refusal);
   const { tenant: named, ...rest } = queryOf(url, route);
-  const chosen = chooseTenant(who.caller, route.action, named);
+  const chosen = chooseTenant(caller, route.action, named);
   if (!chosen.ok) throw refusalProblem(chosen.refusal);
   return {
-    caller: who.caller,
+    caller,
     tenant: chosen.tenant,
     params: route.params ? parseFields("path", route.params, found.params) : {},
     query: parseQuery(route, rest),

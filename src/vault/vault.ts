@@ -43,6 +43,8 @@ export type SecretView = {
 export type Vault = {
   /** `by` is the principal's name. */
   set(tenant: string, name: string, value: Uint8Array | string, by: string): Promise<SecretView>;
+  /** Sets a value under a name that has none; false: it has one. */
+  add(tenant: string, name: string, value: Uint8Array | string, by: string): Promise<boolean>;
   read(tenant: string, name: string): Promise<Buffer | undefined>;
   remove(tenant: string, name: string): Promise<boolean>;
   list(query: {
@@ -72,18 +74,24 @@ export function openVault({ records, source, clock }: VaultPorts, space: "secret
   const values = recordsOf(records, { kind: `vault.${space}`, schema: SealedValue, limits });
   const keys = new Keys(source, clock);
   const belongsTo = (tenant: string, name: string): string => JSON.stringify([space, tenant, name]);
+  const sealedFor = async (tenant: string, name: string, value: Uint8Array | string, by: string) => {
+    const bytes = Buffer.from(value);
+    if (bytes.length === 0 || bytes.length > secretBytesMax)
+      throw new Fault("invalid", "set a secret", { name, why: `a value has 1 to ${secretBytesMax} bytes` });
+    const sealed = seal(bytes, (await keys.fresh())[0], belongsTo(tenant, name));
+    const next = { ...sealed, bytes: bytes.length, by };
+    bytes.fill(0);
+    return next;
+  };
   return {
     async set(tenant, name, value, by) {
-      const bytes = Buffer.from(value);
-      if (bytes.length === 0 || bytes.length > secretBytesMax)
-        throw new Fault("invalid", "set a secret", { name, why: `a value has 1 to ${secretBytesMax} bytes` });
-      const sealed = seal(bytes, (await keys.fresh())[0], belongsTo(tenant, name));
-      const next = { ...sealed, bytes: bytes.length, by };
-      bytes.fill(0);
+      const next = await sealedFor(tenant, name, value, by);
       const { created, record } = await values.create(tenant, name, next);
       if (created) return viewOf(record);
       return viewOf((await values.update(tenant, name, () => next)) ?? record);
     },
+    add: async (tenant, name, value, by) =>
+      (await values.create(tenant, name, await sealedFor(tenant, name, value, by))).created,
     async read(tenant, name) {
       const found = await values.read(tenant, name);
       return found && unseal(found.value, await keys.byId(found.value.key), belongsTo(tenant, name));

@@ -57,7 +57,7 @@ describe("services refuse", { timeout: 60_000 }, () => {
     equal((await put(url.replace("/upload/mill/", "/upload/other/"), block("a"), "x")).status, 403);
     equal((await fetch(url)).status, 405, "an upload's address does not download");
     const { pathname } = new URL(url);
-    const expired = lab.services.sign(lab.origin, {
+    const expired = await lab.services.sign(lab.origin, {
       does: "upload",
       tenant: "mill",
       id: pathname.split("/")[5] ?? "",

@@ -176,6 +176,13 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("PUT", ({ tenant }) => `/v1/secrets/forged?tenant=${tenant}`, json({ value: "forged" })),
   ],
   "api POST /v1/vault/rotate": [ask("POST", () => "/v1/vault/rotate", operatorsOnly)],
+  "api GET /.well-known/openid-configuration": [
+    ask("GET", () => "/.well-known/openid-configuration", clusterOnly("everyone")),
+  ],
+  "api GET /.well-known/jwks": [ask("GET", () => "/.well-known/jwks", clusterOnly("everyone"))],
+  "api POST /v1/issuer/rotate": [
+    ask("POST", () => "/v1/issuer/rotate", { ...operatorsOnly, ...json({ revoke: true }) }),
+  ],
   "api GET /v1/session": [ask("GET", () => "/v1/session", clusterOnly("known"))],
   "api GET /v1/openapi.json": [
     {

@@ -14,6 +14,7 @@ import { sessionRoutes } from "#app/api/session.ts";
 import { audited, auditRoutes } from "#app/api/audit.ts";
 import { schedulesRoutes } from "#app/api/schedules.ts";
 import { secretRoutes } from "#app/api/secrets.ts";
+import { issuerRoutes } from "#app/api/issuer.ts";
 import { tenantRoutes } from "#app/api/tenants.ts";
 import { doors } from "#app/doors.ts";
 import type { Drain } from "#app/node/drain.ts";
@@ -28,6 +29,7 @@ import { sessionEndpoints } from "#api/session.ts";
 import { auditEndpoints } from "#api/audit.ts";
 import { scheduleEndpoints } from "#api/schedules.ts";
 import { secretEndpoints } from "#api/secrets.ts";
+import { issuerEndpoints } from "#api/issuer.ts";
 import { tenantEndpoints } from "#api/tenants.ts";
 import type { Door } from "#door/door.ts";
 import type { HttpServed, Login } from "#edge/edge.ts";
@@ -41,6 +43,7 @@ import { route, type Route } from "#http/route.ts";
 import { serveRoutes } from "#http/serve.ts";
 import { serveUpgrades } from "#http/live/upgrade.ts";
 import type { WorkClient } from "#shard/client/client.ts";
+import type { Issuer } from "#issuer/issuer.ts";
 import type { AuditTrail } from "#audit/trail.ts";
 import type { Schedules } from "#schedules/schedule.ts";
 import type { Vaults } from "./vault.ts";
@@ -61,6 +64,8 @@ export type ApiParts = {
   readonly schedules?: Schedules | undefined;
   /** Left out: nothing is audited. */
   readonly audit?: AuditTrail | undefined;
+  /** Left out: no tokens are issued. */
+  readonly issuer?: Issuer | undefined;
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
@@ -78,6 +83,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...secretEndpoints,
   ...scheduleEndpoints,
   ...auditEndpoints,
+  ...issuerEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
   ...sessionEndpoints,
   showOpenApi,
@@ -123,7 +129,7 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
-  const { name, work, clock, status, drain, vaults, schedules, audit, routes = [] } = parts;
+  const { name, work, clock, status, drain, vaults, schedules, audit, issuer, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status });
@@ -136,6 +142,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...tenantRoutes(work),
     ...(vaults ? secretRoutes(vaults) : []),
     ...(schedules ? schedulesRoutes({ ...parts, schedules, doors: parts.doors ?? doors }) : []),
+    ...(issuer ? issuerRoutes(issuer) : []),
     ...routes,
     ...sessionRoutes(login),
     route(showOpenApi, () => ({ body: document as { openapi: string } })),

@@ -6,6 +6,7 @@ import { isThisMachineOnly } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
 import { spoolIn } from "#blobs/spool.ts";
 import { Sources } from "#sources/sources.ts";
+import { sharedKey } from "#vault/shared-key.ts";
 import type { joinNode } from "./node.ts";
 import type { Place } from "./place.ts";
 import type { Config } from "#app/config/config.ts";
@@ -50,6 +51,7 @@ export async function doorPorts(
     stored: { blobs, store, index, upkeep, streams, counted: (door) => metrics.countedFor({ store, index }, door) },
     records,
     vault: vaults.secrets,
+    keyOf: (key) => sharedKey(vaults.system, key),
     dataFolder: folder.path,
     sources,
     spool,

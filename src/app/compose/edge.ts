@@ -5,6 +5,7 @@ import { tokenSha256 } from "#edge/identity/bearer.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log/log.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+import type { OwnTokens } from "#edge/identity/jwt/verifier.ts";
 import type { Action } from "#access/policy.ts";
 import type { ServeElsewhere } from "#edge/port/routes.ts";
 import type { Journal } from "#journal/journal.ts";
@@ -52,12 +53,14 @@ export type EdgeParts = {
   readonly show?: ((registry: MetricsRegistry) => void) | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
   readonly api?:
-    | Pick<ApiParts, "name" | "work" | "doors" | "live" | "status" | "vaults" | "schedules" | "audit">
+    | Pick<ApiParts, "name" | "work" | "doors" | "live" | "status" | "vaults" | "schedules" | "audit" | "issuer">
     | undefined;
   /** A Unix socket to serve on if `edge.listen` names no port, so that commands on this machine reach the node. */
   readonly socket?: string | undefined;
   /** The token of the data folder; left out: none is known. */
   readonly owner?: string | undefined;
+  /** Opens tokens that this cluster issues; left out: it issues none. */
+  readonly own?: OwnTokens | undefined;
   /** Knows which local callers are tasks of this node; left out: there are no tasks. */
   readonly callers?: TaskCallers | undefined;
   /** Takes what executors elsewhere print; left out: they cannot send it. */
@@ -110,6 +113,7 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
     listen: socket === undefined ? listen.map(parseEdgeAddress) : [{ socket }],
     identity: edge.identity,
     ...(owner !== undefined && { owner: { sha256: tokenSha256(owner) } }),
+    ...(parts.own && { own: parts.own }),
     ...(callers && { tasks: ({ ends }) => callers.isTask(ends) }),
     tls: edge.tls,
     h2: edge.limits,

@@ -12,6 +12,8 @@ import { type PeersView, type RunningMesh } from "./mesh.ts";
 import { openWatching } from "./watching.ts";
 import { openStore } from "./store/store.ts";
 import { openVaults } from "./vault.ts";
+import { issuerNameOf } from "./issuer.ts";
+import { Issuer } from "#issuer/issuer.ts";
 import type { Config } from "#app/config/config.ts";
 import { doorOfJob } from "#app/door-kinds.ts";
 import { clusterSecret } from "#app/node/cluster-secret.ts";
@@ -54,7 +56,9 @@ export async function openGround(
   undo.defer(() => journal.close());
   undo.use(watchJournal(journal, { clock, log }));
   const records = watchedRecords(journal.records, clock);
-  const vaults = openVaults(config, folder, { records, clock });
+  const shared = await clusterSecret(config.cluster.secretFile);
+  const vaults = openVaults(config, folder, { records, clock, secret: shared });
+  const issuer = new Issuer({ name: issuerNameOf(config), vault: vaults.system, clock });
   const mesh: { joined?: RunningMesh } = {}; // the edge and the mesh refer to each other
   const peers = (): PeersView | undefined => mesh.joined?.peers();
   const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
@@ -62,8 +66,7 @@ export async function openGround(
   const stored = await openStore(config, folder, { clock, log, onLost, peers: otherEdges });
   undo.defer(() => stored.close());
   // A local address is not a credential: without a shared secret, TCP is for the folder's owner alone.
-  const secret = (await clusterSecret(config.cluster.secretFile)) ?? owner;
-  const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
+  const tcp = createTcpTransport({ clock, listenOn, secret: shared ?? owner, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
   const memory = new Memory(config.node.workMemoryMax ?? workBytesMax(processMemory()));
   const traceIn = (door: string, spec: string): string | undefined => doorOfJob(door, doors)?.traceIn?.(spec);
@@ -82,6 +85,7 @@ export async function openGround(
     journal,
     records,
     vaults,
+    issuer,
     mesh,
     peers,
     stored,

@@ -4,6 +4,7 @@ import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Node } from "#shard/node.ts";
 import { sharedSource } from "#worker/printed/shared-source.ts";
 import { composeEdge, type ServedEdge } from "./edge.ts";
+import { ownTokens } from "./issuer.ts";
 import { startMesh, type RunningMesh } from "./mesh.ts";
 import type { Drain } from "#app/node/drain.ts";
 import { tellWhereEdgeIs, urlFromHere } from "#app/node/edge-notice.ts";
@@ -14,7 +15,7 @@ import type { Ground } from "./ground.ts";
 import type { Working } from "./working.ts";
 
 export async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving } = ground;
+  const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving, issuer } = ground;
   const { node, client, routed, worker, labels, doors, kinds, callers, scheduled } = working;
   const show = (registry: MetricsRegistry): void => {
     scheduled.show(registry);
@@ -33,9 +34,10 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
   const { schedules } = scheduled;
   const ofNode = { name, work: client, doors: ground.doors, live, status: () => node.status() };
-  const api = { ...ofNode, vaults: ground.vaults, schedules, audit: new AuditTrail(ground.records) };
+  const api = { ...ofNode, vaults: ground.vaults, schedules, issuer, audit: new AuditTrail(ground.records) };
   const taken = streams && { streams, client, clock, bytesMax: config.worker.printedMax };
-  const more = { owner, callers, log, socket: folder.edgeSocket, streams: taken };
+  const own = ownTokens({ issuer, client, clock, isWorker: async () => false });
+  const more = { owner, own, callers, log, socket: folder.edgeSocket, streams: taken };
   const edge = await composeEdge(config, { ...nodeParts, show, api, ...more });
   if (!edge) return undefined;
   undo.defer(() => edge.close());

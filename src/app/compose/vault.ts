@@ -1,4 +1,5 @@
 /** The vault of secrets, and the one of what the program keeps for itself. */
+import { hash, hkdfSync } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -12,21 +13,38 @@ export type Vaults = { readonly secrets: Vault; readonly system: Vault };
 
 export function openVaults(config: Config, folder: DataFolder, ports: VaultsPorts): Vaults {
   const source = keySource(config, folder);
-  return { secrets: openVault({ ...ports, source }), system: openVault({ ...ports, source }, "system") };
+  return {
+    secrets: openVault({ ...ports, source: source ?? noKeys }),
+    system: openVault({ ...ports, source: source ?? ofClusterSecret(ports.secret) ?? noKeys }, "system"),
+  };
 }
 
-type VaultsPorts = { readonly records: Records; readonly clock: Clock };
+type VaultsPorts = {
+  readonly records: Records;
+  readonly clock: Clock;
+  /** What nodes of the cluster share, if they do. */
+  readonly secret: string | undefined;
+};
 
-function keySource({ vault, journal }: Config, { path }: DataFolder): KeySource {
+/** What the program keeps for itself can be made again: if the secret changes, so do those keys. */
+function ofClusterSecret(secret: string | undefined): KeySource | undefined {
+  if (secret === undefined) return undefined;
+  const bytes = new Uint8Array(hkdfSync("sha256", secret, "", "millrace vault, system", 32));
+  const id = `c${hash("sha256", bytes).slice(0, 8)}`;
+  return { read: async () => [{ id, bytes }] };
+}
+
+const noKeys: KeySource = {
+  async read() {
+    const why = "nodes that share a database need the same keys: set vault.keyFile (docs/how-to/secrets.md)";
+    throw new Fault("invalid", "read the vault's keys", { why });
+  },
+};
+
+function keySource({ vault, journal }: Config, { path }: DataFolder): KeySource | undefined {
   const { keyFile, keyVariable, keyCommand } = vault;
   if (keyFile !== undefined) return keysInFile(keyFile);
   if (keyVariable !== undefined) return keysInVariable(keyVariable, process.env);
   if (keyCommand !== undefined) return keysOfCommand(keyCommand);
-  if (journal.kind !== "postgres") return ownKeysFile(join(path, "vault.keys"));
-  return {
-    async read() {
-      const why = "nodes that share a database need the same keys: set vault.keyFile (docs/how-to/secrets.md)";
-      throw new Fault("invalid", "read the vault's keys", { why });
-    },
-  };
+  return journal.kind === "postgres" ? undefined : ownKeysFile(join(path, "vault.keys"));
 }

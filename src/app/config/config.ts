@@ -57,6 +57,14 @@ const Cluster = z.strictObject({
     "A file with a secret of at least 16 characters on its only line, the same on all nodes: nodes of other machines " +
       "speak TLS with it. Left out: nodes are on this machine only.",
   ),
+  issuer: z
+    .url({ protocol: /^https?$/ })
+    .max(500)
+    .optional()
+    .describe(
+      "The address at which others reach this cluster, such as https://millrace.example.com: tokens that it issues " +
+        "name it, and others verify them by /.well-known/openid-configuration there. The same on all nodes.",
+    ),
   ownerLease: Duration().prefault("6s").describe("How long a shard keeps its owner without a renewal."),
   tasksMax: z
     .int()

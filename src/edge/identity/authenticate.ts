@@ -143,11 +143,12 @@ export class Authenticator {
       return unauthenticated("verifier-busy");
     this.#verifyingFor.set(network, forNetwork + 1);
     const generation = this.#generation;
-    const verifiedUntilMono = this.#clock.monotonicMs() + this.#limits.verifiedForMs;
+    const sinceMono = this.#clock.monotonicMs();
     const verifying = verifyJwt(token, this.#clock.wallMs())
       .then((outcome) => {
         if (!outcome.ok) return outcome;
-        const kept = { ...outcome, verifiedUntilMono };
+        const forMs = Math.min(this.#limits.verifiedForMs, outcome.verifiedForMs ?? Infinity);
+        const kept = { ...outcome, verifiedUntilMono: sinceMono + forMs };
         if (generation === this.#generation) this.#verified.put(sha256, kept);
         return kept;
       })

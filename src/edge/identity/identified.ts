@@ -9,6 +9,8 @@ export type Identified =
       readonly principal: Principal;
       /** When the credentials expire, by the wall clock. */
       readonly untilMs: number;
+      /** They are verified again after this at the latest, however long others may be remembered. */
+      readonly verifiedForMs?: number;
       /** When they are verified again: on the monotonic clock, so that setting a clock back does not delay it. */
       readonly verifiedUntilMono?: number;
     }

@@ -11,15 +11,15 @@ import { isLoopbackHost } from "./loopback.ts";
 import {
   allTenants,
   anonymousGrant,
+  grantedRoles,
   grantProblem,
   roleMeanings,
-  roles,
   tenantPattern,
   type Role,
 } from "#access/principal.ts";
 import type { Tls } from "#edge/tls/tls-config.ts";
 
-const Roles = z.array(z.enum(roles)).max(roles.length);
+const Roles = z.array(z.enum(grantedRoles)).max(grantedRoles.length);
 
 const OneTenant = z.string().regex(tenantPattern, "write letters, digits, dots and dashes only");
 
@@ -47,7 +47,7 @@ const Labels = z
 const granted = {
   tenant: Tenant.describe('The tenant it belongs to; "*" is all of them, for operators and shared executors.'),
   roles: Roles.min(1).describe(
-    `What it may do, by role. ${roles.map((role) => `${role}: ${roleMeanings[role]}`).join("; ")}.`,
+    `What it may do, by role. ${grantedRoles.map((role) => `${role}: ${roleMeanings[role]}`).join("; ")}.`,
   ),
   pools: Pools,
   labels: Labels,

@@ -11,7 +11,7 @@ import { fetchText, type FetchTextLimits } from "./jwt/fetch-text.ts";
 import { anonymousDefault, isThisMachineOnly } from "./identity-config.ts";
 import type { Identity, KeysConfig, TokenConfig } from "./identity-config.ts";
 import { keySet, keySetOfText } from "./jwt/jwks.ts";
-import { jwtVerifier } from "./jwt/verifier.ts";
+import { jwtVerifier, type OwnTokens } from "./jwt/verifier.ts";
 import { fixedKeys, RemoteKeys, type KeyRing } from "./jwt/key-ring.ts";
 import { allTenants, principal, type Grant } from "#access/principal.ts";
 import { readSmallFile } from "#edge/tls/small-file.ts";
@@ -24,6 +24,8 @@ export type IdentityPorts = {
   readonly onTrouble: (error: unknown) => void;
   /** The data folder's token; left out: there is none. */
   readonly owner?: OwnerToken | undefined;
+  /** Tokens that this cluster issues; left out: it issues none. */
+  readonly own?: OwnTokens | undefined;
   readonly fetchText?: typeof fetchText;
   /** How often to check whether a file has changed. */
   readonly reloadMs?: number;
@@ -36,7 +38,7 @@ export async function openIdentity(identity: Identity, ports: IdentityPorts): Pr
   const watched = await WatchedFiles.start(filesOf(identity), {
     clock: ports.clock,
     everyMs: ports.reloadMs ?? 30_000,
-    onChange: async () => authenticator.replace(await knownFrom(identity, remote, ports.owner)),
+    onChange: async () => authenticator.replace(await knownFrom(identity, remote, ports)),
     onTrouble: ports.onTrouble,
   });
   const limits = {
@@ -47,7 +49,7 @@ export async function openIdentity(identity: Identity, ports: IdentityPorts): Pr
     // Behind a proxy all callers have its address.
     verifyingPerAddressMax: identity.cleartext ? identity.verifyingMax : Math.ceil(identity.verifyingMax / 4),
   };
-  const authenticator = await knownFrom(identity, remote, ports.owner).then(
+  const authenticator = await knownFrom(identity, remote, ports).then(
     (known) => new Authenticator(known, limits, ports.clock),
     (error: unknown) => {
       watched[Symbol.dispose]();
@@ -60,7 +62,7 @@ export async function openIdentity(identity: Identity, ports: IdentityPorts): Pr
 async function knownFrom(
   identity: Identity,
   remote: ReadonlyMap<string, KeyRing>,
-  owner: OwnerToken | undefined,
+  { owner, own }: Pick<IdentityPorts, "owner" | "own">,
 ): Promise<KnownCallers> {
   const tokens = await Promise.all(identity.tokens.map((token) => readToken(token, identity.tokenSizeMax)));
   const issuers = await Promise.all(
@@ -69,7 +71,7 @@ async function knownFrom(
   return {
     tokens: staticTokens(tokens),
     owner: owner && staticTokens([{ ...ownerGrant, sha256: owner.sha256 }], "owner"),
-    verifyJwt: issuers.length > 0 ? jwtVerifier(issuers) : undefined,
+    verifyJwt: issuers.length > 0 || own ? jwtVerifier(issuers, own) : undefined,
     certificates: identity.certificates.length > 0 ? certificateRules(identity.certificates) : undefined,
     anonymous: anonymousOf(identity),
     rules: await rulesOf(identity),

@@ -8,7 +8,7 @@ import type { Signed } from "./signed-address.ts";
 
 export type ArtifactTwirpPorts = {
   readonly artifacts: Artifacts;
-  readonly sign: (origin: string, signed: Signed) => string;
+  readonly sign: (origin: string, signed: Signed) => Promise<string>;
 };
 
 const ids = { workflow_run_backend_id: Text, workflow_job_run_backend_id: Text };
@@ -40,7 +40,7 @@ export function artifactMethods({ artifacts, sign }: ArtifactTwirpPorts): Readon
       });
       return {
         ok: true,
-        signed_upload_url: sign(origin, { does: "upload", tenant, id, fileName: fileName(name, mimeType) }),
+        signed_upload_url: await sign(origin, { does: "upload", tenant, id, fileName: fileName(name, mimeType) }),
       };
     }),
     FinalizeArtifact: twirpMethod(Finalize, async ({ job }, given) => {
@@ -59,7 +59,7 @@ export function artifactMethods({ artifacts, sign }: ArtifactTwirpPorts): Readon
       ofRun(job, given);
       const found = await artifacts.find(job.tenant, job.run, given.name);
       if (!found) throw missing();
-      return { signed_url: sign(origin, downloadOf(job.tenant, found)) };
+      return { signed_url: await sign(origin, downloadOf(job.tenant, found)) };
     }),
     DeleteArtifact: twirpMethod(Named, async ({ job }, given) => {
       ofRun(job, given);

@@ -6,7 +6,7 @@ import { Int64, Text, twirpMethod, type TwirpMethod } from "./twirp.ts";
 
 export type CacheTwirpPorts = {
   readonly caches: Caches;
-  readonly sign: (origin: string, signed: Signed) => string;
+  readonly sign: (origin: string, signed: Signed) => Promise<string>;
 };
 
 const Find = z.object({ key: Text, restore_keys: z.array(Text).max(100).optional(), version: Text });
@@ -25,14 +25,14 @@ export function cacheMethods({ caches, sign }: CacheTwirpPorts): Readonly<Record
     GetCacheEntryDownloadURL: twirpMethod(Find, async ({ job, origin }, { key, restore_keys: more = [], version }) => {
       const found = await caches.find(job, [key, ...more], version);
       if (!found) return { ok: false };
-      const signed_download_url = sign(origin, cacheDownload(job.tenant, found));
+      const signed_download_url = await sign(origin, cacheDownload(job.tenant, found));
       return { ok: true, signed_download_url, matched_key: found.key };
     }),
     CreateCacheEntry: twirpMethod(Create, async ({ job, origin }, given) => {
       const begun = await caches.begin(job, given);
       if (!begun) return { ok: false, message: `a cache with the key ${given.key} exists already, or is being saved` };
       const { tenant, id } = begun;
-      return { ok: true, signed_upload_url: sign(origin, { does: "upload", tenant, id, fileName: "cache" }) };
+      return { ok: true, signed_upload_url: await sign(origin, { does: "upload", tenant, id, fileName: "cache" }) };
     }),
     FinalizeCacheEntryUpload: twirpMethod(Finalize, async ({ job }, { size_bytes: sizeBytes, ...given }) => {
       const { id } = await caches.finalize(job, given, sizeBytes);

@@ -18,7 +18,7 @@ export type CacheV1Ports = {
   readonly uploads: BlockUploads;
   readonly clock: Clock;
   readonly limits: ServiceLimits;
-  readonly sign: (origin: string, signed: Signed) => string;
+  readonly sign: (origin: string, signed: Signed) => Promise<string>;
 };
 
 export const cacheV1Prefix = "/_apis/artifactcache/";
@@ -57,7 +57,7 @@ async function find({ caches, sign }: CacheV1Ports, { url, job, origin }: CacheR
   const keys = (url.searchParams.get("keys") ?? "").split(",");
   const found = await caches.find(job, keys, url.searchParams.get("version") ?? "");
   if (!found) return new Response(null, { status: 204 });
-  const archiveLocation = sign(origin, cacheDownload(job.tenant, found));
+  const archiveLocation = await sign(origin, cacheDownload(job.tenant, found));
   const creationTime = new Date(found.createdAtMs).toISOString();
   return Response.json({ cacheKey: found.key, scope: found.ref, creationTime, archiveLocation });
 }

@@ -5,10 +5,7 @@
  *     can neither publish nor read.
  */
 import { z } from "zod";
-import { isFault } from "#base/fault.ts";
-import type { Clock } from "#base/clock.ts";
-import type { WorkClient } from "#shard/client/client.ts";
-import { isRejected } from "#shard/work/rejected.ts";
+import type { LiveClaims } from "#shard/client/live-claims.ts";
 import { Problem } from "#http/problem.ts";
 import type { Seal } from "./seal.ts";
 
@@ -54,9 +51,6 @@ export function jobToken(seal: Seal, use: TokenUse, identity: JobIdentity, until
   return seal.token({ ...identity, use, ...known }, untilMs);
 }
 
-/** Whether an attempt's claim is live. */
-export type LiveClaims = (identity: Pick<JobIdentity, "task" | "claim" | "tenant">) => Promise<boolean>;
-
 export class JobTokens {
   readonly #seal: Seal;
   readonly #isLive: LiveClaims;
@@ -84,35 +78,6 @@ export class JobTokens {
 }
 
 const challenge = { "www-authenticate": "Bearer" } as const;
-
-/** An answer counts for this long: steps call often, and a claim's end is noticed by its worker first. */
-const liveForMs = 1_000;
-const remembered = 10_000;
-
-/** Asks the task's shard whether a claim is live, and caches "yes" for `liveForMs`. */
-export function liveClaims(client: Pick<WorkClient, "task">, clock: Clock): LiveClaims {
-  const until = new Map<string, number>();
-  return async ({ task, claim, tenant }) => {
-    const key = `${tenant}/${task}/${claim}`;
-    if ((until.get(key) ?? 0) > clock.monotonicMs()) return true;
-    until.delete(key);
-    const askedMs = clock.monotonicMs();
-    if (!(await isClaimed(client, task, claim))) return false;
-    if (until.size >= remembered) until.clear();
-    until.set(key, askedMs + liveForMs);
-    return true;
-  };
-}
-
-async function isClaimed(client: Pick<WorkClient, "task">, task: string, claim: number): Promise<boolean> {
-  try {
-    const { claims } = await client.task(task);
-    return claims.some(({ token }) => token === claim);
-  } catch (error) {
-    if (isRejected(error) || isFault(error, "not-found") || isFault(error, "invalid")) return false;
-    throw error;
-  }
-}
 
 /** The token of an authorization header: `Bearer x`, `token x`, or the password of `Basic`. */
 export function tokenIn(headers: Headers): string | undefined {

@@ -1,9 +1,9 @@
 /** The services on a node, from what the node lends the door. */
 import type { DoorPorts } from "#door/ports.ts";
 import { spoolIn } from "#blobs/spool.ts";
-import { liveClaims } from "./job-token.ts";
+import { liveClaims } from "#shard/client/live-claims.ts";
 import { serviceLimitsDefault, type ServiceLimits } from "./limits.ts";
-import { sealWith, sharedKey } from "./seal.ts";
+import { sealWith } from "./seal.ts";
 import { openServices, type CiServices } from "./services.ts";
 
 /**
@@ -11,10 +11,10 @@ import { openServices, type CiServices } from "./services.ts";
  * each attempt at a job, with the claim that the attempt runs under.
  */
 export async function openCiServices(
-  ports: Pick<DoorPorts, "clock" | "records" | "stored" | "sources" | "spool" | "client" | "warn">,
+  ports: Pick<DoorPorts, "clock" | "keyOf" | "records" | "stored" | "sources" | "spool" | "client" | "warn">,
   limits: Partial<ServiceLimits> = {},
 ): Promise<CiServices> {
-  const { clock, records, stored, sources, spool, client, warn } = ports;
+  const { clock, keyOf, records, stored, sources, spool, client, warn } = ports;
   const wallMs = (): number => clock.wallMs();
   return openServices({
     names: records,
@@ -22,7 +22,7 @@ export async function openCiServices(
     sources,
     spool: spoolIn(spool.folder, spool.bytesMax),
     clock,
-    seal: sealWith(await sharedKey(records), wallMs),
+    seal: sealWith(() => keyOf("ci.seal"), wallMs),
     isLive: liveClaims(client, clock),
     limits: { ...serviceLimitsDefault, ...limits },
     report: (error) => warn("ci-service-failed", { error }),

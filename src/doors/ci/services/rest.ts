@@ -21,7 +21,7 @@ export type RestPorts = {
   readonly sources: Sources;
   readonly artifacts: Artifacts;
   readonly caches: Caches;
-  readonly sign: (origin: string, signed: Signed) => string;
+  readonly sign: (origin: string, signed: Signed) => Promise<string>;
 };
 
 type RestCall = {
@@ -259,7 +259,7 @@ const showArtifact = async (found: Found, id?: string): Promise<Response> =>
 
 async function downloadArtifact(found: Found, id?: string): Promise<Response> {
   const artifact = await artifactOf(found, id);
-  const location = found.ports.sign(found.url.origin, downloadOf(found.job.tenant, artifact));
+  const location = await found.ports.sign(found.url.origin, downloadOf(found.job.tenant, artifact));
   return new Response(null, { status: 302, headers: { location } });
 }
 

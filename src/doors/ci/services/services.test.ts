@@ -1,5 +1,5 @@
 /** The pure parts of the services: what makes way, lists of blocks, addresses; the reference lists every REST call. */
-import { deepEqual, equal, ok, throws } from "node:assert/strict";
+import { deepEqual, equal, ok, rejects, throws } from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -62,24 +62,29 @@ describe("services", () => {
     for (const id of [null, "", "../x", "a b", "x".repeat(200)]) throws(() => blockName(id), /base64/);
   });
 
-  test("a signed address allows what it says until its time, and nothing else when it is changed", () => {
-    const seal = sealWith(new Uint8Array(32).fill(7), () => 0);
+  test("a signed address allows what it says until its time, and nothing else when it is changed", async () => {
+    const seal = sealWith(
+      async () => new Uint8Array(32).fill(7),
+      () => 0,
+    );
     const signed = { does: "download", tenant: "mill", id: "artifact.7", fileName: "a b.zip" } as const;
-    const url = new URL(signedAddress(seal, "http://node", signed, 1_000));
-    deepEqual(openSigned(seal, url, 999), signed);
-    throws(() => openSigned(seal, url, 1_000), /expired/);
+    const url = new URL(await signedAddress(seal, "http://node", signed, 1_000));
+    deepEqual(await openSigned(seal, url, 999), signed);
+    await rejects(openSigned(seal, url, 1_000), /expired/);
     for (const change of ["artifact.8", "upload", "other"]) {
       const from = { "artifact.8": "artifact.7", upload: "download", other: "mill" }[change] ?? "";
-      throws(() => openSigned(seal, new URL(url.href.replace(from, change)), 0), /not made by this cluster/);
+      await rejects(openSigned(seal, new URL(url.href.replace(from, change)), 0), /not made by this cluster/);
     }
-    throws(() => openSigned(seal, new URL(url.href.replace("se=1000", "se=9999")), 0), /not made by this cluster/);
-    throws(
-      () =>
-        openSigned(
-          sealWith(new Uint8Array(32), () => 0),
-          url,
-          0,
+    await rejects(openSigned(seal, new URL(url.href.replace("se=1000", "se=9999")), 0), /not made by this cluster/);
+    await rejects(
+      openSigned(
+        sealWith(
+          async () => new Uint8Array(32),
+          () => 0,
         ),
+        url,
+        0,
+      ),
       /not made by this cluster/,
     );
   });

@@ -14,7 +14,8 @@ import { cacheV1Prefix, serveCacheV1 } from "./cache-v1.ts";
 import { serveGitCalls } from "./git-access.ts";
 import { restPrefix, serveRest } from "./rest.ts";
 import { jobServices, type JobServices, type JobServicesInput } from "./job-services.ts";
-import { JobTokens, tokenIn, type LiveClaims } from "./job-token.ts";
+import { JobTokens, tokenIn } from "./job-token.ts";
+import type { LiveClaims } from "#shard/client/live-claims.ts";
 import type { ServiceLimits } from "./limits.ts";
 import type { Names } from "./names.ts";
 import type { Seal } from "./seal.ts";
@@ -42,7 +43,7 @@ export type CiServices = {
   /** Undefined for an address that is not a service's. */
   readonly http: (request: Request, identify: Identify) => Promise<Response> | undefined;
   readonly jobServices: (input: JobServicesInput) => Promise<JobServices>;
-  readonly sign: (origin: string, signed: Signed) => string;
+  readonly sign: (origin: string, signed: Signed) => Promise<string>;
 };
 
 /** What is served besides the table of routes. */
@@ -56,7 +57,7 @@ export function openServices(ports: ServicePorts): CiServices {
   const artifacts = new Artifacts({ ...ports, uploads });
   const caches = new Caches({ ...ports, uploads });
   const tokens = new JobTokens(seal, ports.isLive);
-  const sign = (origin: string, signed: Signed): string =>
+  const sign = (origin: string, signed: Signed): Promise<string> =>
     signedAddress(seal, origin, signed, clock.wallMs() + limits.addressMs);
   const methods = new Map<string, TwirpMethod>([
     ...Object.entries(artifactMethods({ artifacts, sign })).map(

@@ -15,20 +15,25 @@ export type Signed = {
 export const signedPrefix = "/ci/files/";
 
 /** Clients append parameters with `&`, and hide a parameter called `sig` in their logs. */
-export function signedAddress(seal: Seal, origin: string, { does, tenant, id, fileName }: Signed, untilMs: number) {
+export async function signedAddress(
+  seal: Seal,
+  origin: string,
+  { does, tenant, id, fileName }: Signed,
+  untilMs: number,
+): Promise<string> {
   const path = `${signedPrefix}${does}/${encodeURIComponent(tenant)}/${id}/${encodeURIComponent(fileName)}`;
-  return `${origin}${path}?se=${untilMs}&sig=${seal.mark(`${path} ${untilMs}`)}`;
+  return `${origin}${path}?se=${untilMs}&sig=${await seal.mark(`${path} ${untilMs}`)}`;
 }
 
 const shape = /^\/ci\/files\/(upload|download)\/([^/]{1,300})\/([A-Za-z0-9_.-]{1,200})\/([^/]{1,2000})$/;
 
 /** What the address allows. Throws Problem 403 if its proof is wrong or its time has passed. */
-export function openSigned(seal: Seal, { pathname, searchParams }: URL, wallMs: number): Signed {
+export async function openSigned(seal: Seal, { pathname, searchParams }: URL, wallMs: number): Promise<Signed> {
   const match = shape.exec(pathname);
   if (!match) throw new Problem(404, "there is no upload or download at this address");
   const [, does = "", tenant = "", id = "", fileName = ""] = match;
   const until = searchParams.get("se") ?? "";
-  if (!/^\d{1,15}$/.test(until) || !seal.isMark(`${pathname} ${until}`, searchParams.get("sig") ?? ""))
+  if (!/^\d{1,15}$/.test(until) || !(await seal.isMark(`${pathname} ${until}`, searchParams.get("sig") ?? "")))
     throw new Problem(403, "the address was not made by this cluster, or was changed");
   if (Number(until) <= wallMs) throw new Problem(403, "the address has expired: ask for a new one");
   return {

@@ -24,7 +24,7 @@ export type FilePorts = {
 };
 
 export async function serveSigned(ports: FilePorts, request: Request, url: URL): Promise<Response> {
-  const signed = openSigned(ports.seal, url, ports.clock.wallMs());
+  const signed = await openSigned(ports.seal, url, ports.clock.wallMs());
   if (signed.does === "upload") return await upload(ports, request, url, signed);
   if (request.method !== "GET" && request.method !== "HEAD")
     throw new Problem(405, "only GET is answered here", { headers: { allow: "GET, HEAD" } });

@@ -16,12 +16,16 @@ export type JwtVerifier = (token: string, nowMs: number) => Promise<Identified>;
 /** Three parts in base64url; the first begins as every JSON object does. */
 export const looksLikeJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(token);
 
+/** Tokens of this cluster itself: no configuration can name another issuer so. */
+export type OwnTokens = { readonly issuer: string; readonly verify: JwtVerifier };
+
 /** `nowMs` is the wall clock, which issuers write into tokens; the skew allows for its error. */
-export function jwtVerifier(issuers: readonly JwtIssuer[]): JwtVerifier {
+export function jwtVerifier(issuers: readonly JwtIssuer[], own?: OwnTokens): JwtVerifier {
   const byName = new Map(issuers.map((issuer) => [issuer.config.issuer, issuer]));
   return async (token, nowMs) => {
     const claims = unverifiedClaims(token);
     if (claims === undefined) return unauthenticated("token-malformed");
+    if (own && claims.iss === own.issuer) return await own.verify(token, nowMs);
     const issuer = typeof claims.iss === "string" ? byName.get(claims.iss) : undefined;
     if (!issuer) return unauthenticated("issuer-unknown");
     if (typeof claims.exp === "number" && claims.exp * 1_000 <= nowMs - issuer.config.skew)
