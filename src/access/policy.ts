@@ -11,7 +11,7 @@ type Rule = {
 export const policy = {
   health: { of: "cluster", for: "everyone" },
   "service.describe": { of: "cluster", for: "known" },
-  "cluster.map": { of: "cluster", for: ["operator", "member", "executor", "viewer"] },
+  "cluster.map": { of: "cluster", for: ["operator", "member", "executor", "runner", "viewer"] },
   "cluster.read": { of: "cluster", for: ["operator", "viewer"] },
   "cluster.admin": { of: "cluster", for: ["operator"] },
   "metrics.read": { of: "cluster", for: ["operator", "viewer"] },
@@ -25,7 +25,7 @@ export const policy = {
   "work.read": { of: "tenant", for: ["operator", "member", "viewer"] },
   "work.signal": { of: "tenant", for: ["operator", "member"] },
   "work.cancel": { of: "tenant", for: ["operator", "member"] },
-  "work.execute": { of: "tenant", for: ["operator", "executor"] },
+  "work.execute": { of: "tenant", for: ["operator", "executor", "runner"] },
   "work.admin": { of: "tenant", for: ["operator"] },
 
   // Values never come back: who may set one may replace and delete it, and work of the tenant uses it.
@@ -44,8 +44,10 @@ export const policy = {
 
   // Goals, manifests and segments for machines, and their reports.
   "deploy.attach": { of: "tenant", for: ["operator", "agent"] },
-  "deploy.read": { of: "tenant", for: ["operator", "member", "viewer"] },
-  "deploy.release": { of: "tenant", for: ["operator"] },
+  "deploy.read": { of: "tenant", for: ["operator", "member", "viewer", "releaser", "approver"] },
+  "deploy.release": { of: "tenant", for: ["operator", "releaser"] },
+  // Counted by person, so nobody approves in another's name.
+  "deploy.approve": { of: "tenant", for: ["operator", "approver"] },
 
   "ci.read": { of: "tenant", for: ["operator", "member", "viewer"] },
   "ci.run": { of: "tenant", for: ["operator", "member"] },
@@ -57,15 +59,15 @@ export const policy = {
 
   "cache.read": {
     of: "tenant",
-    for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
+    for: ["operator", "member", "builder", "executor", "runner", "cache-reader", "cache-writer", "action-cache-writer"],
   },
   "cache.write": {
     of: "tenant",
-    for: ["operator", "member", "builder", "executor", "cache-writer", "action-cache-writer"],
+    for: ["operator", "member", "builder", "executor", "runner", "cache-writer", "action-cache-writer"],
   },
   "action-cache.read": {
     of: "tenant",
-    for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
+    for: ["operator", "member", "builder", "executor", "runner", "cache-reader", "cache-writer", "action-cache-writer"],
   },
   // Writers here decide what other builds contain. Executors are not included: the engine records their results under
   // their claim's token.

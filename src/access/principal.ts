@@ -11,6 +11,9 @@ export const roles = [
   "action-cache-writer",
   "viewer",
   "agent",
+  "releaser",
+  "approver",
+  "runner",
   "task",
 ] as const;
 
@@ -25,6 +28,9 @@ export const roleMeanings = {
   "cache-writer": "also uploads blobs",
   "action-cache-writer": "also says what an action's result is: others will trust it",
   agent: "looks after the services of a machine: reads goals and releases, and reports",
+  releaser: "releases services, which runs their builds on a node, rolls them back, halts them, and sees their state",
+  approver: "approves and rejects waves of releases, in its own name, and sees their state",
+  runner: "an executor of one tenant: claims its work on a machine of its own, and brings back results",
   viewer: "looks at work and metrics, and changes nothing",
   task: "what runs as a task: files of its own job and its own steps, while its attempt lasts; tokens are issued for it",
 } as const satisfies Record<Role, string>;

@@ -13,5 +13,5 @@ test("a refusal tells in every protocol whether to log in, to give up or to retr
   const retryable = Object.keys(unauthenticatedReasons).filter(
     (reason) => status(reason as UnauthenticatedReason).http === 503,
   );
-  deepEqual(retryable, ["keys-unavailable", "verifier-busy"]);
+  deepEqual(retryable, ["keys-unavailable", "verifier-busy", "binding-unclear"]);
 });

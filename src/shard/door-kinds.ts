@@ -9,7 +9,12 @@
 import type { PlanSpec, Signal, StageSpec, TaskSet } from "#kernel/model/model.ts";
 
 /** The caller, as the node authenticated it. */
-export type Submitter = { readonly name: string; readonly isOperator: boolean };
+export type Submitter = {
+  readonly name: string;
+  readonly isOperator: boolean;
+  /** By name; left out: none besides. */
+  readonly roles?: ReadonlySet<string> | undefined;
+};
 
 /** Tasks to run, or a stage to plan. */
 export type RequestedWork = { readonly tasks: TaskSet } | { readonly plan: PlanSpec };

@@ -109,7 +109,8 @@ const changingRoutes = ({ work, kinds }: JobsPorts, find: FindJob): readonly Rou
     const { view } = await find(call);
     const { params, body, caller } = call;
     const { stage, id, name, payload } = body;
-    const by = { name: caller.principal.name, isOperator: caller.principal.roles.has("operator") };
+    const { name: who, roles } = caller.principal;
+    const by = { name: who, roles, isOperator: roles.has("operator") };
     const refused = kinds.refuseSignal(view.door, { id: id ?? "", name, payload }, by);
     if (refused !== undefined) throw new Problem(403, refused);
     const recorded = await work.signal(params.job, stage, {

@@ -170,6 +170,7 @@ function attributed(caller: Admitted, requested: Command): Command {
 const submitterOf = (caller: Admitted): Submitter => ({
   name: caller?.principal.name ?? "",
   isOperator: caller?.principal.roles.has("operator") ?? false,
+  roles: caller?.principal.roles,
 });
 
 /** Throws for work that its door does not accept from this caller, and for labels that the caller may not offer. */

@@ -165,7 +165,7 @@ export const haltService = endpoint({
 export const approveWave = endpoint({
   method: "POST",
   path: "/v1/deploy/releases/{job}/approve",
-  action: "deploy.release",
+  action: "deploy.approve",
   about: "Approves the next wave of a release, in the caller's name.",
   params: z.object({ job: z.string().max(50) }),
   body: jsonBody(z.strictObject({ wave: z.int().min(1).max(50), reject: z.boolean().default(false) }), 16 * 1024),

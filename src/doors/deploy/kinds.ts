@@ -1,9 +1,11 @@
-/** Builds run as the node's own user, and releases change machines: both are for operators. */
+/** Builds run as the node's own user, and releases change machines: both are for operators, and for releasers. */
 import type { DoorKinds, Refusal, Submitter } from "#shard/door-kinds.ts";
 import { door, kinds, planLabel, taskLabel } from "./plan.ts";
 
 const forOperators = ({ isOperator }: Submitter): Refusal =>
   isOperator ? undefined : "releases change machines and run builds as the node itself: that is for operators";
+
+const mayApprove = ({ isOperator, roles }: Submitter): boolean => isOperator || roles?.has("approver") === true;
 
 export const deployKinds: DoorKinds = {
   door,
@@ -13,6 +15,7 @@ export const deployKinds: DoorKinds = {
   /** Approvals are counted by person, so a signal must name its own sender. */
   signal({ name, payload }, by) {
     if (name !== "approve" && name !== "reject") return "a release takes the signals approve and reject";
+    if (!mayApprove(by)) return "waves are approved and rejected by approvers (the role approver) and operators";
     return payload === by.name ? undefined : `the payload must be the name of the sender, ${by.name}`;
   },
 };
