@@ -46,7 +46,7 @@ export const policy = {
   "deploy.attach": { of: "tenant", for: ["operator", "agent"] },
   "deploy.read": { of: "tenant", for: ["operator", "member", "viewer", "releaser", "approver"] },
   "deploy.release": { of: "tenant", for: ["operator", "releaser"] },
-  // Counted by person, so nobody approves in another's name.
+  // Counted by person: each approves in its own name.
   "deploy.approve": { of: "tenant", for: ["operator", "approver"] },
 
   "ci.read": { of: "tenant", for: ["operator", "member", "viewer"] },

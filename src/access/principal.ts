@@ -32,10 +32,10 @@ export const roleMeanings = {
   approver: "approves and rejects waves of releases, in its own name, and sees their state",
   runner: "an executor of one tenant: claims its work on a machine of its own, and brings back results",
   viewer: "looks at work and metrics, and changes nothing",
-  task: "what runs as a task: files of its own job and its own steps, while its attempt lasts; tokens are issued for it",
+  task: "what runs as a task: reads and writes files of its own job and reports steps, while its attempt lasts",
 } as const satisfies Record<Role, string>;
 
-/** Roles that a configuration may grant: a task's token is issued for one attempt, and by nobody else. */
+/** Roles that a configuration may grant: the cluster itself issues a task's token, for one attempt. */
 export const grantedRoles = roles.filter((role): role is Exclude<Role, "task"> => role !== "task");
 
 /**

@@ -61,7 +61,7 @@ describe("the issuer", () => {
     equal(await reason(one, token), "token-expired");
   });
 
-  test("IS3 keys and algorithms cannot be confused: none, a shared secret made of the public key, a key in the header", async () => {
+  test("IS3 keys and algorithms cannot be confused: none, HS256 with the public key, a key in the header", async () => {
     const { node } = cluster();
     const one = node();
     await one.issue(wanted);

@@ -3,8 +3,8 @@
  * published keys.
  *
  * IS3 A token counts only for the audience that it was issued for, with the algorithm of our keys, and until its end.
- * IS4 A token that is bound to a claim counts only while that claim is live (`BoundTo`); whoever verifies one for the
- *     cluster's own calls asks the claim's shard, and believes the answer for `liveForMs` at most.
+ * IS4 A token that is bound to a claim counts only while that claim is live: a node that verifies one asks the
+ *     claim's shard, and believes the answer for a second at most (grant-token.ts).
  */
 import { randomUUID } from "node:crypto";
 import { decodeProtectedHeader, errors, jwtVerify, SignJWT, type JWTPayload } from "jose";

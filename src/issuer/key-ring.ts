@@ -3,7 +3,7 @@
  *
  * IS1 A key is trusted until every token that it may have signed has ended: until the longest lifetime of a token after
  *     the next key has begun to sign. Then it goes.
- * IS2 A key is published before it signs, so that whoever keeps a copy of the list has it in time. Only the first key,
+ * IS2 A key is published before it signs, so that programs with a copy of the list have it in time. Only the first key,
  *     and one that replaces keys that may have leaked, signs at once.
  */
 

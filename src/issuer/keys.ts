@@ -1,4 +1,4 @@
-/** The issuer's keys, sealed in the vault: one value each, numbered, so that nodes that add one at once add the same. */
+/** The issuer's keys, sealed in the vault: numbered, so that of two nodes that add the next one, one does. */
 import { randomBytes } from "node:crypto";
 import { exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from "jose";
 import { z } from "zod";
@@ -27,7 +27,7 @@ const Kept = z.object({ kid: z.string(), signsFromMs: z.number(), jwk: z.record(
 
 const prefix = "issuer-key.";
 const keysMax = 50;
-/** A key that another node removed counts here for this long at most; one that it added is looked for when it is met. */
+/** A key that another node removed counts here for this long at most. */
 const freshMs = 30_000;
 /** Between two looks for a key that is not known, however many tokens name one. */
 const cooldownMs = 2_000;
