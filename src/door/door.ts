@@ -47,6 +47,8 @@ export type Door<S = unknown> = {
   readonly documents?: JobDocuments | undefined;
   /** How its jobs are shown and explained; left out: as all jobs are. */
   readonly shows?: ShownJobs | undefined;
+  /** The path that explains one of its jobs, or the named part of it; the answer has lines, `told`. */
+  readonly whyPath?: ((jobId: string, parts: readonly string[]) => string) | undefined;
   /** The trace in a spec that was written before submissions had one of their own. */
   readonly traceIn?: ((spec: string) => string | undefined) | undefined;
   /** Its pages of the console. */

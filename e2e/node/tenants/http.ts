@@ -247,6 +247,16 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/runs/{run}/rerun": [
     ask("POST", ({ jobId }) => `/v1/runs/${jobId}/rerun`, { ...json({}), alike: "neither is a run" }),
   ],
+  "api GET /v1/runs/{run}/why": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}/why`, { alike: "neither is a run" })],
+  "api GET /v1/runs/{run}/jobs/{job}/why": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/why`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runs/{run}/jobs/{job}/steps/{step}/why": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/steps/0/why`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runs/{run}/jobs/{job}/details": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/details`, { alike: "neither is a run" }),
+  ],
   "api GET /v1/runs/{run}/jobs/{job}/logs": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/logs`, { alike: "neither is a run" }),
   ],

@@ -5,6 +5,7 @@ import { CiConfig } from "./config.ts";
 import { serviceEndpoints } from "./services/endpoints.ts";
 import { ciEndpoints } from "./endpoints.ts";
 import { ciKinds } from "./kinds.ts";
+import { whyEndpoints } from "./why/endpoints.ts";
 
 export const ciDoor = defineDoor({
   name: "ci",
@@ -12,7 +13,17 @@ export const ciDoor = defineDoor({
   section: { about: "runs of workflows", schema: CiConfig },
   kinds: [ciKinds],
   commands: ciCommands,
-  endpoints: [...ciEndpoints, ...serviceEndpoints],
+  endpoints: [...ciEndpoints, ...whyEndpoints, ...serviceEndpoints],
+  whyPath: (run, [job, step]) =>
+    [
+      "/v1/runs",
+      run,
+      ...(job === undefined ? [] : ["jobs", job]),
+      ...(step === undefined ? [] : ["steps", step]),
+      "why",
+    ]
+      .map((part, index) => (index === 0 ? part : encodeURIComponent(part)))
+      .join("/"),
   pages: [],
   open: async (ports, settings) => (await import("./serve.ts")).openCi(ports, settings),
 });

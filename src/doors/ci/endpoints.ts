@@ -2,17 +2,14 @@
 import { z } from "zod";
 import { pageFields, pageOf } from "#http/cursor.ts";
 import { endpoint, events, json, jsonBody, none } from "#http/endpoint.ts";
+import { Conclusion, jobParams, RunId, runParams, Status } from "./run-fields.ts";
 
 const Name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/);
 const repositoryParams = z.object({
   owner: Name.describe("The repository's owner: the part of its name before the slash."),
   name: Name.describe("The repository's name behind the slash."),
 });
-const RunId = z.string().max(50).describe("The run's id, such as j0-1.");
-const runParams = z.object({ run: RunId });
 const Time = z.iso.datetime();
-const Status = z.enum(["queued", "in_progress", "completed"]);
-const Conclusion = z.enum(["success", "failure", "cancelled", "skipped"]);
 
 export const Repository = z.object({
   repository: z.string().describe("owner/name"),
@@ -221,10 +218,6 @@ export const rerunRun = endpoint({
   answer: json(z.object({ run: RunId.describe("The new run.") }), 202),
 });
 
-const jobParams = z.object({
-  run: RunId,
-  job: z.string().min(1).max(200).describe("The job's id in the run, or its name in the file where it has one cell."),
-});
 const Flag = z.enum(["true", "false"]).transform((text) => text === "true");
 const stepField = z.coerce.number().int().min(0).optional().describe("Only lines of this step.");
 

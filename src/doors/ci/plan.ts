@@ -242,7 +242,7 @@ export function planConclusion(inputs: PlanInputs): Plan {
 }
 
 /** What the needs came to, by lower-case id. */
-function factsOf({ needs, results, cancelled }: PlanInputs): JobFacts {
+export function factsOf({ needs, results, cancelled }: PlanInputs): JobFacts {
   const ends = new Map<string, JobEnd>();
   for (const { stage, name, phase } of needs) {
     const cells = results.flatMap((one) => {
@@ -290,7 +290,7 @@ export function cellOf(
   return { spec: jobSpecOf(job, cell, frame, contexts), cell, fails };
 }
 
-function frameOf(record: RunRecord): Frame {
+export function frameOf(record: RunRecord): Frame {
   return {
     workflow: workflowOf(record),
     github: valueOf(record.github) as Dictionary,

@@ -23,6 +23,8 @@ export const CellResult = z.object({
   log: z.string().optional(),
   token: z.int().optional(),
   steps: z.array(StepLine).optional(),
+  /** The digest of its annotations, summaries and conditions; absent: it had none. */
+  details: z.string().optional(),
 });
 export type CellResult = Readonly<z.infer<typeof CellResult>>;
 

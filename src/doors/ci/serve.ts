@@ -12,6 +12,7 @@ import { serviceRoutes } from "./services/routes.ts";
 import { ciRoutes } from "./routes.ts";
 import { followPushes } from "./runs/trigger-event.ts";
 import { ciPlanners } from "./runs/planners.ts";
+import { whyRoutes } from "./why/routes.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
   const { node, stored, clock, client, live, place, sources } = ports;
@@ -44,6 +45,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
         sources,
         start,
       }),
+      ...whyRoutes({ client, blobs: stored.blobs }),
       ...serviceRoutes(services, stored.store),
     ],
     ...(place && {

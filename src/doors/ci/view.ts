@@ -63,6 +63,10 @@ export function viewRun({ name, phase, stages, tasks }: JobView): RunView {
   return { name, status: "completed", conclusion, jobs };
 }
 
+/** Without the name of the stage that decides, which nobody wrote. */
+export const reasonOf = ({ reason }: Pick<JobView, "reason">): string =>
+  reason.startsWith(`${conclusionStage}: `) ? reason.slice(conclusionStage.length + 2) : reason;
+
 function jobOf(stage: StageView, tasks: readonly TaskView[], named: ReadonlyMap<number, string>): RunJobView {
   const cells = tasks.filter((task) => task.stage === stage.stage && !task.planning).map((task) => cellOf(task));
   const needs = stage.needs.flatMap((need) => named.get(need) ?? []);

@@ -8,7 +8,7 @@ import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
 import { hash32, type Random } from "#base/random.ts";
 import type { OfTenant, Submit } from "#kernel/model/command.ts";
 import type { JobPhase, Notice, Signal, Tag } from "#kernel/model/model.ts";
-import type { JobView, TaskView, Why, WhyOf } from "#kernel/read/query.ts";
+import type { ExecutorView, JobView, TaskView, Why, WhyOf } from "#kernel/read/query.ts";
 import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
 import { askers, jobRef, taskRef } from "./ask.ts";
 import type { Directory } from "./directory.ts";
@@ -102,6 +102,8 @@ export type WorkClient = ExecutorClient & {
     jobId: string,
     options?: AskOptions & { readonly of?: WhyOf & OfTenant },
   ): Promise<readonly (Why & { readonly taskId: string })[]>;
+  /** Who has asked the job's shard for work, and what they offer; of one tenant's where a tenant is given. */
+  executors(jobId: string, options?: AskOptions & OfTenant): Promise<readonly ExecutorView[]>;
   /** All attempts at the tasks of a job that has ended, ordered by token; none while the job is live. */
   attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
   cancel(jobId: string, reason: string, options?: AskOptions & CancelHow): Promise<JobPhase>;
@@ -210,6 +212,11 @@ export function createClient(ports: ClientPorts): WorkClient {
       const ref = jobRef(jobId);
       const { why } = await query(ref.shard, { kind: "why", job: ref.job, ...of }, options);
       return why.map((each) => ({ ...each, taskId: formatTask(ref.shard, each.task) }));
+    },
+
+    async executors(jobId, { tenant, ...options } = {}) {
+      const asked = { kind: "executors", ...(tenant !== undefined && { tenant }) } as const;
+      return (await query(jobRef(jobId).shard, asked, options)).executors;
     },
 
     attempts: (jobId) => attemptsOf(directory, jobRef(jobId)),

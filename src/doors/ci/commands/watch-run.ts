@@ -5,12 +5,14 @@ import { isFault } from "#base/fault.ts";
 import type { ExitCode, World } from "#door/command.ts";
 import { callEndpoint, type Fetch } from "#http/client.ts";
 import { followLog, type RunDetails, showRun } from "#doors/ci/endpoints.ts";
+import { whyRun } from "#doors/ci/why/endpoints.ts";
 import { duration } from "#doors/ci/local/view.ts";
 
 type Shown = z.output<typeof RunDetails>;
 
 const lookMs = 300;
 const patienceMs = 60_000;
+const whyMs = 3_000;
 
 /** 0 when the run succeeded. */
 export async function watchRun(
@@ -20,6 +22,7 @@ export async function watchRun(
   world: World,
 ): Promise<ExitCode> {
   const printed = new Set<string>();
+  let askedMonoMs = Number.NEGATIVE_INFINITY;
   for (;;) {
     const shown = await patiently(() => callEndpoint(fetch, showRun, { params: { run } }));
     if (!json)
@@ -34,10 +37,29 @@ export async function watchRun(
       else world.out(`${signs[shown.conclusion ?? "cancelled"]} ${run} ${shown.title}: ${shown.conclusion}`);
       return shown.conclusion === "success" ? 0 : 1;
     }
+    if (!json && shown.jobs.some(isStuck) && performance.now() - askedMonoMs > whyMs) {
+      askedMonoMs = performance.now();
+      for (const line of await unknownLabelsOf(fetch, run)) {
+        if (printed.has(line)) continue;
+        printed.add(line);
+        world.out(line);
+      }
+    }
     const running = shown.jobs.filter(({ status }) => status === "in_progress").map(({ name }) => name);
     world.progress(`${run} ${shown.status}${running.length > 0 ? `: ${running.join(", ")}` : ""}`);
     await pause(lookMs);
   }
+}
+
+/** Planned, and given to no runner. */
+const isStuck = ({ status, job }: Shown["jobs"][number]): boolean => status === "queued" && job !== undefined;
+
+/** A label that no runner has is said at once: nothing would ever happen. */
+async function unknownLabelsOf(fetch: Fetch, run: string): Promise<readonly string[]> {
+  const { jobs } = await patiently(() => callEndpoint(fetch, whyRun, { params: { run } }));
+  return jobs.flatMap(({ name, waits, told }) =>
+    waits?.unknownLabels ? [`[${name}] waits: ${told.at(-1) ?? ""}`] : [],
+  );
 }
 
 const signs = { success: "✔", failure: "✖", cancelled: "■", skipped: "-" } as const;

@@ -29,6 +29,7 @@ import { keep } from "#doors/ci/runs/texts.ts";
 import { type JobBox, plainBox, sandboxBox } from "./box.ts";
 import { askToCancel } from "./cancel-file.ts";
 import { bringCommit } from "./checkout.ts";
+import { keepDetails } from "./details-file.ts";
 import { LogSender } from "./log-sender.ts";
 import { type JobRequest, names } from "./request.ts";
 import { StepReader } from "./step-reader.ts";
@@ -80,18 +81,19 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   try {
     const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env: ports.place.env }, stop.signal);
     const outcome = await readOutcome(join(box.folder, names.outcome));
-    if (isCancelled(context.signal)) return await stopped({ log, steps }, context);
+    if (isCancelled(context.signal)) return await stopped({ box, log, steps }, context);
     context.signal.throwIfAborted();
     if (!outcome) throw new Fault("unavailable", "run the job", { exitCode: end.exitCode, said: end.said.trim() });
     const digest = await log?.seal();
     context.afterwards?.(() => void log?.remove().catch(() => {}));
     const ended = { ...outcome, isFailureAllowed: cell.isFailureAllowed, steps: [...(await steps.end())] };
-    const left = await leftOf(ended, { digest, token: task.token, blobs });
+    const details = await keepDetails(join(box.folder, names.details), blobs);
+    const left = await leftOf(ended, { digest, details, token: task.token, blobs });
     if (outcome.result === "failure" && fails)
       return { kind: "failed", reason: "user-failure", message: `the job ${cell.name} failed`, left };
     return { kind: "done", ...left };
   } catch (error) {
-    if (isCancelled(context.signal)) return await stopped({ log, steps }, context);
+    if (isCancelled(context.signal)) return await stopped({ box, log, steps }, context);
     await log?.keep();
     throw error;
   } finally {
@@ -104,7 +106,7 @@ const isCancelled = ({ aborted, reason }: AbortSignal): boolean =>
 
 /** An attempt that was cancelled has no result, but it leaves its log and its steps. */
 async function stopped(
-  { log, steps }: { readonly log: LogSender | undefined; readonly steps: StepReader },
+  { box, log, steps }: { readonly box: JobBox; readonly log: LogSender | undefined; readonly steps: StepReader },
   { task, blobs }: RunContext,
 ): Promise<RunOutcome> {
   const digest = await log?.seal().catch(() => undefined);
@@ -115,7 +117,8 @@ async function stopped(
     isFailureAllowed: false,
     steps: [...(await steps.end())],
   };
-  const left = await leftOf(ended, { digest, token: task.token, blobs });
+  const details = await keepDetails(join(box.folder, names.details), blobs);
+  const left = await leftOf(ended, { digest, details, token: task.token, blobs });
   return { kind: "failed", reason: "cancelled", message: "cancelled", left };
 }
 
@@ -230,7 +233,17 @@ const runnerOf = (node: string): Readonly<Record<string, string>> => ({
 /** What the kernel remembers of it. */
 async function leftOf(
   { outputs, ...ended }: Pick<CellResult, "result" | "outputs" | "isFailureAllowed" | "steps">,
-  { digest, token, blobs }: { readonly digest: Digest | undefined; readonly token: number; readonly blobs: BlobStore },
+  {
+    digest,
+    details,
+    token,
+    blobs,
+  }: {
+    readonly digest: Digest | undefined;
+    readonly details: Digest | undefined;
+    readonly token: number;
+    readonly blobs: BlobStore;
+  },
 ): Promise<Left & { readonly digests: readonly Digest[] }> {
   const kept = await keep(blobs, outputs);
   const payload: CellResult = {
@@ -239,8 +252,9 @@ async function leftOf(
     outputs: "value" in kept ? kept.value : {},
     ...("blob" in kept && { outputsBlob: kept.blob }),
     ...(digest !== undefined && { log: digest }),
+    ...(details !== undefined && { details }),
   };
-  const digests = [...(digest === undefined ? [] : [digest]), ...("blob" in kept ? [kept.blob] : [])];
+  const digests = [digest, details, "blob" in kept ? kept.blob : undefined].filter((one) => one !== undefined);
   return { payload: JSON.stringify(payload), digests };
 }
 

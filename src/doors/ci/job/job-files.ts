@@ -1,6 +1,7 @@
 /** Writes a job's log and its steps for the node to read, in larger pieces than lines. */
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Report } from "#doors/ci/run/report.ts";
+import { DetailsWriter } from "./details-file.ts";
 import { formatLine, linesOf } from "./log-line.ts";
 import { names, type StepNews } from "./request.ts";
 
@@ -10,6 +11,7 @@ const heldMax = 64 * 1024;
 export class JobFiles implements Disposable {
   readonly #log: number;
   readonly #steps: number;
+  readonly #details: DetailsWriter;
   readonly #bytesMax: number;
   #held = "";
   #bytes = 0;
@@ -19,6 +21,7 @@ export class JobFiles implements Disposable {
   constructor(folder: string, bytesMax: number) {
     this.#log = openSync(`${folder}/${names.log}`, "a", 0o600);
     this.#steps = openSync(`${folder}/${names.steps}`, "a", 0o600);
+    this.#details = new DetailsWriter(`${folder}/${names.details}`);
     this.#bytesMax = bytesMax;
   }
 
@@ -26,6 +29,7 @@ export class JobFiles implements Disposable {
     const atMs = Date.now();
     const at = new Date(atMs).toISOString();
     for (const line of linesOf(report, at)) this.#write(formatLine(line));
+    this.#details.add(report);
     const news = newsOf(report, atMs);
     if (!news) return;
     this.#flush(); // who sees a step end has its log
@@ -55,6 +59,7 @@ export class JobFiles implements Disposable {
     this.#flush();
     closeSync(this.#log);
     closeSync(this.#steps);
+    this.#details[Symbol.dispose]();
   }
 }
 

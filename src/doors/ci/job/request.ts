@@ -6,6 +6,7 @@ export const names = {
   request: "request.json",
   log: "log",
   steps: "steps",
+  details: "details",
   outcome: "outcome.json",
   cancel: "cancel",
   /** A repository with the one commit that the job is about. */

@@ -4,6 +4,10 @@
  */
 import type { Condition, Step } from "#doors/ci/workflow/compile/model.ts";
 import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";
+import type { Availability } from "#doors/ci/workflow/expression/availability.ts";
+import type { Scope } from "#doors/ci/workflow/expression/evaluate.ts";
+import { type ConditionPart, explain, mapTexts } from "#doors/ci/workflow/expression/explain.ts";
+import { parseExpression } from "#doors/ci/workflow/expression/parse.ts";
 import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { conditionHolds, templateNumber, templateTexts } from "#doors/ci/workflow/plan/template.ts";
 import { places } from "#doors/ci/workflow/schema/places.ts";
@@ -32,6 +36,8 @@ export async function runJob(spec: JobSpec, machine: JobMachine, ports: JobPorts
   const run = new JobRun(spec, machine, ports);
   return await run.run();
 }
+
+const ifPlace = ({ depth }: Frame): Availability => (depth > 0 ? places.actionStepIf : places.stepIf);
 
 /** The end of a step, not yet seen by the steps after it. */
 type Finished = { readonly apply: () => void };
@@ -163,7 +169,8 @@ class JobRun {
       apply: () => this.#apply(step, outerFrame, output, { outcome, conclusion }),
     });
     if (env && condition === false) {
-      this.#ports.report({ kind: "step-skipped", step: ref, why: this.#mask(step.if.source ?? step.if.expression) });
+      const why = this.#mask(step.if.source ?? step.if.expression);
+      this.#ports.report({ kind: "step-skipped", step: ref, why, condition: this.#explained(step.if, frame, env) });
       return finish("skipped", "skipped");
     }
     const startedMs = performance.now();
@@ -277,9 +284,18 @@ class JobRun {
   }
 
   #holds(condition: Condition, frame: Frame, env: ReadonlyMap<string, string>): boolean {
-    const place = frame.depth > 0 ? places.actionStepIf : places.stepIf;
+    return conditionHolds(condition, ifPlace(frame), this.#ifScope(frame, env));
+  }
+
+  #explained(condition: Condition, frame: Frame, env: ReadonlyMap<string, string>): ConditionPart {
+    const parsed = parseExpression(condition.expression, ifPlace(frame));
+    const part = explain(parsed, this.#ifScope(frame, env), () => `the job's status is ${this.#state.root.status}`);
+    return mapTexts(part, (text) => this.#mask(text));
+  }
+
+  #ifScope(frame: Frame, env: ReadonlyMap<string, string>): Scope {
     const current = frame.depth === 0 ? { ...frame, status: this.#state.root.status } : frame;
-    return conditionHolds(condition, place, this.#state.scope(current, env));
+    return this.#state.scope(current, env);
   }
 
   #ref(id: string, name: string, frame: Frame): StepRef {

@@ -1,4 +1,5 @@
 /** What a job says while it runs. Its starter decides where that goes: a terminal, a stream, a record. */
+import type { ConditionPart } from "#doors/ci/workflow/expression/explain.ts";
 import type { JobResult } from "#doors/ci/workflow/plan/job-plan.ts";
 
 export type StepRef = {
@@ -31,7 +32,13 @@ export type LineLevel = "plain" | "command" | "debug" | AnnotationLevel;
 /** Every text in here is masked. */
 export type Report =
   | { readonly kind: "step-started"; readonly step: StepRef }
-  | { readonly kind: "step-skipped"; readonly step: StepRef; readonly why: string }
+  | {
+      readonly kind: "step-skipped";
+      readonly step: StepRef;
+      readonly why: string;
+      /** What each part of its condition came to. */
+      readonly condition: ConditionPart;
+    }
   | { readonly kind: "line"; readonly step: StepRef; readonly level: LineLevel; readonly text: string }
   | { readonly kind: "group"; readonly step: StepRef; readonly title: string }
   | { readonly kind: "group-ended"; readonly step: StepRef }

@@ -8,7 +8,7 @@ import type { ListedJob } from "#shard/client/list.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import type { Run, RunDetails, RunJob } from "#doors/ci/endpoints.ts";
 import { door } from "#doors/ci/plan.ts";
-import { type CellView, type RunJobView, viewRun } from "#doors/ci/view.ts";
+import { type CellView, reasonOf, type RunJobView, viewRun } from "#doors/ci/view.ts";
 import type { RunAbout } from "./record.ts";
 import { aboutOfTags, type RunTags } from "./tags.ts";
 
@@ -75,7 +75,7 @@ export function detailsOf(
 ): z.input<typeof RunDetails> {
   const shard = parseJob(run)?.shard ?? 0;
   const jobs = viewRun(view).jobs.flatMap((job) => jobsOf({ ...job, needs: needs.get(job.id) ?? job.needs }, shard));
-  return { ...runOf(run, view, about), reason: view.reason, jobs };
+  return { ...runOf(run, view, about), reason: reasonOf(view), jobs };
 }
 
 function jobsOf(job: RunJobView, shard: number): readonly z.input<typeof RunJob>[] {

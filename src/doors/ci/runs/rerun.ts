@@ -5,13 +5,14 @@
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Reuse } from "#kernel/model/model.ts";
-import type { JobView, PlanInputs, StageView, TaskView } from "#kernel/read/query.ts";
+import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import type { Submitted } from "#shard/client/client.ts";
-import { ancestorsIn, conclusionStage, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
+import { conclusionStage, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
 import { viewRun } from "#doors/ci/view.ts";
-import { withOutputs, withShortSpecs } from "./planners.ts";
+import { withShortSpecs } from "./planners.ts";
 import { findStored, readRun, type RunRecord, storeRun, type StoredRun } from "./record.ts";
+import { inputsOf, withNeeds } from "./stage-inputs.ts";
 import type { StartPorts } from "./start.ts";
 import type { RunTags } from "./tags.ts";
 
@@ -48,16 +49,6 @@ export async function rerun(
     ...(again.key !== undefined && { key: again.key, payloadHash: `${run} ${again.failed} ${again.job ?? ""}` }),
   });
   return await client.submit({ ...order, ...(reuse.length > 0 && { reuse }) });
-}
-
-/** History does not know which stages a stage waited for. */
-function withNeeds(view: JobView, record: RunRecord): JobView {
-  const ancestors = ancestorsIn(record);
-  const stages = view.stages.map((stage) => ({
-    ...stage,
-    needs: view.stages.flatMap((other) => (ancestors.get(stage.name)?.has(other.name) ? [other.stage] : [])),
-  }));
-  return { ...view, stages };
 }
 
 type Before = { readonly view: JobView; readonly record: RunRecord; readonly stored: StoredRun };
@@ -110,25 +101,3 @@ function repeatedStages(
 
 const isSuccess = ({ result }: TaskView): boolean =>
   result !== undefined && readCellResult(result.payload)?.result === "success";
-
-/** What the stage was planned from, with the record of the new run. */
-async function inputsOf(stage: StageView, { view, stored }: Before, blobs: BlobStore): Promise<PlanInputs> {
-  const needs = view.stages.filter((other) => stage.needs.includes(other.stage));
-  const results = view.tasks.filter((task) => !task.planning && stage.needs.includes(task.stage));
-  const inputs: PlanInputs = {
-    spec: JSON.stringify(stored),
-    stage: stage.name,
-    generation: 1,
-    needs: needs.map(({ stage: number, name, phase, generation }) => ({ stage: number, name, phase, generation })),
-    signals: [],
-    results: results.map(({ stage: number, key, generation, phase, result }) => ({
-      stage: number,
-      key,
-      generation,
-      phase,
-      result,
-    })),
-    next: undefined,
-  };
-  return await withOutputs(inputs, blobs);
-}

@@ -5,6 +5,8 @@
 import { ancestorsOf } from "#doors/ci/workflow/compile/jobs.ts";
 import type { CallJob, Job, NormalJob, Workflow } from "#doors/ci/workflow/compile/model.ts";
 import type { Scope } from "#doors/ci/workflow/expression/evaluate.ts";
+import { type ConditionPart, explain } from "#doors/ci/workflow/expression/explain.ts";
+import { parseExpression } from "#doors/ci/workflow/expression/parse.ts";
 import type { ExpressionFunction } from "#doors/ci/workflow/expression/functions.ts";
 import { Dictionary, isArray, textOf, type Value } from "#doors/ci/workflow/expression/value.ts";
 import { places } from "#doors/ci/workflow/schema/places.ts";
@@ -87,6 +89,17 @@ export function holds(job: Job, frame: Frame, facts: JobFacts): { readonly holds
   });
   const because = facts.isCancelled ? "the run was cancelled" : failing.join(", ");
   return { holds: false, why: because === "" ? `if: ${shown} is false` : `if: ${shown} is false (${because})` };
+}
+
+/** What each part of a job's condition came to. */
+export function explainJob(job: Job, frame: Frame, facts: JobFacts): ConditionPart {
+  const scope = { contexts: jobContexts(job, frame, facts), functions: statusFunctions(job, frame, facts) };
+  const ended = ancestorsOf(job, frame.workflow.jobs).flatMap((id) => {
+    const result = facts.ends.get(id.toLowerCase())?.result;
+    return result === undefined ? [] : [`${id} was ${words[result]}`];
+  });
+  const looked = facts.isCancelled ? "the run was cancelled" : ended.join(", ");
+  return explain(parseExpression(job.if.expression, places.jobIf), scope, () => (looked === "" ? undefined : looked));
 }
 
 const words = { success: "successful", failure: "unsuccessful", cancelled: "cancelled", skipped: "skipped" } as const;

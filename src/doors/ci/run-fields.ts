@@ -1,0 +1,11 @@
+/** Fields that several calls about runs share. */
+import { z } from "zod";
+
+export const RunId = z.string().max(50).describe("The run's id, such as j0-1.");
+export const runParams = z.object({ run: RunId });
+export const jobParams = z.object({
+  run: RunId,
+  job: z.string().min(1).max(200).describe("The job's id in the run, or its name in the file where it has one cell."),
+});
+export const Status = z.enum(["queued", "in_progress", "completed"]);
+export const Conclusion = z.enum(["success", "failure", "cancelled", "skipped"]);

@@ -1,0 +1,249 @@
+/** "Why is it queued, why was it skipped, what failed?", for a run, a job or a step, within the caller's tenant. */
+import type { z } from "zod";
+import { Fault } from "#base/fault.ts";
+import { formatTask, parseJob } from "#base/ids.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { ExecutorView, JobView, StageView, Why } from "#kernel/read/query.ts";
+import { satisfies } from "#kernel/ready/ready.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import { conclusionStage, factsOf, frameOf, planStage } from "#doors/ci/plan.ts";
+import { readCellResult } from "#doors/ci/result.ts";
+import { type JobDetails, noDetails } from "#doors/ci/details.ts";
+import { findRun } from "#doors/ci/runs/look.ts";
+import { findStored, readRun, type RunRecord, type StoredRun } from "#doors/ci/runs/record.ts";
+import { inputsOf, withNeeds } from "#doors/ci/runs/stage-inputs.ts";
+import { recall } from "#doors/ci/runs/texts.ts";
+import { type CellView, reasonOf, type RunJobView, viewRun } from "#doors/ci/view.ts";
+import type { ConditionPart } from "#doors/ci/workflow/expression/explain.ts";
+import { explainJob } from "#doors/ci/workflow/plan/job-plan.ts";
+import type { JobWhy, whyRun, whyStep } from "./endpoints.ts";
+import { unknownLabels } from "./labels.ts";
+import { conditionOf, tellCell, tellStep, tellUnplanned, type Wait } from "./tell.ts";
+
+export type WhyPorts = {
+  readonly client: Pick<WorkClient, "job" | "why" | "executors">;
+  readonly blobs: BlobStore;
+};
+
+export type AskedRun = { readonly run: string; readonly tenant: string };
+type Told = z.input<typeof JobWhy>;
+
+/** Of a run with hundreds of cells, only so many are explained. */
+const jobsMax = 100;
+const runnersMax = 10;
+
+type Explained = AskedRun & {
+  readonly view: JobView;
+  readonly shard: number;
+  readonly waits: readonly Why[];
+  readonly executors: readonly ExecutorView[];
+  /** Undefined where the run's record is gone. */
+  readonly written: { readonly record: RunRecord; readonly stored: StoredRun } | undefined;
+};
+
+async function explained({ client, blobs }: WhyPorts, { run, tenant }: AskedRun): Promise<Explained> {
+  const { view: found, about } = await findRun(client, run, tenant);
+  const isOver = found.endedAtMs !== undefined;
+  const stored = await findStored(blobs, about.record);
+  const record = stored && (await readRun(blobs, stored));
+  return {
+    run,
+    tenant,
+    view: record ? withNeeds(found, record) : found,
+    shard: parseJob(run)?.shard ?? 0,
+    waits: isOver ? [] : await client.why(run, { of: { tenant } }),
+    executors: isOver ? [] : await client.executors(run, { tenant }),
+    written: stored && record && { record, stored },
+  };
+}
+
+export async function askRun(ports: WhyPorts, asked: AskedRun): Promise<z.input<typeof whyRun.answer.schema>> {
+  const about = await explained(ports, asked);
+  const { status, conclusion, jobs } = viewRun(about.view);
+  const told: Told[] = [];
+  for (const job of jobs) {
+    if (told.length >= jobsMax) break;
+    told.push(...(await tellJob(ports, about, job)));
+  }
+  const state = conclusion ?? (status === "in_progress" ? "is running" : "is queued");
+  const why = reasonOf(about.view);
+  const reason = why === "" ? "" : `: ${why}`;
+  const wanted = told.filter((one) => one.conclusion !== "success");
+  return {
+    run: asked.run,
+    status,
+    ...(conclusion && { conclusion }),
+    told: [`${asked.run} ${state}${reason}`, ...wanted.flatMap(({ name, told: lines }) => under(name, lines))],
+    jobs: told,
+  };
+}
+
+const under = (name: string, [first = "", ...rest]: readonly string[]): readonly string[] => [
+  `${name}: ${first}`,
+  ...rest.map((line) => `  ${line}`),
+];
+
+export async function askJob(ports: WhyPorts, asked: AskedRun & { readonly job: string }): Promise<Told> {
+  const about = await explained(ports, asked);
+  const { jobs } = viewRun(about.view);
+  const cell = findCell(about, asked.job);
+  const job = cell?.job ?? jobs.find(({ id, cells }) => id === asked.job && cells.length === 0);
+  if (!job) throw unknownJob(asked);
+  const [told] = await tellJob(ports, about, cell ? { ...job, cells: [cell.cell] } : job);
+  if (!told) throw unknownJob(asked);
+  return told;
+}
+
+const unknownJob = ({ run, job }: { readonly run: string; readonly job: string }): Fault =>
+  new Fault("not-found", "find the job", { run, job: job.slice(0, 200), try: `millrace why ${run}` });
+
+export async function askStep(
+  ports: WhyPorts,
+  asked: AskedRun & { readonly job: string; readonly step: number },
+): Promise<z.input<typeof whyStep.answer.schema>> {
+  const about = await explained(ports, asked);
+  const found = findCell(about, asked.job);
+  if (!found) throw unknownJob(asked);
+  const { steps } = found.cell;
+  const step = steps.find(({ number }) => number === asked.step);
+  if (!step)
+    throw new Fault("not-found", "find the step", {
+      ...{ run: asked.run, job: asked.job, step: asked.step },
+      why: found.cell.status === "completed" ? "the job has no such step" : "the job has not come to it yet",
+    });
+  const details = await detailsOf(ports, about, found.cell);
+  const condition = conditionOf(details, step.number);
+  return {
+    step: step.number,
+    name: step.name,
+    status: step.status,
+    ...(step.conclusion && { conclusion: step.conclusion }),
+    told: tellStep(step, { details, steps }),
+    ...(condition && { condition }),
+  };
+}
+
+export async function askDetails(ports: WhyPorts, asked: AskedRun & { readonly job: string }): Promise<JobDetails> {
+  const { view } = await findRun(ports.client, asked.run, asked.tenant);
+  const found = findCell({ view, shard: parseJob(asked.run)?.shard ?? 0 }, asked.job);
+  if (!found) throw unknownJob(asked);
+  return await detailsOf(ports, { view }, found.cell);
+}
+
+type FoundCell = { readonly job: RunJobView; readonly cell: CellView };
+
+/** By the task's id, or by a name that one cell has. */
+function findCell({ view, shard }: Pick<Explained, "view" | "shard">, named: string): FoundCell | undefined {
+  const all = viewRun(view).jobs.flatMap((job) => job.cells.map((cell) => ({ job, cell })));
+  const byId = all.find(({ cell }) => formatTask(shard, cell.task) === named);
+  const byName = all.filter(({ job, cell }) => cell.name === named || job.id === named);
+  return byId ?? (byName.length === 1 ? byName[0] : undefined);
+}
+
+async function tellJob(ports: WhyPorts, about: Explained, job: RunJobView): Promise<readonly Told[]> {
+  const stage = about.view.stages.find(({ name }) => name === job.id && name !== conclusionStage);
+  if (!stage) return [];
+  if (job.cells.length > 0) {
+    const isQueued = job.cells.some(({ status }) => status === "queued");
+    const requires = isQueued ? await requiresIn(ports, about, stage) : undefined;
+    return await Promise.all(
+      job.cells.slice(0, jobsMax).map((cell) => tellOneCell(ports, about, { job, cell }, requires)),
+    );
+  }
+  const wait = waitOf(about, ({ stage: number, task }) => number === stage.stage && task === 0);
+  const planning = wait ?? waitOf(about, ({ stage: number }) => number === stage.stage);
+  const condition = job.conclusion === "skipped" ? await conditionIn(ports, about, stage) : undefined;
+  const { id, status, conclusion } = job;
+  return [
+    {
+      id,
+      name: id,
+      status,
+      ...(conclusion && { conclusion }),
+      told: tellUnplanned(job, planning, condition),
+      ...(condition && { condition }),
+      ...(planning && { waits: shownWait(planning) }),
+    },
+  ];
+}
+
+async function tellOneCell(
+  ports: WhyPorts,
+  about: Explained,
+  { job, cell }: FoundCell,
+  requires?: ReadonlyMap<string, readonly string[]>,
+): Promise<Told> {
+  const wait = waitOf(about, ({ task }) => task === cell.task, requires);
+  const details = cell.status === "completed" ? await detailsOf(ports, about, cell) : noDetails;
+  return {
+    id: job.id,
+    name: cell.name,
+    job: formatTask(about.shard, cell.task),
+    status: cell.status,
+    ...(cell.conclusion && { conclusion: cell.conclusion }),
+    told: tellCell(cell, wait, details),
+    ...(wait && { waits: shownWait(wait) }),
+  };
+}
+
+function waitOf(
+  { waits, executors }: Explained,
+  isMeant: (why: Why) => boolean,
+  requires: ReadonlyMap<string, readonly string[]> = new Map(),
+): Wait | undefined {
+  const found = waits.find(isMeant);
+  if (!found) return undefined;
+  const { because, key } = found;
+  const asks = requires.get(key);
+  const runners = because.kind === "queued" && asks ? runnersFor(asks, executors) : [];
+  return { because, runners, unknown: because.kind === "no-executor" ? unknownLabels(because.missing, executors) : [] };
+}
+
+/** Who could run it and is not drained; `requires` is what it asks for. */
+const runnersFor = (requires: readonly string[], executors: readonly ExecutorView[]): readonly string[] =>
+  executors
+    .filter(({ offers, drained }) => drained === undefined && satisfies(new Set(offers), requires))
+    .slice(0, runnersMax)
+    .map(({ executor }) => executor);
+
+/** By the key of each cell: the labels that it asks for. */
+async function requiresIn(
+  { blobs }: WhyPorts,
+  { view, written }: Explained,
+  stage: StageView,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  if (!written) return new Map();
+  const plan = planStage(await inputsOf(stage, { view, stored: written.stored }, blobs), written.record);
+  const sets = plan.kind === "tasks" ? (plan.sets ?? []) : [];
+  return new Map(sets.flatMap(({ template, tasks = [] }) => tasks.map(({ key }) => [key, template.requires] as const)));
+}
+
+const shownWait = ({ because, runners, unknown }: Wait): Told["waits"] => ({
+  ...because,
+  ...(runners.length > 0 && { runners: [...runners] }),
+  ...(unknown.length > 0 && { unknownLabels: unknown.map((one) => ({ ...one })) }),
+});
+
+/** The run was cancelled before the stage was planned: its reason says so. */
+const wasCancelled = ({ reason }: StageView): boolean => reason.endsWith("(the run was cancelled)");
+
+async function conditionIn(
+  { blobs }: WhyPorts,
+  { view, written }: Explained,
+  stage: StageView,
+): Promise<ConditionPart | undefined> {
+  if (!written) return undefined;
+  const frame = frameOf(written.record);
+  const job = frame.workflow.jobs.find(({ id }) => id === stage.name);
+  if (!job) return undefined;
+  const inputs = await inputsOf(stage, { view, stored: written.stored }, blobs);
+  const cancelled = wasCancelled(stage) ? { cancelled: { reason: "", forMs: 0 } } : {};
+  return explainJob(job, frame, factsOf({ ...inputs, ...cancelled }));
+}
+
+async function detailsOf({ blobs }: WhyPorts, { view }: Pick<Explained, "view">, cell: CellView): Promise<JobDetails> {
+  const task = view.tasks.find((one) => one.task === cell.task);
+  const told = task?.result ?? task?.lastFailure?.result;
+  const blob = told && readCellResult(told.payload)?.details;
+  return blob === undefined ? noDetails : await recall<JobDetails>(blobs, { blob }).catch(() => noDetails);
+}
