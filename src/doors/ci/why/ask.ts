@@ -108,7 +108,9 @@ export async function askStep(
   const step = steps.find(({ number }) => number === asked.step);
   if (!step)
     throw new Fault("not-found", "find the step", {
-      ...{ run: asked.run, job: asked.job, step: asked.step },
+      run: asked.run,
+      job: asked.job,
+      step: asked.step,
       why: found.cell.status === "completed" ? "the job has no such step" : "the job has not come to it yet",
     });
   const details = await detailsOf(ports, about, found.cell);
