@@ -63,7 +63,7 @@ export function viewRun({ name, phase, stages, tasks }: JobView): RunView {
   return { name, status: "completed", conclusion, jobs };
 }
 
-/** Without the name of the stage that decides, which nobody wrote. */
+/** Without the name of the stage that decides, which is no job of the workflow. */
 export const reasonOf = ({ reason }: Pick<JobView, "reason">): string =>
   reason.startsWith(`${conclusionStage}: `) ? reason.slice(conclusionStage.length + 2) : reason;
 

@@ -1,4 +1,4 @@
-/** The file in which a job leaves its details: the job's program writes it, the node reads it when the job has ended. */
+/** The file in which a job leaves its details: its program writes it, and the node reads it when the job has ended. */
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import type { Digest } from "#base/digest.ts";
