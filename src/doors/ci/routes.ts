@@ -20,6 +20,7 @@ import { findStored, readRun } from "./runs/record.ts";
 import { workflowFolder } from "./local/workflows.ts";
 import type { StartPorts } from "./runs/start.ts";
 import { type ComingEvent, runEvent } from "./runs/trigger-event.ts";
+import { whyRoutes } from "./why/routes.ts";
 import { compile } from "./workflow/compile/compile.ts";
 
 export type RoutePorts = {
@@ -37,6 +38,7 @@ export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
   ...runRoutes(ports),
   rerunRoute(ports),
   ...logRoutes(ports),
+  ...whyRoutes({ client: ports.client, blobs: ports.start.blobs }),
 ];
 
 const isOperator = ({ principal }: Caller): boolean => principal.roles.has("operator");

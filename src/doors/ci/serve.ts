@@ -12,7 +12,6 @@ import { serviceRoutes } from "./services/routes.ts";
 import { ciRoutes } from "./routes.ts";
 import { followPushes } from "./runs/trigger-event.ts";
 import { ciPlanners } from "./runs/planners.ts";
-import { whyRoutes } from "./why/routes.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
   const { node, stored, clock, client, live, place, sources } = ports;
@@ -45,7 +44,6 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
         sources,
         start,
       }),
-      ...whyRoutes({ client, blobs: stored.blobs }),
       ...serviceRoutes(services, stored.store),
     ],
     ...(place && {
