@@ -38,7 +38,7 @@ export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
   ...runRoutes(ports),
   rerunRoute(ports),
   ...logRoutes(ports),
-  ...whyRoutes({ client: ports.client, blobs: ports.start.blobs }),
+  ...whyRoutes(ports),
 ];
 
 const isOperator = ({ principal }: Caller): boolean => principal.roles.has("operator");

@@ -22,7 +22,7 @@ import { conditionOf, tellCell, tellStep, tellUnplanned, type Wait } from "./tel
 
 export type WhyPorts = {
   readonly client: Pick<WorkClient, "job" | "why" | "executors">;
-  readonly blobs: BlobStore;
+  readonly start: { readonly blobs: BlobStore };
 };
 
 export type AskedRun = { readonly run: string; readonly tenant: string };
@@ -41,7 +41,7 @@ type Explained = AskedRun & {
   readonly written: { readonly record: RunRecord; readonly stored: StoredRun } | undefined;
 };
 
-async function explained({ client, blobs }: WhyPorts, { run, tenant }: AskedRun): Promise<Explained> {
+async function explained({ client, start: { blobs } }: WhyPorts, { run, tenant }: AskedRun): Promise<Explained> {
   const { view: found, about } = await findRun(client, run, tenant);
   const isOver = found.endedAtMs !== undefined;
   const stored = await findStored(blobs, about.record);
@@ -210,7 +210,7 @@ const runnersFor = (requires: readonly string[], executors: readonly ExecutorVie
 
 /** By the key of each cell: the labels that it asks for. */
 async function requiresIn(
-  { blobs }: WhyPorts,
+  { start: { blobs } }: WhyPorts,
   { view, written }: Explained,
   stage: StageView,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
@@ -230,7 +230,7 @@ const shownWait = ({ because, runners, unknown }: Wait): Told["waits"] => ({
 const wasCancelled = ({ reason }: StageView): boolean => reason.endsWith("(the run was cancelled)");
 
 async function conditionIn(
-  { blobs }: WhyPorts,
+  { start: { blobs } }: WhyPorts,
   { view, written }: Explained,
   stage: StageView,
 ): Promise<ConditionPart | undefined> {
@@ -243,7 +243,11 @@ async function conditionIn(
   return explainJob(job, frame, factsOf({ ...inputs, ...cancelled }));
 }
 
-async function detailsOf({ blobs }: WhyPorts, { view }: Pick<Explained, "view">, cell: CellView): Promise<JobDetails> {
+async function detailsOf(
+  { start: { blobs } }: WhyPorts,
+  { view }: Pick<Explained, "view">,
+  cell: CellView,
+): Promise<JobDetails> {
   const task = view.tasks.find((one) => one.task === cell.task);
   const told = task?.result ?? task?.lastFailure?.result;
   const blob = told && readCellResult(told.payload)?.details;
