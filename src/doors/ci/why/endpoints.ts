@@ -1,11 +1,23 @@
 /** `why` of a run, of one job and of one step; and what a job said besides its log. */
 import { z } from "zod";
 import { endpoint, json } from "#http/endpoint.ts";
-import { Annotation, Condition, Summary } from "#doors/ci/details.ts";
+import { Annotation, Summary } from "#doors/ci/details.ts";
 import { Conclusion, jobParams, RunId, Status } from "#doors/ci/run-fields.ts";
 
 const told = z.array(z.string()).readonly().describe("The answer for people, line by line.");
 const state = { status: Status, conclusion: Conclusion.optional() };
+/** Recursive, which a JSON schema could say only with a name of its own. */
+const Condition = z.object({
+  expression: z.string(),
+  value: z.string().optional().describe("As JSON; absent for what was not evaluated."),
+  error: z.string().optional(),
+  note: z.string().optional().describe("What a status function looked at."),
+  parts: z
+    .array(z.looseObject({ expression: z.string(), value: z.string().optional() }))
+    .readonly()
+    .optional()
+    .describe("Its parts, each of the same form."),
+});
 const condition = Condition.optional().describe("Of what was skipped: its condition, each part with its value.");
 
 const Wait = z.looseObject({
