@@ -1,7 +1,8 @@
 /**
- * Pure: a run becomes a kernel job. Each job of the workflow is a stage that waits for all its ancestors, whatever
- * becomes of them, and is planned when they have ended: its condition and its matrix are evaluated from their results
- * (`planJob`, which local runs use as well). A last stage says what the whole run came to.
+ * Pure: a run becomes a kernel job. Each job of the workflow that has steps, and each one of the workflows that it calls,
+ * is a stage (a leaf) that waits for all its ancestors, whatever becomes of them, and is planned when they have ended:
+ * its condition and its matrix, and those of the jobs that call it, are evaluated from their results. Local runs
+ * decide with the same functions. A last stage says what the whole run came to.
  *
  * P1 A plan depends on the record and on results only, so that planned again a stage is the same.
  * P2 A cell that failed commits, too: its result and outputs are what later jobs see. Only where siblings are to be
@@ -9,27 +10,19 @@
  */
 import { createHash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
-import { Fault } from "#base/fault.ts";
-import type { LockSpec, Plan, PlanSpec, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { Plan, PlanDecides, PlanSpec, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
-import { compile } from "#doors/ci/workflow/compile/compile.ts";
-import { ancestorsOf } from "#doors/ci/workflow/compile/jobs.ts";
-import type { Job, NormalJob, Workflow } from "#doors/ci/workflow/compile/model.ts";
-import { Dictionary, valueOf } from "#doors/ci/workflow/expression/value.ts";
-import { type CellEnd, endOf } from "#doors/ci/workflow/plan/graph.ts";
-import {
-  cellContexts,
-  type CellPlan,
-  concurrencyOf,
-  type Frame,
-  jobContexts,
-  type JobEnd,
-  type JobFacts,
-  planJob,
-} from "#doors/ci/workflow/plan/job-plan.ts";
-import { jobSpecOf, type JobSpec } from "#doors/ci/run/spec.ts";
-import { type CellResult, readCellResult } from "./result.ts";
+import type { Job, Workflow } from "#doors/ci/workflow/compile/model.ts";
+import type { CellPlan, Frame, JobFacts } from "#doors/ci/workflow/plan/job-plan.ts";
+import { ancestorLeaves, type Leaf, leavesOf, missingCall, neededLeaves } from "#doors/ci/workflow/plan/leaves.ts";
+import { type Known, type LeafEnd, type Level, Replay } from "#doors/ci/workflow/plan/replay.ts";
+import { cellKey, cellNumbers } from "./cell-key.ts";
+import { type CellTask, endsOf, nameBelow } from "./cell-task.ts";
+import { groupOfRun, groupOfStage, lockOf } from "./locks.ts";
+import { frameOf, workflowOf } from "./run-frame.ts";
+import { readCellResult } from "./result.ts";
 import type { RunRecord, StoredRun } from "./runs/record.ts";
 import { tagsOf } from "./runs/tags.ts";
 
@@ -59,20 +52,10 @@ const runMsMax = 35 * 24 * hourMs;
 const queueMsMax = 24 * hourMs;
 const minuteMs = 60_000;
 const attemptMsMax = 5 * 24 * hourMs;
-const waitingRunsMax = 100;
 const seriesLengthMax = 200;
 const stopMsMax = 30 * minuteMs;
 /** Of the time that a cancelled cell has to stop, its worker keeps this much for itself. */
 export const stopMarginMs = 15_000;
-
-/** What the task of one cell remembers; the runner makes the job's specification of it. */
-export type CellTask = {
-  readonly run: StoredRun;
-  readonly job: string;
-  readonly index: number;
-  readonly ends: Ends;
-};
-type Ends = readonly (readonly [id: string, end: JobEnd["result"], outputs: Readonly<Record<string, string>>])[];
 
 export function planRun(
   record: RunRecord,
@@ -80,14 +63,15 @@ export function planRun(
   { tenant, priority = 0, key, payloadHash, shardKey }: RunWishes,
 ): Order {
   const workflow = workflowOf(record);
-  const { jobs } = workflow;
-  const called = jobs.find((job) => job.kind === "call");
-  if (called)
-    throw new Fault("invalid", "plan the run", { job: called.id, why: "called workflows run locally only, so far" });
+  const missing = missingCall(workflow);
+  if (missing)
+    throw new Fault("invalid", "plan the run", { job: missing.id, why: `the workflow ${missing.uses} is not at hand` });
+  const group = groupOfRun(frameOf(record, workflow));
+  const stages = stagesOf(workflow);
   const spec = JSON.stringify(stored);
   const conclusion: StageSpec = {
     name: conclusionStage,
-    needs: jobs.map((_job, index) => index),
+    needs: stages.map((_stage, index) => index),
     after: "end",
     plan: planSpec(kinds.conclusion),
     failFast: false,
@@ -103,8 +87,8 @@ export function planRun(
     priority,
     spec,
     deadlineMs: runMsMax,
-    stages: [...jobs.map((job) => stageOf(job, jobs)), conclusion],
-    ...runLock(workflow, record),
+    stages: [...stages, conclusion],
+    ...(group && { lock: lockOf(group, record.source?.repository) }),
     tags: tagsOf(stored.about, digest),
     tracked: true,
     series: stored.about.path.slice(0, seriesLengthMax),
@@ -113,18 +97,20 @@ export function planRun(
 }
 
 /** Needs are all ancestors: success() looks at them, and a plan sees the results of its needs only (CI-3). */
-function stageOf(job: Job, jobs: readonly Job[]): StageSpec {
-  const ancestors = new Set(ancestorsOf(job, jobs));
-  return {
-    name: job.id,
-    needs: jobs.flatMap((other, index) => (ancestors.has(other.id) ? [index] : [])),
+function stagesOf(workflow: Workflow): readonly StageSpec[] {
+  const ancestors = ancestorLeaves(workflow);
+  const leaves = leavesOf(workflow);
+  const numbers = new Map(leaves.map(({ name }, index) => [name, index]));
+  return leaves.map(({ name }) => ({
+    name,
+    needs: (ancestors.get(name) ?? []).flatMap((need) => numbers.get(need) ?? []).toSorted((a, b) => a - b),
     after: "end",
     plan: planSpec(kinds.stage),
     // these two the plan decides, which knows what their expressions come to
     failFast: false,
     parallelMax: 0,
     mayFail: true, // the last stage says what the run came to
-  };
+  }));
 }
 
 const planSpec = (kind: string): PlanSpec => ({
@@ -135,74 +121,100 @@ const planSpec = (kind: string): PlanSpec => ({
   deadlineMs: runMsMax,
 });
 
-/** CI-60: at most one run of a group runs; those behind it wait, one or a hundred of them. */
-function runLock(workflow: Workflow, record: RunRecord): { readonly lock?: LockSpec } {
-  const { github, vars, inputs } = frameOf(record);
-  const contexts = new Dictionary([
-    ["github", github],
-    ["vars", vars],
-    ["inputs", inputs],
-  ]);
-  const { concurrency } = concurrencyOf(workflow.concurrency, { contexts });
-  return concurrency ? { lock: lockOf(concurrency, record) } : {};
-}
-
-/** Group names are long and in any case; lock names are neither. */
-function lockOf(
-  { group, cancelsInProgress, queue }: NonNullable<CellPlan["concurrency"]>,
-  { source }: RunRecord,
-): LockSpec {
-  const hash = createHash("sha256").update(group.toLowerCase()).digest("hex").slice(0, 16);
-  const shown = group.replaceAll(/[^\x21-\x7e]/g, "_").slice(0, 100);
-  return {
-    name: `ci ${source?.repository ?? ""} ${shown} ${hash}`,
-    limit: 1,
-    queueMax: queue === "max" ? waitingRunsMax : 1,
-    cancelInProgress: cancelsInProgress,
-  };
-}
-
-/** What becomes of one job of the workflow. */
+/** What becomes of one job of the workflow, or of one that it calls. */
 export function planStage(inputs: PlanInputs, record: RunRecord): Plan {
-  const stored = JSON.parse(inputs.spec) as StoredRun;
-  const frame = frameOf(record);
-  const job = frame.workflow.jobs.find((one) => one.id === inputs.stage);
-  if (!job || job.kind === "call") return { kind: "fail", reason: `the workflow has no job ${inputs.stage}` };
-  const facts = factsOf(inputs);
-  const plan = planJob(job, frame, facts);
-  if (plan.kind === "skip") return { kind: "skip", reason: plan.why };
-  if (plan.kind === "fail") return { kind: "fail", reason: plan.message };
-  const needed = new Set(job.needs.map((need) => need.id.toLowerCase()));
-  const ends = [...facts.ends].map(
-    ([id, end]) => [id, end.result, needed.has(id) ? Object.fromEntries(end.outputs) : {}] as const,
-  );
-  const [first] = plan.cells;
-  const sets = taskSets(job, plan.cells, { run: stored, ends, requires: record.requires ?? [] });
+  const workflow = workflowOf(record);
+  const leaf = leavesOf(workflow).find(({ name }) => name === inputs.stage);
+  if (!leaf) return { kind: "fail", reason: `the workflow has no job ${inputs.stage}` };
+  const replay = new Replay(frameOf(record, workflow), knownOf(inputs));
+  const places = replay.placesOf(leaf.callers);
+  const skipped = [...places.skipped];
+  const failed = [...places.failed];
+  const planned: Planned[] = [];
+  for (const level of places.levels) {
+    const plan = replay.plan(level, leaf.job);
+    if (plan.kind === "skip") skipped.push(plan.why);
+    else if (plan.kind === "fail") failed.push(plan.message);
+    else planned.push({ level, cells: plan.cells, facts: [...level.facts, replay.facts(level, leaf.job)] });
+  }
+  // those that cannot be planned count as failed when the run is concluded, beside those that can
+  if (planned.length === 0 && failed.length > 0) return { kind: "fail", reason: failed.join("; ") };
+  if (planned.length === 0) return { kind: "skip", reason: [...new Set(skipped)].join("; ") };
+  try {
+    const decides = decidesOf(leaf, planned, record);
+    return { kind: "tasks", sets: taskSets(leaf, planned, { inputs, record, stops: decides.failFast }), decides };
+  } catch (error) {
+    if (!isFault(error, "invalid")) throw error;
+    return { kind: "fail", reason: error.message };
+  }
+}
+
+/** Whose condition decided about a stage: its own, or that of a job that calls it; at the first place of several. */
+export function decidingJob(
+  inputs: PlanInputs,
+  record: RunRecord,
+): { readonly job: Job; readonly frame: Frame; readonly facts: JobFacts } | undefined {
+  const workflow = workflowOf(record);
+  const leaf = leavesOf(workflow).find(({ name }) => name === inputs.stage);
+  if (!leaf) return undefined;
+  const known = knownOf(inputs);
+  const replay = new Replay(frameOf(record, workflow), known);
+  const at = (level: Level, job: Job) => ({
+    job,
+    frame: level.frame,
+    facts: replay.facts(level, job, known.isCancelled),
+  });
+  let level = replay.top;
+  for (const [depth, job] of leaf.callers.entries()) {
+    const [inner] = replay.placesOf(leaf.callers.slice(0, depth + 1)).levels;
+    if (!inner) return at(level, job);
+    level = inner;
+  }
+  return at(level, leaf.job);
+}
+
+/** A job that runs at one place, in its cells. */
+type Planned = { readonly level: Level; readonly cells: readonly CellPlan[]; readonly facts: readonly JobFacts[] };
+
+function decidesOf(
+  { job, callers }: Leaf,
+  planned: readonly Planned[],
+  { source }: RunRecord,
+): PlanDecides & { readonly failFast: boolean } {
+  const [first] = planned;
+  const [cell] = first?.cells ?? [];
+  const calls = first?.level.cells ?? [];
+  const total = planned.reduce((sum, { cells }) => sum + cells.length, 0);
+  const parallel = calls.reduce((product, { maxParallel }) => product * maxParallel, cell?.maxParallel ?? 1);
+  const isOwn = job.strategy === undefined || cell?.failFast !== false;
+  const isTheirs = planned.length === 1 || calls.every(({ failFast }) => failFast);
+  const group = first && groupOfStage(first.level, callers, cell);
   return {
-    kind: "tasks",
-    sets,
-    decides: {
-      failFast: job.strategy !== undefined && (first?.failFast ?? true),
-      parallelMax: plan.cells.length > (first?.maxParallel ?? 0) ? (first?.maxParallel ?? 0) : 0,
-      ...(first?.concurrency && { lock: lockOf(first.concurrency, record) }),
-    },
+    failFast: total > 1 && isOwn && isTheirs,
+    parallelMax: total > parallel ? parallel : 0,
+    ...(group && { lock: lockOf(group, source?.repository) }),
   };
 }
 
 /** Cells that ask for the same are one set: labels and timeouts may differ from cell to cell. */
 function taskSets(
-  job: NormalJob,
-  cells: readonly CellPlan[],
-  { run, ends, requires }: { readonly run: StoredRun; readonly ends: Ends; readonly requires: readonly string[] },
+  leaf: Leaf,
+  planned: readonly Planned[],
+  { inputs, record, stops }: { readonly inputs: PlanInputs; readonly record: RunRecord; readonly stops: boolean },
 ): readonly TaskSet[] {
+  const run = JSON.parse(inputs.spec) as StoredRun;
   const sets = new Map<string, { readonly template: TaskTemplate; readonly tasks: TaskPlan[] }>();
-  for (const cell of cells) {
-    const template = templateOf(cell, requires);
-    const key = JSON.stringify(template);
-    const set = sets.get(key) ?? { template, tasks: [] };
-    sets.set(key, set);
-    const task: CellTask = { run, job: job.id, index: cell.index, ends };
-    set.tasks.push({ key: `${cell.index} ${cell.name}`, spec: JSON.stringify(task) });
+  for (const { level, cells, facts } of planned) {
+    const ends = facts.map((one, at) => endsOf(one, leaf.callers[at] ?? leaf.job));
+    for (const cell of cells) {
+      const template = templateOf(cell, record.requires ?? []);
+      const text = JSON.stringify(template);
+      const set = sets.get(text) ?? { template, tasks: [] };
+      sets.set(text, set);
+      const at = [...level.cells, cell].map(({ index }) => index);
+      const task: CellTask = { run, job: leaf.name, cells: at, ends, fails: stops && !cell.isFailureAllowed };
+      set.tasks.push({ key: cellKey(at, nameBelow(level.cells, cell)), spec: JSON.stringify(task) });
+    }
   }
   return [...sets.values()];
 }
@@ -229,8 +241,10 @@ function templateOf(cell: CellPlan, always: readonly string[]): TaskTemplate {
 }
 
 /** The run succeeded when none of its jobs failed; skipped ones count as passed (CI-5). */
-export function planConclusion(inputs: PlanInputs): Plan {
-  const results = [...factsOf(inputs).ends].map(([id, { result }]) => ({ id, result }));
+export function planConclusion(inputs: PlanInputs, record: RunRecord): Plan {
+  const frame = frameOf(record, workflowOf(record));
+  const replay = new Replay(frame, knownOf(inputs));
+  const results = frame.workflow.jobs.map((job) => ({ id: job.id, result: replay.end(replay.top, job).result }));
   const named = (wanted: string): string =>
     results
       .filter(({ result }) => result === wanted)
@@ -241,77 +255,34 @@ export function planConclusion(inputs: PlanInputs): Plan {
   return { kind: "skip", reason: "every job passed or was skipped" };
 }
 
-/** What the needs came to, by lower-case id. */
-export function factsOf({ needs, results, cancelled }: PlanInputs): JobFacts {
-  const ends = new Map<string, JobEnd>();
+/** What the needs came to, by name. */
+function knownOf({ needs, results, cancelled }: PlanInputs): Known {
+  const leaves = new Map<string, LeafEnd>();
   for (const { stage, name, phase } of needs) {
-    const cells = results.flatMap((one) => {
-      const outcome = one.result ?? one.failure?.result;
-      const result = one.stage === stage && outcome ? readCellResult(outcome.payload) : undefined;
-      return result ? [cellEnd(name, one.key, result)] : [];
-    });
-    ends.set(name.toLowerCase(), stageEnd(phase, cells));
+    const cells = results.flatMap((one) => (one.stage === stage ? (cellEnd(name, one) ?? []) : []));
+    const ended = phase === "FAILED" || phase === "SKIPPED" || phase === "CANCELLED" ? phase : "COMPLETED";
+    leaves.set(name, { phase: ended, cells });
   }
-  return { ends, isCancelled: cancelled !== undefined };
+  return { leaves, isCancelled: cancelled !== undefined };
 }
 
-function cellEnd(jobId: string, key: string, { result, outputs, isFailureAllowed }: CellResult): CellEnd {
-  const counted = result === "failure" && isFailureAllowed ? "success" : result;
-  return { jobId, index: cellIndex(key), result: counted, outputs: new Map(Object.entries(outputs)) };
+function cellEnd(jobId: string, one: PlanInputs["results"][number]): LeafEnd["cells"][number] | undefined {
+  const outcome = one.result ?? one.failure?.result;
+  const read = outcome && readCellResult(outcome.payload);
+  const callers = cellNumbers(one.key);
+  const index = callers.pop() ?? 0;
+  const shared = { jobId, index, callers, outputs: new Map(Object.entries(read?.outputs ?? {})) };
+  if (read) {
+    const isCounted = read.result !== "failure" || !read.isFailureAllowed;
+    return { ...shared, result: isCounted ? read.result : "success" };
+  }
+  if (one.phase === "FAILED") return { ...shared, result: "failure" };
+  return one.phase === "CANCELLED" ? { ...shared, result: "cancelled" } : undefined;
 }
 
-/** A cell's key is its number and its name. */
-export const cellIndex = (key: string): number => Number.parseInt(key, 10);
+/** By the name of each leaf: those that it, or a job that calls it, names itself. */
+export const needsIn = (record: RunRecord): ReadonlyMap<string, readonly string[]> => neededLeaves(workflowOf(record));
 
-function stageEnd(phase: PlanInputs["needs"][number]["phase"], cells: readonly CellEnd[]): JobEnd {
-  if (phase === "SKIPPED") return { result: "skipped", outputs: new Map() };
-  const end = endOf(cells);
-  if (phase === "FAILED") return { ...end, result: "failure" };
-  return phase === "CANCELLED" ? { ...end, result: "cancelled" } : end;
-}
-
-/** The specification of the job that a task is, and whether its failure counts. */
-export function cellOf(
-  task: CellTask,
-  record: RunRecord,
-): { readonly spec: JobSpec; readonly cell: CellPlan; readonly fails: boolean } {
-  const frame = frameOf(record);
-  const job = frame.workflow.jobs.find((one) => one.id === task.job);
-  if (job?.kind !== "job") throw new Fault("corrupt", "read a CI task", { job: task.job });
-  const ends = new Map(
-    task.ends.map(([id, result, outputs]) => [id, { result, outputs: new Map(Object.entries(outputs)) }]),
-  );
-  const facts: JobFacts = { ends, isCancelled: false };
-  const plan = planJob(job, frame, facts);
-  const cell = plan.kind === "run" ? plan.cells.find(({ index }) => index === task.index) : undefined;
-  if (!cell) throw new Fault("corrupt", "read a CI task", { job: task.job, cell: task.index });
-  const contexts = cellContexts(jobContexts(job, frame, facts), cell);
-  const fails = job.strategy !== undefined && cell.failFast && cell.total > 1 && !cell.isFailureAllowed;
-  return { spec: jobSpecOf(job, cell, frame, contexts), cell, fails };
-}
-
-export function frameOf(record: RunRecord): Frame {
-  return {
-    workflow: workflowOf(record),
-    github: valueOf(record.github) as Dictionary,
-    vars: valueOf(record.vars) as Dictionary,
-    inputs: valueOf(record.inputs) as Dictionary,
-  };
-}
-
-/** By the name of each job: those that it names itself. */
-export const needsIn = (record: RunRecord): ReadonlyMap<string, readonly string[]> =>
-  new Map(workflowOf(record).jobs.map((job) => [job.id, job.needs.map((need) => need.id)]));
-
-/** By the name of each job: all that must have ended before it. */
-export function ancestorsIn(record: RunRecord): ReadonlyMap<string, ReadonlySet<string>> {
-  const { jobs } = workflowOf(record);
-  return new Map(jobs.map((job) => [job.id, new Set(ancestorsOf(job, jobs))]));
-}
-
-function workflowOf({ file }: RunRecord): Workflow {
-  const compiled = compile(file);
-  if (compiled.ok) return compiled.workflow;
-  const why = compiled.problems.map(({ message }) => message).join("; ");
-  throw new Fault("invalid", "compile the workflow", { file: file.path, why });
-}
+/** By the name of each leaf: all that must have ended before it. */
+export const ancestorsIn = (record: RunRecord): ReadonlyMap<string, ReadonlySet<string>> =>
+  new Map([...ancestorLeaves(workflowOf(record))].map(([name, names]) => [name, new Set(names)]));

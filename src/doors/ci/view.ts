@@ -2,7 +2,8 @@
 import type { Step } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import { withoutOutput } from "#worker/printed/failure-output.ts";
-import { cellIndex, conclusionStage } from "./plan.ts";
+import { cellName, cellNumbers } from "./cell-key.ts";
+import { conclusionStage } from "./plan.ts";
 import { readCellResult, type StepLine } from "./result.ts";
 
 export type RunStatus = "queued" | "in_progress" | "completed";
@@ -89,13 +90,12 @@ function jobOf(stage: StageView, tasks: readonly TaskView[], named: ReadonlyMap<
 
 function cellOf(view: TaskView): CellView {
   const { task, key, attempts, phase, result, claims, lastFailure, steps } = view;
-  const space = key.indexOf(" ");
   const read = result && readCellResult(result.payload);
   const left = lastFailure?.result && readCellResult(lastFailure.result.payload);
   const shared = {
     task,
-    index: cellIndex(key),
-    name: space < 0 ? key : key.slice(space + 1),
+    index: cellNumbers(key).at(-1) ?? 0,
+    name: cellName(key),
     attempts,
     ...(claims[0] && { runner: claims[0].executor }),
     ...(lastFailure && { failure: withoutOutput(lastFailure.message) }),

@@ -19,7 +19,8 @@ import type { WorkClient } from "#shard/client/client.ts";
 import { Stopped } from "#worker/holding.ts";
 import type { Left, RunContext, RunOutcome, Runner } from "#worker/runner.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
-import { cellOf, stopMarginMs } from "#doors/ci/plan.ts";
+import { cellOf } from "#doors/ci/cell-task.ts";
+import { stopMarginMs } from "#doors/ci/plan.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { CellResult } from "#doors/ci/result.ts";
 import { readCellTask } from "#doors/ci/runs/planners.ts";
@@ -128,19 +129,32 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
   const record = await readRun(blobs, cellTask.run);
   const { attempt = 1 } = cellTask.run.about;
   const number = (await ports.client.job(task.jobId, { tasksMax: 0 })).view.series?.number ?? 1;
-  const { spec, cell, fails } = cellOf(cellTask, withRunId(record, task.jobId, { attempt, number }));
+  const { spec, cell, fails, secrets } = cellOf(cellTask, withRunId(record, task.jobId, { attempt, number }));
   const { source } = record;
   if (source) box.own(await bringCommit(await mirrorOf(source, task.tenant, ports), source.sha, box.folder));
   const request: JobRequest = {
     spec,
     runner: runnerOf(ports.node),
     env: ports.place.env,
-    ...(await granted(record, attempt, context, ports)),
+    ...passedOn(await granted(record, attempt, context, ports), secrets),
     ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
     ...(ports.actions !== undefined && { actions: ports.actions }),
     logBytesMax,
   };
   return { cell, fails, request };
+}
+
+/** CI-61: a called workflow knows the secrets that its callers give it; what it does not know stays masked. */
+function passedOn<T extends Pick<JobRequest, "secrets" | "masked">>(
+  granted: T,
+  passes: (all: ReadonlyMap<string, string>) => ReadonlyMap<string, string>,
+): T {
+  const all = new Map(Object.entries(granted.secrets));
+  const known = passes(all);
+  const hidden = [...all.values()].filter((value) => value !== "");
+  return known === all
+    ? granted
+    : { ...granted, secrets: Object.fromEntries(known), masked: [...(granted.masked ?? []), ...hidden] };
 }
 
 /** What the job may call, and with which token: both end with its claim. */

@@ -63,6 +63,20 @@ class Repository implements Disposable {
 const workflow = (name: string): string => `.github/workflows/${name}.yml`;
 
 describe("ci run", posix, () => {
+  test("CI-61: a workflow of another repository is taken from the folder of actions, and calls with ./ what is there", async () => {
+    const called = "on: workflow_call\njobs: { b: { uses: ./.github/workflows/c.yml } }";
+    using repository = new Repository({
+      [workflow("test")]: "on: push\njobs: { a: { uses: acme/shared/.github/workflows/b.yml@v1 } }",
+      [`others/acme/shared@v1/${workflow("b")}`]: called,
+      [`others/acme/shared@v1/${workflow("c")}`]:
+        "on: workflow_call\njobs: { c: { runs-on: x, steps: [{ run: echo from afar }] } }",
+    });
+    const { code, out } = await repository.run({ actions: join(repository.folder, "others") });
+    equal(code, 0, out.join("\n"));
+    ok(out.some((line) => line.includes("[a / b / c]   from afar")));
+    equal((await repository.run()).code, 1);
+  });
+
   test("jobs run in a copy of the working tree, in the order of their needs", async () => {
     using repository = new Repository({
       [workflow("test")]: [

@@ -18,7 +18,7 @@ import { readRepository, type Repository } from "./repository.ts";
 import { runLocally } from "./run.ts";
 import { secretsIn } from "./secret-file.ts";
 import { RunView } from "./view.ts";
-import { calledFrom, findWorkflow, readAll, readSource, workflowPaths } from "./workflows.ts";
+import { calledHere, findWorkflow, readAll, readSource, workflowPaths } from "./workflows.ts";
 
 export type RunFlags = {
   readonly workflow?: string;
@@ -74,7 +74,9 @@ async function runOne(
   { flags, world, repository, cancel }: Context,
 ): Promise<JobResult | "not-run" | "wrong"> {
   const files = await readAll(repository.root);
-  const compiled = compile(await readSource(repository.root, path), { called: calledFrom(files) });
+  const compiled = compile(await readSource(repository.root, path), {
+    called: calledHere(files, flags.actions ?? world.env["MILLRACE_ACTIONS"]),
+  });
   if (!compiled.ok) {
     for (const problem of compiled.problems) world.note(problemText(problem));
     return "wrong";

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { ActionFault } from "#doors/ci/run/manifest.ts";
 import type { JobMachine } from "#doors/ci/run/spec.ts";
 import { type Repository } from "./repository.ts";
+import { foldersOf } from "./workflows.ts";
 import { fillWorkspace } from "./workspace.ts";
 
 export type MachineSettings = {
@@ -75,11 +76,7 @@ export async function actionFolder(
 ): Promise<string> {
   const [path = "", reference = ""] = uses.split("@");
   const [owner = "", repository = "", ...rest] = path.split("/");
-  const names = [
-    `${owner}/${repository}@${reference}`,
-    `${owner}/${repository}/${reference}`,
-    `${owner}/${repository}`,
-  ];
+  const names = foldersOf({ repository: `${owner}/${repository}`, ref: reference });
   const folders = actionsFolder === undefined ? [] : names.map((name) => join(actionsFolder, name, ...rest));
   for (const folder of folders) if (await stat(folder).catch(() => undefined)) return folder;
   if (owner === "actions" && repository === "checkout") return nothingToDo;

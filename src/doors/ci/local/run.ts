@@ -2,17 +2,17 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallJob, Job, NormalJob } from "#doors/ci/workflow/compile/model.ts";
-import { Dictionary, isTruthy, textOf, type Value } from "#doors/ci/workflow/expression/value.ts";
+import { calledFrame, calledOutputs, calledSecrets } from "#doors/ci/workflow/plan/called.ts";
 import { JobGraph } from "#doors/ci/workflow/plan/graph.ts";
 import {
   cellContexts,
   type CellPlan,
   type Frame,
   jobContexts,
+  type JobEnd,
   type JobResult,
 } from "#doors/ci/workflow/plan/job-plan.ts";
-import { TemplateFault, templateText, templateValue } from "#doors/ci/workflow/plan/template.ts";
-import { entryOf, type Node } from "#doors/ci/workflow/yaml/node.ts";
+import { TemplateFault } from "#doors/ci/workflow/plan/template.ts";
 import { runJob } from "#doors/ci/run/job.ts";
 import type { StopGrace } from "#doors/ci/run/process.ts";
 import type { JobOutcome, Report } from "#doors/ci/run/report.ts";
@@ -49,7 +49,7 @@ export async function runLocally(run: LocalRun): Promise<JobResult> {
 }
 
 type Level = { readonly prefix: string; readonly secrets: ReadonlyMap<string, string> };
-type FrameEnd = { readonly result: JobResult; readonly graph: JobGraph };
+type FrameEnd = { readonly result: JobResult; readonly endOf: (id: string) => JobEnd | undefined };
 
 class Runner {
   readonly #run: LocalRun;
@@ -91,7 +91,7 @@ class Runner {
     if (signal.aborted) graph.cancel();
     for (advance(); running.size > 0; advance()) await Promise.race(running);
     signal.removeEventListener("abort", cancel);
-    return { result: graph.result ?? "cancelled", graph };
+    return { result: graph.result ?? "cancelled", endOf: (id) => graph.facts.ends.get(id.toLowerCase()) };
   }
 
   #reportEnd(
@@ -161,11 +161,11 @@ class Runner {
     if (!job.called) return failed(`${job.uses} is not at hand: only workflows of this repository can be called here`);
     try {
       const contexts = cellContexts(jobContexts(job, frame, graph.facts), cell);
-      const inner: Frame = { ...frame, workflow: job.called.workflow, inputs: calledInputs(job, contexts) };
+      const inner = calledFrame(job, frame, contexts);
       const secrets = calledSecrets(job, contexts, level.secrets);
       const end = await this.frame(inner, { prefix: `${ref.name} / `, secrets }, signal);
       const result = end.result === "skipped" ? "success" : end.result;
-      return { result, outputs: calledOutputs(job.called.outputs, inner, end.graph) };
+      return { result, outputs: calledOutputs(job.called.outputs, inner, end.endOf) };
     } catch (error) {
       if (!(error instanceof TemplateFault)) throw error;
       return failed(error.message);
@@ -179,71 +179,3 @@ type CellContext = {
   readonly level: Level;
   readonly signal: AbortSignal;
 };
-
-function calledInputs(job: CallJob, contexts: Dictionary): Dictionary {
-  const given = job.with ? templateValue(job.with, { contexts }) : null;
-  const values = given instanceof Dictionary ? given : new Dictionary();
-  const inputs = new Dictionary();
-  const definitions = job.called?.inputs;
-  for (const { key, value } of definitions?.kind === "mapping" ? definitions.entries : []) {
-    const name = key.kind === "scalar" ? textOf(key.value) : "";
-    const initial = entryOf(value, "default");
-    const type = textOf(nodeText(entryOf(value, "type")));
-    const input = values.get(name) ?? (initial ? templateValue(initial, { contexts }) : undefined);
-    inputs.set(name, inputOfType(type, input));
-  }
-  return inputs;
-}
-
-function inputOfType(type: string, value: Value | undefined): Value {
-  if (type === "boolean") return value === undefined ? false : value === "false" ? false : isTruthy(value);
-  if (type === "number") return value === undefined ? 0 : Number(textOf(value));
-  return value === undefined ? "" : textOf(value);
-}
-
-const nodeText = (node: Node | undefined): Value => (node?.kind === "scalar" ? node.value : null);
-
-function calledSecrets(
-  job: CallJob,
-  contexts: Dictionary,
-  secrets: ReadonlyMap<string, string>,
-): ReadonlyMap<string, string> {
-  if (job.secrets === "inherit") return secrets;
-  const given =
-    job.secrets &&
-    templateValue(job.secrets, {
-      contexts: new Dictionary([...contexts.entries(), ["secrets", new Dictionary(secrets)]]),
-    });
-  const own = new Map(
-    given instanceof Dictionary ? [...given.entries()].map(([name, value]) => [name, textOf(value)]) : [],
-  );
-  const token = secrets.get("GITHUB_TOKEN");
-  return token === undefined ? own : new Map([...own, ["GITHUB_TOKEN", token]]);
-}
-
-function calledOutputs(node: Node | undefined, frame: Frame, graph: JobGraph): ReadonlyMap<string, string> {
-  const outputs = new Map<string, string>();
-  const jobs = new Dictionary(
-    frame.workflow.jobs.map((job) => {
-      const end = graph.facts.ends.get(job.id.toLowerCase());
-      return [
-        job.id,
-        new Dictionary([
-          ["result", end?.result ?? null],
-          ["outputs", new Dictionary(end?.outputs ?? [])],
-        ]),
-      ] as const;
-    }),
-  );
-  const contexts = new Dictionary([
-    ["github", frame.github],
-    ["inputs", frame.inputs],
-    ["vars", frame.vars],
-    ["jobs", jobs],
-  ]);
-  for (const { key, value } of node?.kind === "mapping" ? node.entries : []) {
-    const output = entryOf(value, "value");
-    if (output) outputs.set(key.kind === "scalar" ? textOf(key.value) : "", templateText(output, { contexts }));
-  }
-  return outputs;
-}

@@ -1,4 +1,5 @@
 /** The workflow files of a repository. */
+import { readFileSync, statSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, relative } from "node:path";
 import { Fault } from "#base/fault.ts";
@@ -47,7 +48,58 @@ export async function readAll(root: string): Promise<ReadonlyMap<string, SourceF
   return new Map(files);
 }
 
-/** `./.github/workflows/x.yml` of a caller, when it is one of these files. */
-export function calledFrom(files: ReadonlyMap<string, SourceFile>): (uses: string) => SourceFile | undefined {
-  return (uses) => (/^(\.\/|\$\/)/.test(uses) ? files.get(uses.slice(2)) : undefined);
+/** The same, and files of others below the folder of actions. */
+export function calledHere(
+  files: ReadonlyMap<string, SourceFile>,
+  actionsFolder: string | undefined,
+): (uses: string, caller: string) => SourceFile | undefined {
+  const own = calledFrom(files);
+  return (uses, caller) => {
+    const path = calledPath(uses, caller) ?? "";
+    const file = foreignFile(path);
+    if (!file || actionsFolder === undefined) return own(uses, caller);
+    for (const folder of foldersOf(file)) {
+      const found = join(actionsFolder, folder, file.path);
+      const facts = statSync(found, { throwIfNoEntry: false });
+      if (facts?.isFile() && facts.size <= standardLimits.fileLengthMax * 4)
+        return { path, text: readFileSync(found, "utf8") };
+    }
+    return undefined;
+  };
+}
+
+/** Where a folder of actions may have a repository. */
+export const foldersOf = ({
+  repository,
+  ref,
+}: {
+  readonly repository: string;
+  readonly ref: string;
+}): readonly string[] => [`${repository}@${ref}`, `${repository}/${ref}`, repository];
+
+/** The file that `uses` of a job names, when it is one of these. Files of others are called `owner/repo/path@ref`. */
+export function calledFrom(
+  files: ReadonlyMap<string, SourceFile>,
+): (uses: string, caller: string) => SourceFile | undefined {
+  return (uses, caller) => files.get(calledPath(uses, caller) ?? "");
+}
+
+const foreign = /^([A-Za-z0-9_][^/@]*\/[^/@]+)\/([^@]+)@(.+)$/;
+
+/** What a file of another repository calls with `./` is in that repository, at the same commit (CI-61). */
+export function calledPath(uses: string, caller: string): string | undefined {
+  if (!/^(\.\/|\$\/)/.test(uses)) return foreign.test(uses) ? uses : undefined;
+  const [, repository, , ref] = foreign.exec(caller) ?? [];
+  const path = uses.slice(2);
+  return repository === undefined ? path : `${repository}/${path}@${ref}`;
+}
+
+/** Undefined for a file of the repository itself. */
+export function foreignFile(
+  path: string,
+): { readonly repository: string; readonly path: string; readonly ref: string } | undefined {
+  const [, repository, file, ref] = foreign.exec(path) ?? [];
+  return repository === undefined || file === undefined || ref === undefined
+    ? undefined
+    : { repository, path: file, ref };
 }

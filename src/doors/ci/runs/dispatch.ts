@@ -9,6 +9,7 @@ import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { type Dictionary, textOf } from "#doors/ci/workflow/expression/value.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
 import { dispatchInputs } from "#doors/ci/local/event.ts";
+import { foreignOf } from "./called-files.ts";
 import { workflowsOf } from "./files.ts";
 import { startRun, type StartPorts } from "./start.ts";
 
@@ -34,6 +35,7 @@ export async function dispatch(ports: StartPorts, sources: Sources, request: Dis
     repository: record.name,
     commit,
     files,
+    foreign: foreignOf(sources, record.tenant),
     path: file.path,
     event: { name: "workflow_dispatch", payload: { inputs: textInputs(typed), ref: commit.ref, workflow: file.path } },
     inputs: typed,

@@ -81,7 +81,7 @@ export function detailsOf(
 function jobsOf(job: RunJobView, shard: number): readonly z.input<typeof RunJob>[] {
   const { id, needs, reason, status, conclusion, cells } = job;
   if (cells.length > 0) return cells.map((cell) => cellOf(job, cell, shard));
-  const shared = { id, name: id, needs: [...needs], reason, status, attempts: 0, steps: [] };
+  const shared = { id, name: id.replaceAll("/", " / "), needs: [...needs], reason, status, attempts: 0, steps: [] };
   return [{ ...shared, ...(conclusion && { conclusion }) }];
 }
 

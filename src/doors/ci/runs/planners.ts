@@ -3,7 +3,8 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Plan, TaskPlan } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Planners } from "#worker/runner.ts";
-import { type CellTask, kinds, planConclusion, planStage } from "#doors/ci/plan.ts";
+import type { CellTask } from "#doors/ci/cell-task.ts";
+import { kinds, planConclusion, planStage } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
 import { type StoredRun, readRun } from "./record.ts";
 import { keep, type Kept, recall } from "./texts.ts";
@@ -13,7 +14,10 @@ export const ciPlanners: Planners = {
     const record = await readRun(blobs, JSON.parse(inputs.spec) as StoredRun);
     return await withShortSpecs(planStage(await withOutputs(inputs, blobs), record), blobs);
   },
-  [kinds.conclusion]: (inputs) => planConclusion(inputs),
+  [kinds.conclusion]: async (inputs, { blobs }) => {
+    const record = await readRun(blobs, JSON.parse(inputs.spec) as StoredRun);
+    return planConclusion(await withOutputs(inputs, blobs), record);
+  },
 };
 
 /** Results with the outputs that were too long for them. */

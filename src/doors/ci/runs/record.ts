@@ -11,6 +11,8 @@ export type RunRecord = {
   readonly file: SourceFile;
   /** Files that it calls, or that those call. */
   readonly called?: readonly SourceFile[];
+  /** By `owner/repo@ref`: the commits that called files of other repositories are of. */
+  readonly commits?: Readonly<Record<string, string>>;
   readonly github: PlainValue;
   readonly vars: PlainValue;
   readonly inputs: PlainValue;

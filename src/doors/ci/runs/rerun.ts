@@ -77,6 +77,10 @@ async function reusedOf(before: Before, again: Again, blobs: BlobStore): Promise
   return reuse;
 }
 
+/** By its name in the file; all jobs that a call leads to go by the call's name, too. */
+const isNamed = ({ name }: StageView, job: string): boolean =>
+  name === job || name.startsWith(`${job}/`) || name === job.replaceAll(" / ", "/");
+
 /** Those that are asked for, and all that need them. */
 function repeatedStages(
   stages: readonly StageView[],
@@ -87,7 +91,7 @@ function repeatedStages(
     phase === "FAILED" ||
     phase === "CANCELLED" ||
     tasks.some((task) => task.stage === stage && !task.planning && !isSuccess(task));
-  const named = stages.filter((stage) => (job === undefined ? failed && hasFailed(stage) : stage.name === job));
+  const named = stages.filter((stage) => (job === undefined ? failed && hasFailed(stage) : isNamed(stage, job)));
   if (job !== undefined && named.length === 0) {
     const known = stages.map(({ name }) => name).filter((name) => name !== conclusionStage);
     throw new Fault("not-found", "find the job", { job, known: known.join(", ") });

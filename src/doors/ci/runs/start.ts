@@ -3,15 +3,13 @@ import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Submitted, WorkClient } from "#shard/client/client.ts";
-import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
 import { Dictionary, plainOf, type PlainValue, valueOf } from "#doors/ci/workflow/expression/value.ts";
 import { templateText, TemplateFault } from "#doors/ci/workflow/plan/template.ts";
-import { problemText } from "#doors/ci/workflow/problem.ts";
-import { calledFrom } from "#doors/ci/local/workflows.ts";
 import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
 import type { Commit } from "#sources/copies.ts";
+import { type Foreign, withCalled } from "./called-files.ts";
 import { githubOf, type RunEvent } from "./github-context.ts";
 import { type RunAbout, type RunRecord, storeRun } from "./record.ts";
 
@@ -23,6 +21,8 @@ export type Start = {
   readonly commit: Commit;
   /** All workflows of the commit. */
   readonly files: readonly SourceFile[];
+  /** Where workflows of other repositories come from. */
+  readonly foreign: Foreign;
   readonly path: string;
   readonly event: RunEvent;
   readonly inputs: Dictionary;
@@ -37,11 +37,15 @@ export type Start = {
 
 export async function startRun({ client, blobs }: StartPorts, start: Start): Promise<Submitted> {
   const { tenant, repository, commit, event, key, payload } = start;
-  const { file, called, workflow } = compiled(start);
+  const file = start.files.find((one) => one.path === start.path);
+  if (!file) throw new Fault("not-found", "find the workflow", { workflow: start.path });
+  const own = new Map(start.files.map((one) => [one.path, one]));
+  const { called, workflow } = await withCalled(file, own, start.foreign);
   const github = githubOf(event, { ...start, workflow });
   const record: RunRecord = {
     file,
     ...(called.length > 0 && { called }),
+    ...(start.foreign.commits.size > 0 && { commits: Object.fromEntries(start.foreign.commits) }),
     github: plainOf(github),
     vars: {},
     inputs: plainOf(start.inputs),
@@ -78,27 +82,6 @@ function evaluated<T>(doing: string, evaluate: () => T): T {
     if (!(error instanceof TemplateFault)) throw error;
     throw new Fault("invalid", doing, { why: error.message });
   }
-}
-
-function compiled({ files, path }: Start): {
-  readonly file: SourceFile;
-  readonly called: readonly SourceFile[];
-  readonly workflow: Workflow;
-} {
-  const file = files.find((one) => one.path === path);
-  if (!file) throw new Fault("not-found", "find the workflow", { workflow: path });
-  const called = new Map<string, SourceFile>();
-  const find = calledFrom(new Map(files.map((one) => [one.path, one])));
-  const result = compile(file, {
-    called: (uses) => {
-      const found = find(uses);
-      if (found) called.set(found.path, found);
-      return found;
-    },
-  });
-  if (result.ok) return { file, called: [...called.values()], workflow: result.workflow };
-  const why = result.problems.map((problem) => problemText(problem)).join("; ");
-  throw new Fault("invalid", "compile the workflow", { why });
 }
 
 const titleLengthMax = 200;

@@ -10,6 +10,7 @@ import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import { Dictionary, type PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
 import { type EventFacts, triggered } from "#doors/ci/workflow/trigger/trigger.ts";
+import { foreignOf } from "./called-files.ts";
 import { workflowsOf } from "./files.ts";
 import type { RunEvent } from "./github-context.ts";
 import { type Start, startRun, type StartPorts } from "./start.ts";
@@ -57,6 +58,7 @@ export async function runEvent(
   const commit = await commitOf(sources, repository, event);
   const files = await workflowsOf(sources, repository, commit.sha);
   const facts = await factsOf(sources, repository, commit, event);
+  const foreign = foreignOf(sources, repository.tenant);
   const started: Triggered["started"][number][] = [];
   const passed: Triggered["passed"][number][] = [];
   for (const { path, text } of files) {
@@ -69,7 +71,7 @@ export async function runEvent(
       continue;
     }
     try {
-      const { jobId, created } = await startOne(ports, { repository, commit, files, path }, event);
+      const { jobId, created } = await startOne(ports, { repository, commit, files, foreign, path }, event);
       started.push({ path, run: jobId, created });
     } catch (error) {
       // one that cannot start, for example because of its run-name, does not keep the others from it
@@ -82,7 +84,7 @@ export async function runEvent(
 
 async function startOne(
   ports: StartPorts,
-  { repository, ...of }: { readonly repository: Repository } & Pick<Start, "commit" | "files" | "path">,
+  { repository, ...of }: { readonly repository: Repository } & Pick<Start, "commit" | "files" | "foreign" | "path">,
   event: ComingEvent,
 ): Promise<Submitted> {
   const key = createHash("sha256")

@@ -6,7 +6,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { ExecutorView, JobView, StageView, Why } from "#kernel/read/query.ts";
 import { satisfies } from "#kernel/ready/ready.ts";
 import type { WorkClient } from "#shard/client/client.ts";
-import { conclusionStage, factsOf, frameOf, planStage } from "#doors/ci/plan.ts";
+import { conclusionStage, decidingJob, planStage } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
 import { type JobDetails, noDetails } from "#doors/ci/details.ts";
 import { findRun } from "#doors/ci/runs/look.ts";
@@ -235,12 +235,10 @@ async function conditionIn(
   stage: StageView,
 ): Promise<ConditionPart | undefined> {
   if (!written) return undefined;
-  const frame = frameOf(written.record);
-  const job = frame.workflow.jobs.find(({ id }) => id === stage.name);
-  if (!job) return undefined;
   const inputs = await inputsOf(stage, { view, stored: written.stored }, blobs);
   const cancelled = wasCancelled(stage) ? { cancelled: { reason: "", forMs: 0 } } : {};
-  return explainJob(job, frame, factsOf({ ...inputs, ...cancelled }));
+  const deciding = decidingJob({ ...inputs, ...cancelled }, written.record);
+  return deciding && explainJob(deciding.job, deciding.frame, deciding.facts);
 }
 
 async function detailsOf(

@@ -3,6 +3,7 @@
  * runner and the planner of a run decide alike. CI-3 to CI-9, CI-20.
  */
 import type { Job } from "#doors/ci/workflow/compile/model.ts";
+import { resultOf } from "./called.ts";
 import {
   type CellPlan,
   type Frame,
@@ -91,10 +92,7 @@ export class JobGraph {
   /** Undefined while something is left to do. */
   get result(): JobResult | undefined {
     if (this.#frame.workflow.jobs.some((job) => !this.#ends.has(job.id.toLowerCase()))) return undefined;
-    const results = [...this.#ends.values()].map((end) => end.result);
-    if (results.includes("failure")) return "failure";
-    if (results.includes("cancelled")) return "cancelled";
-    return results.every((result) => result === "skipped") ? "skipped" : "success";
+    return resultOf([...this.#ends.values()].map((end) => end.result));
   }
 
   #isReady(job: Job): boolean {

@@ -144,7 +144,8 @@ function statusFunctions(job: Job, frame: Frame, facts: JobFacts): ReadonlyMap<s
   ]);
 }
 
-function cellPlans(job: Job, frame: Frame, facts: JobFacts): readonly CellPlan[] {
+/** Its cells, whether or not its condition holds. */
+export function cellPlans(job: Job, frame: Frame, facts: JobFacts): readonly CellPlan[] {
   const contexts = jobContexts(job, frame, facts);
   const strategy = strategyOf(job.strategy, { contexts });
   const cells = strategy.matrix ? cellsOf(strategy.matrix) : [{ matrix: null, label: "" }];
