@@ -60,7 +60,9 @@ jobs:
     outputs: { sold: "\${{ steps.a.outputs.sold }}" }
     steps:
       - { id: a, run: 'echo "sold=\${{ inputs.flour }} flour" >> "$GITHUB_OUTPUT"' }
-      - { run: 'test -n "\${{ secrets.price }}" && test -z "\${{ secrets.other }}" && echo "price \${{ secrets.price }}"' }
+      - run: |
+          test -n "\${{ secrets.price }}" && test -z "\${{ secrets.other }}"
+          echo "price \${{ secrets.price }}"
 `;
 
 const told = ({ jobs }: RunShown): readonly string[] => jobs.map(({ name, conclusion }) => `${name}: ${conclusion}`);

@@ -1,7 +1,7 @@
 /**
- * Pure: concurrency groups (CI-60) as locks of the kernel. A run holds one, and a stage holds one. What a call asks for
- * is held by the one job that it leads to; where it leads to several, the whole run holds it, because nothing else lasts
- * from the first of them to the last.
+ * Pure: concurrency groups (CI-60) as locks of the kernel. A run holds one, and a stage holds one. What a call asks
+ * for is held by the one job that it leads to; where it leads to several, the whole run holds it, because nothing else
+ * lasts from the first of them to the last.
  */
 import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";

@@ -1,8 +1,8 @@
 /**
- * Pure: a run becomes a kernel job. Each job of the workflow that has steps, and each one of the workflows that it calls,
- * is a stage (a leaf) that waits for all its ancestors, whatever becomes of them, and is planned when they have ended:
- * its condition and its matrix, and those of the jobs that call it, are evaluated from their results. Local runs
- * decide with the same functions. A last stage says what the whole run came to.
+ * Pure: a run becomes a kernel job. Each job that has steps, of the workflow and of those that it calls, is a stage (a
+ * leaf) that waits for all its ancestors, whatever becomes of them, and is planned when they have ended: its condition
+ * and its matrix, and those of the jobs that call it, are evaluated from their results. Local runs decide with the same
+ * functions. A last stage says what the whole run came to.
  *
  * P1 A plan depends on the record and on results only, so that planned again a stage is the same.
  * P2 A cell that failed commits, too: its result and outputs are what later jobs see. Only where siblings are to be

@@ -63,7 +63,7 @@ class Repository implements Disposable {
 const workflow = (name: string): string => `.github/workflows/${name}.yml`;
 
 describe("ci run", posix, () => {
-  test("CI-61: a workflow of another repository is taken from the folder of actions, and calls with ./ what is there", async () => {
+  test("CI-61: workflows of other repositories come from the folder of actions", async () => {
     const called = "on: workflow_call\njobs: { b: { uses: ./.github/workflows/c.yml } }";
     using repository = new Repository({
       [workflow("test")]: "on: push\njobs: { a: { uses: acme/shared/.github/workflows/b.yml@v1 } }",

@@ -1,6 +1,6 @@
 /**
- * A workflow with all that it calls, as one flat list: each job that has steps is a leaf, named by the jobs that lead to
- * it (`build/test`). Pure.
+ * A workflow with all that it calls, as one flat list: each job that has steps is a leaf, named by the jobs that lead
+ * to it (`build/test`). Pure.
  */
 import { createHash } from "node:crypto";
 import { ancestorsOf } from "#doors/ci/workflow/compile/jobs.ts";
