@@ -65,6 +65,38 @@ jobs:
           echo "price \${{ secrets.price }}"
 `;
 
+const using = `
+on: workflow_dispatch
+jobs:
+  a:
+    runs-on: ubuntu-latest
+    outputs: { made: "\${{ steps.tool.outputs.made }}" }
+    steps:
+      - uses: actions/checkout@v4
+      - { id: tool, uses: acme/shared/tools/wrap@v1, with: { who: ada } }
+      - { run: 'echo "made \${{ steps.tool.outputs.made }}"' }
+  b: { needs: a, if: always(), runs-on: ubuntu-latest, steps: [{ uses: nobody/nothing@v1 }] }
+`;
+const wrap = `
+name: Wrap
+inputs: { who: { required: true } }
+outputs: { made: { value: "\${{ steps.s.outputs.stamp }}" } }
+runs:
+  using: composite
+  steps:
+    - { id: s, uses: octo/stamp@main, with: { who: "\${{ inputs.who }}" } }
+`;
+const stamp = `
+name: Stamp
+inputs: { who: { default: nobody } }
+outputs: { stamp: {} }
+runs: { using: node20, pre: pre.js, main: main.js, post: post.js }
+`;
+const main = `
+const { appendFileSync } = require("node:fs");
+appendFileSync(process.env.GITHUB_OUTPUT, "stamp=" + process.env.INPUT_WHO.toUpperCase() + "\\n");
+`;
+
 const told = ({ jobs }: RunShown): readonly string[] => jobs.map(({ name, conclusion }) => `${name}: ${conclusion}`);
 
 describe("calls of other workflows on a node", { timeout: 120_000 }, () => {
@@ -79,16 +111,29 @@ describe("calls of other workflows on a node", { timeout: 120_000 }, () => {
     own = new TestRepository({
       ".github/workflows/caller.yml": caller,
       ".github/workflows/grind.yml": grind,
+      ".github/workflows/using.yml": using,
       ".github/workflows/lost.yml":
         "on: workflow_dispatch\njobs: { a: { uses: acme/nowhere/.github/workflows/x.yml@v1 } }\n",
     });
-    shared = new TestRepository({ ".github/workflows/sell.yml": sell, ".github/workflows/shop.yml": shop });
+    shared = new TestRepository({
+      ".github/workflows/sell.yml": sell,
+      ".github/workflows/shop.yml": shop,
+      "tools/wrap/action.yml": wrap,
+    });
     shared.git("tag", "v1");
+    using action = new TestRepository({
+      "action.yml": stamp,
+      "main.js": main,
+      "pre.js": 'console.log("ready to stamp");',
+      "post.js": 'console.log("stamp put away");',
+    });
+    action.git("clone", "--quiet", "--bare", action.folder, join(folder, "server/octo/stamp"));
     const config = Config.parse({
       journal: { kind: "memory" },
       edge: { listen: ["127.0.0.1:0"] },
       cluster: { shards: 1 },
       worker: { slots: 4 },
+      ci: { actionServer: `file://${folder}/server` },
     });
     node = await startNode(config, dataFolder(join(folder, "data")), { log: () => {} });
     ci = new CiNode(`http://127.0.0.1:${node.edgePorts[0]}`, () => node.owner);
@@ -122,6 +167,24 @@ describe("calls of other workflows on a node", { timeout: 120_000 }, () => {
       [0, 0, 1, 1],
       "what the call did not need was taken over",
     );
+  });
+
+  test("CI-13, CI-64, CI-71: actions of others are found, each as one commit", async () => {
+    const run = await ci.dispatch("acme/mill", "using.yml");
+    const { jobs, conclusion } = await ci.ended(run);
+    equal(conclusion, "failure");
+    const log = await ci.log(run, "a");
+    match(
+      log,
+      new RegExp(`Download action repository 'acme/shared@v1' \\(SHA:${shared.git("rev-parse", "v1").trim()}\\)`),
+    );
+    match(log, /Download action repository 'octo\/stamp@main' \(SHA:[0-9a-f]{40}\)/);
+    match(log, /made ADA[\s\S]*stamp put away/);
+    deepEqual(
+      jobs.map((one) => one.conclusion),
+      ["success", "failure"],
+    );
+    match(await ci.log(run, "b"), /nobody\/nothing@v1 is not at hand: .*millrace ci add nobody\/nothing/);
   });
 
   test("CI-61: a repository that is not registered is said, with what to do", async () => {

@@ -27,5 +27,12 @@ export const CiConfig = z.strictObject({
     .min(1)
     .optional()
     .describe("a folder with actions of others, as owner/repo, owner/repo@ref or owner/repo/ref"),
+  actionServer: z
+    .url({ protocol: /^(https?|file)$/ })
+    .optional()
+    .describe(
+      "a git server that has actions which are neither in that folder nor in a registered repository, such as " +
+        "https://github.com: owner/repo is fetched from below it, as sources.* allows",
+    ),
 });
 export type CiSettings = z.output<typeof CiConfig>;

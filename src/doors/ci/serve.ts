@@ -57,7 +57,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           services,
           vault: ports.vault,
           url: () => settings.url ?? ports.origin(),
-          actions: settings.actions,
+          actions: { folder: settings.actions, server: settings.actionServer },
         }),
       },
       planners: ciPlanners,

@@ -27,6 +27,7 @@ import { readCellTask } from "#doors/ci/runs/planners.ts";
 import type { CiServices } from "#doors/ci/services/services.ts";
 import { readRun, type RunRecord } from "#doors/ci/runs/record.ts";
 import { keep } from "#doors/ci/runs/texts.ts";
+import { type ActionSettings, layActions } from "./actions.ts";
 import { type JobBox, plainBox, sandboxBox } from "./box.ts";
 import { askToCancel } from "./cancel-file.ts";
 import { bringCommit } from "./checkout.ts";
@@ -48,7 +49,8 @@ export type CellPorts = {
   readonly services: Pick<CiServices, "jobServices">;
   /** How a job reaches a node; undefined where none can be reached. */
   readonly url: () => string | undefined;
-  readonly actions: string | undefined;
+  /** Where actions of others come from. */
+  readonly actions: Omit<ActionSettings, "sources">;
 };
 
 const host = fileURLToPath(new URL("./host.ts", import.meta.url));
@@ -131,14 +133,25 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
   const number = (await ports.client.job(task.jobId, { tasksMax: 0 })).view.series?.number ?? 1;
   const { spec, cell, fails, secrets } = cellOf(cellTask, withRunId(record, task.jobId, { attempt, number }));
   const { source } = record;
-  if (source) box.own(await bringCommit(await mirrorOf(source, task.tenant, ports), source.sha, box.folder));
+  const mirror = source && (await mirrorOf(source, task.tenant, ports));
+  if (source && mirror !== undefined) box.own(await bringCommit(mirror, source.sha, box.folder));
+  const actions = await layActions(
+    { ...ports.actions, sources: ports.sources },
+    {
+      tenant: task.tenant,
+      box: box.folder,
+      steps: spec.steps,
+      ...(source && mirror !== undefined && { commit: { mirror, sha: source.sha } }),
+    },
+  );
+  if (Object.values(actions).some(({ folder }) => folder !== undefined)) box.own(join(box.folder, names.actions));
   const request: JobRequest = {
     spec,
     runner: runnerOf(ports.node),
     env: ports.place.env,
     ...passedOn(await granted(record, attempt, context, ports), secrets),
     ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
-    ...(ports.actions !== undefined && { actions: ports.actions }),
+    actions,
     logBytesMax,
   };
   return { cell, fails, request };

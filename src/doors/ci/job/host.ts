@@ -5,11 +5,13 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runJob } from "#doors/ci/run/job.ts";
-import { actionFolder } from "#doors/ci/local/machine.ts";
+import { nothingToDo } from "#doors/ci/local/machine.ts";
+import { ActionFault } from "#doors/ci/run/manifest.ts";
 import type { JobMachine, JobSpec } from "#doors/ci/run/spec.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import { watchCancel } from "./cancel-file.ts";
 import { checkOut } from "./checkout.ts";
+import { usesParts } from "./uses-parts.ts";
 import { JobFiles } from "./job-files.ts";
 import { type JobOutcomeFile, type JobRequest, names } from "./request.ts";
 
@@ -21,6 +23,9 @@ using files = new JobFiles(folder, request.logBytesMax);
 using cancelled = watchCancel(folder);
 const machine = machineOf(request);
 if (request.checkout) await checkOut(request.checkout, { folder, workspace: machine.workspace, env: machine.baseEnv });
+for (const [name, { sha }] of Object.entries(request.actions ?? {}))
+  if (sha !== undefined)
+    files.add({ kind: "job-note", level: "plain", text: `Download action repository '${name}' (SHA:${sha})` });
 const { result, outputs } = await runJob(specOf(request), machine, {
   report: (report) => files.add(report),
   signal: cancelled.signal,
@@ -36,7 +41,18 @@ function specOf({ spec, github = {} }: JobRequest): JobSpec {
   return { ...spec, contexts: { ...spec.contexts, github: { ...known, ...github } } };
 }
 
-function machineOf({ env, runner, secrets, masked = [], actionEnv = {}, actions, spec }: JobRequest): JobMachine {
+/** `actions/checkout` does nothing where it was not found: the workspace has the commit already. */
+function laidFolder(uses: string, actions: NonNullable<JobRequest["actions"]>): string {
+  const { repository = "", ref = "", path = "" } = usesParts(uses) ?? {};
+  const laid = actions[`${repository}@${ref}`];
+  if (laid?.folder !== undefined) return join(folder, laid.folder, path);
+  if (repository === "actions/checkout") return nothingToDo;
+  throw new ActionFault(
+    `the action ${uses} is not at hand: ${laid?.missing ?? "it was not known when the job started"}`,
+  );
+}
+
+function machineOf({ env, runner, secrets, masked = [], actionEnv = {}, actions = {}, spec }: JobRequest): JobMachine {
   const github = spec.contexts["github"] as { readonly repository?: string } | undefined;
   const name = github?.repository?.split("/").at(-1) ?? "workspace";
   const workspace = join(folder, "work", name);
@@ -51,7 +67,7 @@ function machineOf({ env, runner, secrets, masked = [], actionEnv = {}, actions,
     secrets: new Map(Object.entries(secrets)),
     masked,
     actionEnv,
-    actionFolder: (uses) => actionFolder(uses, { actionsFolder: actions }),
+    actionFolder: async (uses) => laidFolder(uses, actions),
     node: process.execPath,
   };
 }

@@ -11,6 +11,8 @@ export const names = {
   cancel: "cancel",
   /** A repository with the one commit that the job is about. */
   source: "source.git",
+  /** Actions of others. */
+  actions: "actions",
 } as const;
 
 export type JobRequest = {
@@ -26,8 +28,10 @@ export type JobRequest = {
   readonly github?: Readonly<Record<string, string>>;
   /** What is checked out before the first step; left out: nothing. */
   readonly checkout?: { readonly sha: string; readonly ref: string };
-  /** Where actions of others are. */
-  readonly actions?: string;
+  /** Actions of others, by `owner/repo@ref`: where they were laid, and as which commit, or why they are not there. */
+  readonly actions?: Readonly<
+    Record<string, { readonly folder?: string; readonly sha?: string; readonly missing?: string }>
+  >;
   readonly logBytesMax: number;
 };
 

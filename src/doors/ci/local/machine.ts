@@ -67,7 +67,7 @@ function baseEnv(env: Readonly<Record<string, string | undefined>>): Record<stri
   return Object.fromEntries(pairs);
 }
 
-const nothingToDo = join(import.meta.dirname, "checkout");
+export const nothingToDo = join(import.meta.dirname, "checkout");
 
 /** Where an action of others is. `actions/checkout` does nothing: the workspace has the commit already. */
 export async function actionFolder(
