@@ -2,7 +2,7 @@
 import { Random } from "#base/random.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { systemClock } from "#door/system-clock.ts";
-import { createWorker } from "#worker/worker.ts";
+import { createWorker } from "#worker/create-worker.ts";
 import { AttemptLog } from "./attempts.ts";
 import { createEdge, edgeClient } from "./edge.ts";
 import { chaosPlanners, chaosRunners, label } from "./work.ts";

@@ -9,6 +9,8 @@ import type { WorkSources } from "./sources.ts";
 export type WorkerOptions = {
   /** Attempts at once. */
   readonly slots: number;
+  /** Stages that are planned at once, beside the slots; 0: planning takes slots. */
+  readonly planners: number;
   /** With at most so many shards, requests are held at each; with more, nodes say which have work (ADR 0022). */
   readonly heldShardsMax: number;
   /** Shards with work that are asked for it at once, and claims that are kept while all slots are taken. */
@@ -26,6 +28,7 @@ export type WorkerOptions = {
 
 export const workerDefaults: WorkerOptions = {
   slots: 4,
+  planners: 2,
   heldShardsMax: 8,
   pollersMax: 8,
   pollMs: 10_000,

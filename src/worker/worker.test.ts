@@ -15,7 +15,7 @@ import type { Order } from "#shard/client/client.ts";
 import { ReadyDesk, type ReadyShard } from "#shard/watch/ready-desk.ts";
 import type { Planners, Resume, RunContext, RunOutcome, Runners } from "./runner.ts";
 import type { WorkSource, WorkSources } from "./sources.ts";
-import { createWorker } from "./worker.ts";
+import { createWorker } from "./create-worker.ts";
 import type { WorkerOptions } from "./worker-options.ts";
 
 const template: TaskTemplate = {
@@ -162,7 +162,7 @@ describe("a worker", () => {
     const asked = shards.map((shard) => shard.asked.length);
     const { jobId } = await client.submit(order([stage(["10"])]));
     const at = shards.findIndex(({ state }) => state.jobs.size > 0);
-    desk.unclaimed(at, { requires: [], ready: 1 });
+    desk.unclaimed(at, { requires: [], planning: false, ready: 1 });
     await clock.advance(30);
     equal(await phase(jobId), "SUCCEEDED");
     await clock.advance(1_000);
@@ -183,7 +183,7 @@ describe("a worker", () => {
     await clock.advance(1_000);
     const long = await client.submit(order([stage(Array.from({ length: 200 }, () => "100"))], "long"));
     const at = shards.findIndex(({ state }) => state.jobs.size > 0);
-    desk.unclaimed(at, { requires: [], ready: 200 });
+    desk.unclaimed(at, { requires: [], planning: false, ready: 200 });
     await clock.advance(1_000);
     const short = await client.submit(order([stage(["10"])], "short"));
     equal(shards.filter(({ state }) => state.jobs.size > 0).length, 2);
@@ -203,7 +203,7 @@ describe("a worker", () => {
     await worker.hold();
     const { jobId } = await client.submit(order([stage(["10"])]));
     const at = shards.findIndex(({ state }) => state.jobs.size > 0);
-    desk.unclaimed(at, { requires: [], ready: 1 });
+    desk.unclaimed(at, { requires: [], planning: false, ready: 1 });
     await clock.advance(5_000);
     equal(await phase(jobId), "RUNNING");
     equal((await client.job(jobId)).view.tasks[0]?.attempts, 0);
@@ -233,7 +233,7 @@ describe("a worker", () => {
     for (let i = 0; i < 10; i += 1) {
       const { jobId } = await client.submit(order([stage(["10"])], `job ${i}`));
       const at = shards.findIndex(({ state }) => state.ready.size > 0);
-      desk.unclaimed(at, { requires: [], ready: 1 });
+      desk.unclaimed(at, { requires: [], planning: false, ready: 1 });
       await clock.advance(50);
       equal(await phase(jobId), "SUCCEEDED");
     }
@@ -487,6 +487,54 @@ describe("a worker", () => {
     ok((await client.job(jobId)).view.tasks.some(({ key }) => key === "later:the spec"));
   });
 
+  test("plans while its only slot runs a long task, also where it is told of work", async () => {
+    for (const hears of [false, true]) {
+      const { client, clock, start, phase, ran, shards } = await scene({ planners, hears, options: { slots: 1 } });
+      const { worker } = start();
+      const long = await client.submit(order([stage([String(30 * 60_000)])], "long"));
+      await clock.advance(1_000);
+      const { jobId } = await client.submit(order([planned], "short"));
+      await clock.advance(1_000);
+      const { tasks } = (await client.job(jobId)).view;
+      deepEqual(
+        tasks.map(({ key, phase: of }) => `${key} ${of}`),
+        ["plan SUCCEEDED", "later:the spec READY"],
+        "it is planned, and its task waits for the slot",
+      );
+      equal(worker.status().running, 1);
+      // A second worker's slot goes on with it.
+      start("v");
+      await clock.advance(6_000);
+      deepEqual([await phase(jobId), await phase(long.jobId)], ["SUCCEEDED", "RUNNING"]);
+      deepEqual(ran, [String(30 * 60_000), "5"]);
+      ok(must(shards[0], "shard").events.some((event) => event.kind === "claimed" && event.executor === "w/plans"));
+    }
+  });
+
+  test("a planner that is stuck is replaced, a bounded number of times", async () => {
+    let calls = 0;
+    const stuck: Planners = {
+      double: async (inputs, context) => {
+        calls += 1;
+        if (calls === 1) await new Promise(() => {});
+        return await (planners["double"] as NonNullable<Planners[string]>)(inputs, context);
+      },
+    };
+    const patient = { ...planned, plan: { ...must(planned.plan, "plan"), deadlineMs: 3_600_000 } };
+    const { client, clock, start, phase, log } = await scene({
+      planners: stuck,
+      hears: true,
+      options: { planners: 1 },
+    });
+    const { worker } = start();
+    const { jobId } = await client.submit(order([patient]));
+    await clock.advance(60_000);
+    deepEqual([await phase(jobId), worker.status().planning], ["RUNNING", 1]);
+    await clock.advance(5 * 60_000);
+    deepEqual([await phase(jobId), calls, worker.status().planning], ["SUCCEEDED", 2, 0]);
+    ok(log.some((line) => line.includes("it is abandoned")));
+  });
+
   test("a plan that does not fit into the shard is retried soon, and no attempt is counted", async () => {
     const { client, clock, start, phase, shards } = await scene({ planners });
     const { state } = must(shards[0], "the only shard");
@@ -496,7 +544,7 @@ describe("a worker", () => {
     await clock.advance(500);
     const { lastFailure } = (await client.job(jobId)).view.tasks[0] ?? {};
     equal(lastFailure?.reason, "preempted");
-    equal(state.executors.get("w")?.failures, 0);
+    equal(state.executors.get("w/plans")?.failures, 0);
     state.memory.bytes -= 2 * state.memory.bytesMax;
     await clock.advance(5_000);
     equal(await phase(jobId), "SUCCEEDED");
@@ -529,7 +577,7 @@ describe("a worker", () => {
     const second = await client.submit(order([stage(["100"])], "other"));
     await clock.advance(20_000);
     deepEqual(await Promise.all([phase(first.jobId), phase(second.jobId)]), ["SUCCEEDED", "RUNNING"]);
-    deepEqual(worker.status(), { running: 0, telling: 0, slots: 2, draining: true });
+    deepEqual(worker.status(), { running: 0, planning: 0, telling: 0, slots: 2, draining: true });
     worker.resume();
     await clock.advance(1_000);
     equal(await phase(second.jobId), "SUCCEEDED");

@@ -34,15 +34,15 @@ export type Worker = {
 
 export type WorkerStatus = {
   readonly running: number;
+  /** Stages that are being planned, beside the slots. */
+  readonly planning: number;
   /** Attempts that have ended but are not reported to their shard yet. */
   readonly telling: number;
   readonly slots: number;
   readonly draining: boolean;
 };
 
-export const createWorker = (ports: WorkerPorts): Worker => new PollingWorker(ports);
-
-class PollingWorker implements Worker {
+export class PollingWorker implements Worker {
   readonly #ports: WorkerPorts;
   readonly #options: WorkerOptions;
   readonly #log: (line: string) => void;
@@ -102,7 +102,7 @@ class PollingWorker implements Worker {
 
   status() {
     const [running, telling] = [this.#attempts.size, this.#endings.size];
-    return { running, telling, slots: this.#options.slots, draining: this.#ask.signal.aborted };
+    return { running, planning: 0, telling, slots: this.#options.slots, draining: this.#ask.signal.aborted };
   }
 
   async run(signal: AbortSignal): Promise<void> {

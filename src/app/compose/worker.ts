@@ -5,7 +5,8 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { KindTable } from "#shard/door-kinds.ts";
 import type { WorkSources } from "#worker/sources.ts";
-import { createWorker, type Worker } from "#worker/worker.ts";
+import { createWorker } from "#worker/create-worker.ts";
+import type { Worker } from "#worker/worker.ts";
 import { ownPlanners, ownRunners } from "#app/work/own-work.ts";
 import type { OpenDoors } from "./doors.ts";
 
@@ -17,6 +18,7 @@ type WorkerParts = {
   readonly random: Random;
   readonly labels: readonly string[];
   readonly slots: number;
+  readonly planners: number;
   readonly shards: number;
   readonly sources: WorkSources;
   readonly doors: Pick<OpenDoors, "runners" | "planners" | "resumes">;
@@ -25,7 +27,7 @@ type WorkerParts = {
 };
 
 export function startWorker(parts: WorkerParts): Worker {
-  const { name, client, blobs, clock, random, labels, slots, shards, sources, doors, kinds, log } = parts;
+  const { name, client, blobs, clock, random, labels, slots, planners, shards, sources, doors, kinds, log } = parts;
   const worker = createWorker({
     client,
     blobs,
@@ -38,7 +40,7 @@ export function startWorker(parts: WorkerParts): Worker {
     runners: ownRunners(doors.runners, kinds),
     planners: ownPlanners(doors.planners, kinds),
     resumes: doors.resumes,
-    options: { slots },
+    options: { slots, planners },
     log,
   });
   worker.run(new AbortController().signal).catch((error: unknown) => log(`worker: ${String(error)}`));

@@ -42,7 +42,8 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const kinds = kindTableOf(ground.doors);
   if (place) {
     const sources = workSources(node, tcp);
-    const where = { name, client, shards: node.cluster.shards, sources, slots: place.slots, blobs: stored.blobs };
+    const room = { slots: place.slots, planners: config.worker.planners };
+    const where = { name, client, shards: node.cluster.shards, sources, ...room, blobs: stored.blobs };
     const started = startWorker({ ...where, doors: opened, kinds, clock, random, labels, log });
     undo.defer(() => started.drain(0));
     worker = started;

@@ -178,6 +178,12 @@ const Worker = z.strictObject({
     .max(10_000)
     .default(Math.max(4, availableParallelism()))
     .describe("How many tasks run at once."),
+  planners: z
+    .int()
+    .min(0)
+    .max(1_000)
+    .default(2)
+    .describe("How many stages are planned at once, beside the tasks. 0: planning takes the place of tasks."),
   labels: z
     .array(Label)
     .max(50)

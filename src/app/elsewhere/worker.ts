@@ -20,7 +20,8 @@ import type { Address } from "#shard/transport/transport.ts";
 import type { StreamKeeper } from "#worker/printed/live-output.ts";
 import type { Runners } from "#worker/runner.ts";
 import { reclaimScratch, ScratchDir } from "#worker/scratch.ts";
-import { createWorker, type Worker } from "#worker/worker.ts";
+import { createWorker } from "#worker/create-worker.ts";
+import type { Worker } from "#worker/worker.ts";
 import { openProcesses, plainEnvironment } from "#app/compose/place.ts";
 import { remoteStreams } from "./remote-streams.ts";
 

@@ -7,7 +7,7 @@ import { Drain } from "./drain.ts";
 function scene(running: number) {
   const clock = new ManualClock();
   const did: string[] = [];
-  const worker = { running, telling: 0 };
+  const worker = { running, planning: 0, telling: 0 };
   let shards = 3;
   const drain = new Drain({
     clock,

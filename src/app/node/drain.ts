@@ -62,10 +62,10 @@ export class Drain {
   }
 
   view(): DrainView {
-    const { running = 0, telling = 0 } = this.#ports.worker()?.status() ?? {};
+    const { running = 0, planning = 0, telling = 0 } = this.#ports.worker()?.status() ?? {};
     const forMs = this.#state === "serving" ? 0 : Math.floor(this.#ports.clock.monotonicMs() - this.#sinceMono);
     const shards = this.#ports.node.shards();
-    return { state: this.#state, running: running + telling, shards, forMs, leaves: this.#leaves };
+    return { state: this.#state, running: running + planning + telling, shards, forMs, leaves: this.#leaves };
   }
 
   /** If called again, the last time limit and the last `leave` count. */

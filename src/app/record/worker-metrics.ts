@@ -26,11 +26,13 @@ export class WorkerMetrics implements AttemptWatch {
     const gauge = (name: string, help: string) => registry.gauge({ name, help, labels: ["pool"] }).with(pool);
     const slots = gauge("millrace_worker_slots", "Tasks that this node can run at once; 0 while it takes none.");
     const running = gauge("millrace_worker_running", "Tasks that run on this node.");
+    const planning = gauge("millrace_worker_planning", "Stages that this node plans, beside its tasks.");
     const telling = gauge("millrace_worker_telling", "Tasks that ended here and are not reported to their shard yet.");
     registry.beforeText(() => {
       const now = status();
       slots.set(now && !now.draining ? now.slots : 0);
       running.set(now?.running ?? 0);
+      planning.set(now?.planning ?? 0);
       telling.set(now?.telling ?? 0);
     });
     const seconds = registry.histogram({

@@ -11,7 +11,7 @@ import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { testCluster } from "#shard/testing/client.ts";
 import { BoundedOutput } from "#worker/printed/output.ts";
 import type { ProcessRunner } from "#worker/process.ts";
-import { createWorker } from "#worker/worker.ts";
+import { createWorker } from "#worker/create-worker.ts";
 import { planLabel, planSubmit, taskLabel } from "./plan.ts";
 import { ShellJob } from "./request.ts";
 import { shellPlanners, shellRunners } from "./run.ts";

@@ -158,9 +158,17 @@ export function lockMayBeFree(state: State, holder: LockHolder): void {
 }
 
 /** When the attempt reaches its time limit. Renewals cannot extend the lease that it holds at that moment. */
+/**
+ * The longest run of one attempt at planning: a planner that is stuck is replaced. Waiting for a signal is no attempt.
+ */
+export const planAttemptMsMax = 5 * 60_000;
+
+export const attemptMsOf = (task: Task): number =>
+  task === task.stage.planning ? Math.min(task.template.attemptMs, planAttemptMsMax) : task.template.attemptMs;
+
 export const limitAtMsOf = (claim: Claim): number =>
   Math.min(
-    (claim.startedAtMs || claim.grantedAtMs) + claim.task.template.attemptMs + claim.sleptMs,
+    (claim.startedAtMs || claim.grantedAtMs) + attemptMsOf(claim.task) + claim.sleptMs,
     planEndsAtMs(claim.task),
   );
 

@@ -7,7 +7,7 @@ import type { Claim, Executor, LastEnd, Stage, Task } from "#kernel/model/entiti
 import type { EventOf, Next } from "#kernel/model/event.ts";
 import type { Grant, HeldClaim, NumberedSignal, NeedManifest, Step } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
-import { limitAtMsOf, slotsOf } from "#kernel/apply/moves.ts";
+import { attemptMsOf, limitAtMsOf, slotsOf } from "#kernel/apply/moves.ts";
 import { noMemoryForMore } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
@@ -105,7 +105,7 @@ export function grantOf(claim: Claim): Grant {
     attempt: task.attempts,
     leaseMs: claim.leaseMs,
     graceMs: template.graceMs,
-    attemptMs: template.attemptMs,
+    attemptMs: attemptMsOf(task),
     effects: template.effects,
     outOfMemory: task.outOfMemory,
   };

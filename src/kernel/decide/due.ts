@@ -8,7 +8,7 @@ import { Claim, Executor, Job, Task, Tenant } from "#kernel/model/entities.ts";
 import type { Event, SoftEvent } from "#kernel/model/event.ts";
 import { cancelSoftly, jobDueAtMs } from "#kernel/apply/cancelling.ts";
 import { tellsUntilMs } from "#kernel/apply/notice.ts";
-import { giveUpAtMsOf, isJobOver, limitAtMsOf, planEndsAtMs } from "#kernel/apply/moves.ts";
+import { attemptMsOf, giveUpAtMsOf, isJobOver, limitAtMsOf, planEndsAtMs } from "#kernel/apply/moves.ts";
 import type { Speculation } from "#kernel/model/model.ts";
 import { percentileMs } from "#kernel/model/pace.ts";
 import type { Due, State } from "#kernel/model/state.ts";
@@ -51,7 +51,7 @@ function claimDue(state: State, claim: Claim, nowMs: number): DueDecision {
   if (claim.void) return at(claim.expiresAtMs);
   const limitAtMs = limitAtMsOf(claim);
   if (limitAtMs <= nowMs && task.phase !== "CANCELLING")
-    return expire(state, claim, "timed-out", "timed-out", `ran for ${task.template.attemptMs} ms`, nowMs);
+    return expire(state, claim, "timed-out", "timed-out", `ran for ${attemptMsOf(task)} ms`, nowMs);
   const againAtMs = Math.min(claim.expiresAtMs, limitAtMs <= nowMs ? claim.expiresAtMs : limitAtMs);
   const { speculate } = task.template;
   if (!speculate || task.speculated || task.phase !== "RUNNING" || task.stage.cancelled) return at(againAtMs);

@@ -188,7 +188,8 @@ function whatNext(
   const { template } = task;
   if (task.phase === "CANCELLING") return whenCancelling(task);
   if (task.second) return { do: "nothing" };
-  const mine = reason === "user-failure" || reason === "timed-out";
+  // A planner that is stuck is replaced: its time is not the user's.
+  const mine = reason === "user-failure" || (reason === "timed-out" && task !== task.stage.planning);
   if (chargedAttempts(task, reason) >= template.attemptsMax || (mine && template.retryOn !== "any"))
     return { do: "fail" };
   const atMs = nowMs + backoffMs(template, task, claim.token);

@@ -61,7 +61,8 @@ export function noMemoryForPlan(state: State, job: Job, plan: Plan): Rejection |
   for (const set of sets) tasks += queuedAtOnce(set, state.limits);
   if (state.tasks.size + tasks > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
   if (sets.length > 1) {
-    const isNew = ({ template }: TaskSet): boolean => !state.ready.hasClass(template.requires);
+    const isNew = ({ template }: TaskSet): boolean =>
+      !state.ready.hasClass({ requires: template.requires, planning: false });
     const classes = new Set(sets.filter(isNew).map(({ template }) => template.requires.join("\u0000"))).size;
     if (classes > 0 && job.tenant.queues.size + classes > classesMax - state.ready.classes)
       return { kind: "shard-full", what: "requirement classes", retryAfterMs };
@@ -100,7 +101,7 @@ export function outgrows(state: State, task: Task, result: Result): boolean {
 const isNewClassIn =
   ({ ready }: State) =>
   ({ tasks, plan }: StageSpec): boolean =>
-    !ready.hasClass(tasks?.template.requires ?? plan?.requires ?? []);
+    !ready.hasClass({ requires: tasks?.template.requires ?? plan?.requires ?? [], planning: tasks === undefined });
 
 const outOfMemory = ({ memory, limits: { retryAfterMs } }: State, tenant: string): Rejection => ({
   kind: "shard-full",

@@ -5,7 +5,8 @@ import { isOver, lockKey, type LockHolder, lockSpecOf } from "#kernel/ready/lock
 import { sparedIn } from "#kernel/apply/cancelling.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
 import type { Why, WhyOf, WhyReason } from "./query.ts";
-import { satisfies } from "#kernel/ready/ready.ts";
+import { takes } from "#kernel/ready/lanes.ts";
+import { wantedBy } from "#kernel/ready/ready.ts";
 import { goesBefore } from "#kernel/ready/ready-queue.ts";
 import type { State } from "#kernel/model/state.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
@@ -130,7 +131,8 @@ function whoFits(
   nowMs: number,
   asker: OfTenant,
 ): { able: number; drained: string[]; nearest: string | undefined; missing: readonly string[] } {
-  const { requires } = task.template;
+  const wanted = wantedBy(task);
+  const { requires } = wanted;
   let able = 0;
   const drained: string[] = [];
   let nearest: string | undefined;
@@ -139,7 +141,7 @@ function whoFits(
     if (!executor.offers) continue;
     const offers = new Set(executor.offers);
     const isServed = executor.tenant === undefined || executor.tenant === task.stage.job.tenant.name;
-    if (isServed && satisfies(offers, requires)) {
+    if (isServed && takes(offers, wanted)) {
       if (executor.drained && executor.drained.untilMs > nowMs) drained.push(executor.id);
       else able += 1;
       continue;

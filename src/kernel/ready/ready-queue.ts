@@ -4,6 +4,7 @@
  */
 import type { Task, Tenant } from "#kernel/model/entities.ts";
 import { Heap } from "./heap.ts";
+import type { Wanted } from "./lanes.ts";
 
 export type PriorityList = {
   readonly queue: TenantQueue;
@@ -29,12 +30,14 @@ export type TenantQueue = {
 export class ReadyClass {
   readonly key: string;
   readonly requires: readonly string[];
+  readonly planning: boolean;
   readonly heap = new Heap<TenantQueue>(isBefore);
   ready = 0;
 
-  constructor(key: string, requires: readonly string[]) {
+  constructor(key: string, { requires, planning }: Wanted) {
     this.key = key;
     this.requires = requires;
+    this.planning = planning;
   }
 
   /** The preferred executor or data of the next task, if it has such a hint. */

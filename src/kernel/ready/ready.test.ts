@@ -2,7 +2,8 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { Executor, Job, Stage, type StageShape, Task, Tenant } from "#kernel/model/entities.ts";
-import { ReadyIndex, satisfies } from "./ready.ts";
+import { onlyPlans, onlyTasks, takes } from "./lanes.ts";
+import { ReadyIndex } from "./ready.ts";
 import { templateOf } from "#kernel/testing/parse.ts";
 
 const shape: StageShape = {
@@ -28,12 +29,12 @@ class World {
     return new Tenant(name, ordinal, 0, { bytes: 0, shards: 1 });
   }
 
-  task(tenant: Tenant, priority = 0, requires: readonly string[] = [], affinity?: string): Task {
+  task(tenant: Tenant, priority = 0, requires: readonly string[] = [], affinity?: string, index = 0): Task {
     const facts = { door: "d", name: "n", spec: "", priority, at: 0, deadlineAtMs: 1, stages: [] as never[] };
     const stage = new Stage(new Job(1, tenant, facts), 0, shape);
     const no = ++this.#tasks;
     const template = { ...templateOf(new Map()), requires };
-    return new Task(no, stage, 0, { key: `t${no}`, spec: "", ...(affinity && { affinity }) }, template);
+    return new Task(no, stage, index, { key: `t${no}`, spec: "", ...(affinity && { affinity }) }, template);
   }
 
   pick(offers: readonly string[] = [], prefer: readonly string[] = [], lookahead = 16): Task | undefined {
@@ -53,9 +54,33 @@ class World {
 
 describe("ready work", () => {
   test("labels must all be offered", () => {
-    ok(satisfies(new Set(["a", "b"]), []));
-    ok(satisfies(new Set(["a", "b"]), ["b"]));
-    ok(!satisfies(new Set(["a"]), ["a", "b"]));
+    const takesTask = (offers: readonly string[], requires: readonly string[]): boolean =>
+      takes(new Set(offers), { requires, planning: false });
+    ok(takesTask(["a", "b"], []));
+    ok(takesTask(["a", "b"], ["b"]));
+    ok(!takesTask(["a"], ["a", "b"]));
+  });
+
+  test("a lane gets its own kind of work, and who names no lane gets both", () => {
+    for (const [offers, task, plan] of [
+      [[], true, true],
+      [[onlyTasks], true, false],
+      [[onlyPlans], false, true],
+      [[onlyPlans, onlyTasks], false, false],
+    ] as const)
+      deepEqual(
+        [false, true].map((planning) => takes(new Set<string>(offers), { requires: [], planning })),
+        [task, plan],
+      );
+    const world = new World();
+    const tenant = world.tenant("a");
+    const [task, plan] = [world.task(tenant), world.task(tenant, 0, [], undefined, -1)];
+    world.index.enqueue(task);
+    world.index.enqueue(plan);
+    equal(world.pick([onlyPlans]), plan);
+    equal(world.pick([onlyTasks]), task);
+    equal(world.pick(), task);
+    ok(world.index.hasClass({ requires: [], planning: true }));
   });
 
   test("a task keeps its position in the queue when it comes back, also past many neighbours", () => {
@@ -82,7 +107,8 @@ describe("ready work", () => {
     world.index.enqueue(task);
     equal(world.pick(["arm", "gpu"]), task);
     equal(world.pick(["arm"]), undefined);
-    ok(world.index.hasClass(["gpu"]) && !world.index.hasClass(["arm"]));
+    const hasClass = (requires: readonly string[]) => world.index.hasClass({ requires, planning: false });
+    ok(hasClass(["gpu"]) && !hasClass(["arm"]));
   });
 
   test("executors that wait for a class are woken when it gets work, and when a tenant has free slots again", () => {

@@ -8,6 +8,7 @@
  */
 import { assert } from "#base/assert.ts";
 import type { Executor, Signature, Task, Tenant } from "#kernel/model/entities.ts";
+import { takes, type Wanted } from "./lanes.ts";
 import { insert, isBefore, listOf, older, ReadyClass, shareOf, unlink } from "./ready-queue.ts";
 import type { PriorityList, TenantQueue } from "./ready-queue.ts";
 
@@ -42,15 +43,15 @@ export class ReadyIndex {
     return this.#list.filter(({ ready }) => ready > 0);
   }
 
-  hasClass(requires: readonly string[]): boolean {
-    return this.#classes.has(classKey(requires));
+  hasClass(wanted: Wanted): boolean {
+    return this.#classes.has(classKey(wanted));
   }
 
   /** Queues the task: at the end, or where its `order` from an earlier turn says. */
   enqueue(task: Task): void {
     assert(task.list === undefined, "a task is queued only once");
     const tenant = task.stage.job.tenant;
-    const queue = this.#queueOf(tenant, this.#classOf(task.template.requires));
+    const queue = this.#queueOf(tenant, this.#classOf(task));
     if (tenant.ready === 0) {
       // A tenant that returns after a rest starts where the others are: rest earns no credit (K10 for the others).
       tenant.virtual = Math.max(tenant.virtual, this.virtual);
@@ -92,7 +93,7 @@ export class ReadyIndex {
    * never the one that runs the first attempt.
    */
   offerSpare(task: Task): void {
-    const readyClass = this.#classOf(task.template.requires);
+    const readyClass = this.#classOf(task);
     let spares = this.#spares.get(readyClass);
     if (!spares) this.#spares.set(readyClass, (spares = new Set()));
     spares.add(task);
@@ -106,7 +107,7 @@ export class ReadyIndex {
 
   #dropSpare(task: Task): void {
     if (this.#spares.size === 0) return;
-    const readyClass = this.#classes.get(classKey(task.template.requires));
+    const readyClass = this.#classes.get(classKey(wantedBy(task)));
     const spares = readyClass && this.#spares.get(readyClass);
     if (!spares?.delete(task)) return;
     this.#count(readyClass as ReadyClass, -1);
@@ -114,7 +115,7 @@ export class ReadyIndex {
   }
 
   #sparesOf(task: Task): ReadonlySet<Task> | undefined {
-    const readyClass = this.#classes.get(classKey(task.template.requires));
+    const readyClass = this.#classes.get(classKey(wantedBy(task)));
     return readyClass && this.#spares.get(readyClass);
   }
 
@@ -212,7 +213,7 @@ export class ReadyIndex {
     }
     for (; signature.checked < this.#list.length; signature.checked += 1) {
       const readyClass = this.#list[signature.checked] as ReadyClass;
-      if (satisfies(signature.offers, readyClass.requires)) signature.matched.add(readyClass);
+      if (takes(signature.offers, readyClass)) signature.matched.add(readyClass);
     }
     return signature;
   }
@@ -277,12 +278,14 @@ export class ReadyIndex {
     queue.class.heap.push(queue);
   }
 
-  #classOf(requires: readonly string[]): ReadyClass {
-    const key = this.#classKeys.of(requires);
+  #classOf(task: Task): ReadyClass {
+    const { requires } = task.template;
+    const planning = isPlanning(task);
+    const key = planning ? planKey(this.#classKeys.of(requires)) : this.#classKeys.of(requires);
     let readyClass = this.#classes.get(key);
     if (!readyClass) {
       if (this.#idle > classesIdleMax) this.#sweep();
-      readyClass = new ReadyClass(key, requires);
+      readyClass = new ReadyClass(key, { requires, planning });
       this.#classes.set(key, readyClass);
       this.#list.push(readyClass);
       this.#idle += 1;
@@ -308,11 +311,18 @@ export class ReadyIndex {
   }
 }
 
-export const satisfies = (offers: ReadonlySet<string>, requires: readonly string[]): boolean =>
-  requires.every((label) => offers.has(label));
+/** A planning task is the one that its stage does not count. */
+const isPlanning = ({ index }: Task): boolean => index === -1;
+
+export const wantedBy = (task: Task): Wanted => ({ requires: task.template.requires, planning: isPlanning(task) });
+
+const classKey = ({ requires, planning }: Wanted): string => (planning ? planKey(keyOf(requires)) : keyOf(requires));
+
+/** No label contains the character. */
+const planKey = (key: string): string => `\u0001${key}`;
 
 /** Labels are sorted and without repeats here (see validate.ts), so equal sets have equal keys. */
-const classKey = (labels: readonly string[]): string =>
+const keyOf = (labels: readonly string[]): string =>
   labels.length === 1 ? (labels[0] as string) : labels.join("\u0000");
 
 /**
@@ -326,6 +336,6 @@ class KeyMemo {
   of(labels: readonly string[]): string {
     if (labels === this.#labels) return this.#key;
     this.#labels = labels;
-    return (this.#key = classKey(labels));
+    return (this.#key = keyOf(labels));
   }
 }

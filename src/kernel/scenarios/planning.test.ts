@@ -23,6 +23,28 @@ describe("planning is claimed work", () => {
     `);
   });
 
+  test("a planner that is stuck is replaced after five minutes, as often as the stage has attempts", () => {
+    specify(`
+      submit j : a[?];lease=30m;tries=2 -> job 1 new; a/plan a READY, j RUNNING
+      reserve ada start                 -> a/plan#1; a/plan RUNNING
+      +299s                             ->
+      +1s                               -> a/plan RETRY_PENDING
+      plan ada a/plan [x]               -> REFUSED token-stale task=1 offered=1 current=1
+      +1s                               -> a/plan READY
+      reserve bea start                 -> a/plan#2; a/plan RUNNING
+      +5m                               -> a/plan a j FAILED
+    `);
+  });
+
+  test("executors get planning, tasks, or both, as the lane says that they offer", () => {
+    specify(`
+      submit j : a[?]                  -> job 1 new; a/plan a READY, j RUNNING
+      submit k : b[x]                  -> job 2 new; x READY, b k RUNNING
+      reserve ada n=9 offers=only=tasks -> x#1; x CLAIMED
+      reserve bea n=9 offers=only=plans -> a/plan#2; a/plan CLAIMED
+    `);
+  });
+
   test("a plan without tasks completes the stage", () => {
     specify(`
       submit j : a[?]      -> job 1 new; a/plan a READY, j RUNNING

@@ -35,7 +35,9 @@ export type DeskPorts = {
 };
 
 /** The labels it requires, how much there is, and the affinity hint, if it has one. */
-export type UnclaimedWork = Pick<ReadyClass, "requires" | "ready"> & { readonly affinity?: string | undefined };
+export type UnclaimedWork = Pick<ReadyClass, "requires" | "planning" | "ready"> & {
+  readonly affinity?: string | undefined;
+};
 
 /** For a reserve request that may be held: for how long. */
 export type Hold = {
@@ -168,7 +170,7 @@ export class Desk {
 
   /** False if the shard broke. */
   #offer(shard: HostedShard, readyClass: ReadyClass): boolean {
-    const turn = shard.waiters.turn(readyClass.requires);
+    const turn = shard.waiters.turn(readyClass);
     while (readyClass.ready > 0) {
       const waiter = turn.next(readyClass.affinity);
       if (!waiter) break;

@@ -69,7 +69,7 @@ describe("workers with free slots", () => {
     await clock.advance(10);
     deepEqual(told, []);
     const shard = await submit();
-    desk.unclaimed(shard, { requires: [], ready: 1 });
+    desk.unclaimed(shard, { requires: [], planning: false, ready: 1 });
     await clock.advance(10);
     deepEqual(told, [`empty ${shard}`]);
     await clock.advance(50);
@@ -81,10 +81,10 @@ describe("workers with free slots", () => {
     wait("empty", 4);
     wait("near", 1);
     await clock.advance(10);
-    desk.unclaimed(1, { requires: [], ready: 1, affinity: "near" });
+    desk.unclaimed(1, { requires: [], planning: false, ready: 1, affinity: "near" });
     await clock.advance(1);
     deepEqual(told, ["near 1"]);
-    desk.unclaimed(1, { requires: [], ready: 1, affinity: "near" });
+    desk.unclaimed(1, { requires: [], planning: false, ready: 1, affinity: "near" });
     await clock.advance(1);
     deepEqual(told, ["near 1", "empty 1"]);
   });
@@ -92,7 +92,7 @@ describe("workers with free slots", () => {
   test("as many workers hear of it as there is work for", async () => {
     const { clock, desk, wait, told } = await scene();
     for (const [i, free] of [1, 2, 3, 4].entries()) wait(`w${i}`, free);
-    desk.unclaimed(2, { requires: [], ready: 6 });
+    desk.unclaimed(2, { requires: [], planning: false, ready: 6 });
     await clock.advance(1);
     deepEqual(told, ["w3 2", "w2 2"]);
   });
@@ -103,7 +103,7 @@ describe("workers with free slots", () => {
     wait("gone", 4, [], gone.signal);
     wait("here", 1);
     gone.abort();
-    desk.unclaimed(1, { requires: [], ready: 1 });
+    desk.unclaimed(1, { requires: [], planning: false, ready: 1 });
     await clock.advance(1);
     deepEqual(told, ["gone ", "here 1"]);
   });

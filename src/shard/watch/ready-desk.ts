@@ -7,6 +7,7 @@
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
+import { takes } from "#kernel/ready/lanes.ts";
 import type { State } from "#kernel/model/state.ts";
 import type { UnclaimedWork } from "#shard/host/desk.ts";
 
@@ -69,9 +70,9 @@ export class ReadyDesk {
    * There is work that no executor waiting at the shard itself took: the worker near it is told first, then the
    * emptiest.
    */
-  unclaimed(shard: ShardId, { requires, ready, affinity }: UnclaimedWork): void {
+  unclaimed(shard: ShardId, { ready, affinity, ...wanted }: UnclaimedWork): void {
     if (this.#waiters.size === 0) return;
-    const able = [...this.#waiters].filter(({ offers }) => requires.every((label) => offers.has(label)));
+    const able = [...this.#waiters].filter(({ offers }) => takes(offers, wanted));
     let left = ready;
     const isNear = ({ room }: Waiter): number => (room.executor === affinity ? 1 : 0);
     for (const waiter of able.toSorted((a, b) => isNear(b) - isNear(a) || b.room.free - a.room.free)) {

@@ -3,6 +3,7 @@
  * labels form a group; groups, and the executors within them, take turns. An executor near the work goes first.
  */
 import type { CommandOf } from "#kernel/model/command.ts";
+import { takes, type Wanted } from "#kernel/ready/lanes.ts";
 import type { Requester } from "#shard/host/pending-request.ts";
 import type { ShardResponse } from "#shard/transport/protocol.ts";
 
@@ -87,8 +88,8 @@ export class Waiters {
     if (own?.size === 0) this.#byExecutor.delete(executor);
   }
 
-  /** Iterates over the executors that offer all of `requires`, each at most once, groups in turn. */
-  turn(requires: readonly string[]): { next(near?: string): Waiter | undefined; fruitless(): void } {
+  /** Iterates over the executors that take such work, each at most once, groups in turn. */
+  turn(wanted: Wanted): { next(near?: string): Waiter | undefined; fruitless(): void } {
     const tried = new Set<Waiter>();
     const vain = new Map<Group, number>();
     let last: Group | undefined;
@@ -96,7 +97,7 @@ export class Waiters {
     const untried = (waiters: ReadonlySet<Waiter> | undefined): Waiter | undefined => {
       const [waiter] = waiters ?? [];
       if (!waiter || tried.has(waiter) || (vain.get(waiter.group) ?? 0) >= fruitlessMax) return undefined;
-      return requires.every((label) => waiter.group.offers.has(label)) ? waiter : undefined;
+      return takes(waiter.group.offers, wanted) ? waiter : undefined;
     };
     const inTurn = (): Waiter | undefined => {
       for (const { waiters } of this.#groups.values()) {

@@ -86,7 +86,7 @@ export function planScript(c: DrawContext): PlanScript {
   const kind = c.random.chance(0.75) ? ("tasks" as const) : c.random.pick(["skip", "fail"] as const);
   const scripts = Array.from({ length: c.random.below(4) }, () => taskScript(c));
   const answer = kind === "tasks" ? { kind, template: templateOf(c, false), tasks: scripts } : { kind };
-  return { waitMs: 0, answer };
+  return { waitMs: 0, answer, ...(c.random.chance(0.02) ? { stuck: true } : {}) };
 }
 
 export const taskSet = (template: TaskTemplate, scripts: readonly TaskScript[]) => ({

@@ -1,5 +1,6 @@
 import { isFault } from "#base/fault.ts";
 import type { Grant, Plan, TaskSet } from "#kernel/model/model.ts";
+import type { Granted } from "#shard/client/executor.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Executor, Held } from "./executor.ts";
 import { readJob, writeScript, type PlanScript, type ScriptedSet } from "./script.ts";
@@ -22,6 +23,14 @@ export function answerFor(inputs: PlanInputs, grant: Grant, shard: number, waite
     return { kind: "wait", forMs: waitMs, signals: [] };
   }
   return answerOf(script);
+}
+
+/** Whether the planner hangs in this attempt: each stage meets it once. */
+export function isStuck({ spec }: PlanInputs, { shard, job, stage, stageName }: Granted, waited: Set<string>): boolean {
+  const name = `stuck ${shard}/${job}/${stage}`;
+  if (!readJob(spec).plans[stageName]?.stuck || waited.has(name)) return false;
+  waited.add(name);
+  return true;
 }
 
 async function readInputs(executor: Executor, { shard, grant }: Held): Promise<PlanInputs | undefined> {

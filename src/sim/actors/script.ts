@@ -27,6 +27,8 @@ export type PlanScript = {
   /** The signal to wait for first. */
   readonly signal?: string;
   readonly waitMs: number;
+  /** The first real worker that plans it never answers. */
+  readonly stuck?: boolean;
   readonly answer:
     | (ScriptedSet & {
         readonly kind: "tasks";

@@ -4,11 +4,11 @@ import { executorClient, type Granted } from "#shard/client/executor.ts";
 import { gathering } from "#shard/client/gather.ts";
 import type { Plan } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
-import { createWorker } from "#worker/worker.ts";
+import { createWorker } from "#worker/create-worker.ts";
 import type { Planner, RunContext, Runner } from "#worker/runner.ts";
 import type { ExecutorHabits, ExecutorPorts } from "./executor.ts";
 import { digestOf } from "./outputs.ts";
-import { answerFor } from "./planner.ts";
+import { answerFor, isStuck } from "./planner.ts";
 import { publishOf, readTask } from "./script.ts";
 
 export function startWorker(ports: ExecutorPorts, habits: ExecutorHabits): void {
@@ -72,6 +72,7 @@ function outputOf({ shard, task, generation }: Granted, index: number) {
 }
 
 const planner = ({ waited }: ExecutorPorts): Planner =>
-  function plan(inputs: PlanInputs, { task }): Plan {
+  async function plan(inputs: PlanInputs, { task }): Promise<Plan> {
+    if (isStuck(inputs, task, waited)) await new Promise(() => {});
     return answerFor(inputs, task, task.shard, waited);
   };

@@ -4,7 +4,7 @@ import { ManualClock } from "#base/testing/manual-clock.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { testCluster } from "#shard/testing/client.ts";
 import type { Runners } from "#worker/runner.ts";
-import { createWorker } from "#worker/worker.ts";
+import { createWorker } from "#worker/create-worker.ts";
 import { cellOf } from "#doors/ci/cell-task.ts";
 import { kinds, planLabel, planRun, taskLabel } from "#doors/ci/plan.ts";
 import type { CellResult } from "#doors/ci/result.ts";
