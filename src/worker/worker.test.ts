@@ -487,7 +487,7 @@ describe("a worker", () => {
     ok((await client.job(jobId)).view.tasks.some(({ key }) => key === "later:the spec"));
   });
 
-  test("plans while its only slot runs a long task, also where it is told of work", async () => {
+  test("plans while its only slot runs a long task, polling shards or listening for hints", async () => {
     for (const hears of [false, true]) {
       const { client, clock, start, phase, ran, shards } = await scene({ planners, hears, options: { slots: 1 } });
       const { worker } = start();
