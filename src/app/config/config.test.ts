@@ -68,7 +68,7 @@ describe("the configuration", () => {
       "cluster.shrads (line 3): there is no such setting (did you mean shards?)",
     );
     equal(problem("nod: {}"), "nod (line 1): there is no such setting (did you mean node?)");
-    match(problem("worker: { frobnicate: 1 }"), /known settings are enabled, slots, labels/);
+    match(problem("worker: { frobnicate: 1 }"), /known settings are enabled, slots, planners, labels/);
     match(
       problem("journal: { kind: postgres, url: 'postgres://h/d', shcema: x }"),
       /journal\.shcema \(line 1\).*did you mean schema/,
