@@ -14,10 +14,10 @@ import { decide, type SingleCommand } from "./decide/decide.ts";
 import type { Decision } from "./decide/decision.ts";
 import { type Executor, Job, Stage } from "./model/entities.ts";
 import type { Event, EventOf, SoftEvent } from "./model/event.ts";
-import type { Lock } from "./ready/locks.ts";
+import type { Lock, TaskLock } from "./ready/locks.ts";
 import type { Grant } from "./model/model.ts";
 import { settleJob, settleStage } from "./apply/settle.ts";
-import { settleLock } from "./apply/settle-locks.ts";
+import { settleLock, settleWanting } from "./apply/settle-locks.ts";
 import type { Rejection } from "./model/rejection.ts";
 import type { Reply } from "./model/reply.ts";
 import type { State } from "./model/state.ts";
@@ -149,7 +149,7 @@ function tick(work: Work): Outcome {
   }
   work.takeSoft(oldKeys(state, nowMs));
   work.settle();
-  more ||= !state.unsettled.isEmpty || state.locks.unsettled.size > 0;
+  more ||= !state.unsettled.isEmpty || state.locks.unsettled.size > 0 || state.locks.wanting.size > 0;
   const nextDueInMs = Math.max(0, state.agenda.nextAtMs() - nowMs);
   return work.answer({ more, nextDueInMs });
 }
@@ -217,6 +217,13 @@ class Work {
         this.take(this.#next(item));
         continue;
       }
+      if (locks.wanting.size > 0) {
+        const wanted = first(locks.wanting);
+        this.take(this.#next(wanted));
+        // It asks once, whatever comes of it.
+        locks.wanting.delete(wanted);
+        continue;
+      }
       if (locks.unsettled.size === 0) break;
       const lock = first(locks.unsettled);
       const events = this.#next(lock);
@@ -239,10 +246,11 @@ class Work {
     return { ok: false, changes: this.#changes, events: this.#events ?? none, rejection };
   }
 
-  #next(item: Stage | Job | Lock): readonly Event[] {
+  #next(item: Stage | Job | Lock | TaskLock): readonly Event[] {
     try {
       if (item instanceof Stage) return settleStage(this.state, item, this.nowMs);
       if (item instanceof Job) return settleJob(item, this.nowMs);
+      if ("task" in item) return settleWanting(this.state, item, this.nowMs);
       return settleLock(item, this.nowMs);
     } catch (error) {
       this.note(error);

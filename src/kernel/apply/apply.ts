@@ -6,7 +6,8 @@ import { unreachable } from "#base/assert.ts";
 import { applyManifestDue, applyManifestWritten } from "./manifest.ts";
 import { applyJobJoined, applyJobLeft, applyJobSubmitted, applyForgotten } from "./job.ts";
 import { applyCancelling, applyJobEnded, applyStageEnded, applyStagePlanned, applyStageReady } from "./stage.ts";
-import { applyLockFreed, applyLockGranted, applyLockQueued, applyStageReopened } from "./stage.ts";
+import { applyLockFreed, applyLockGranted, applyLockQueued } from "./lock.ts";
+import { applyStageReopened, applyTaskDisplaced } from "./stage.ts";
 import { applyNotified } from "./notice.ts";
 import { applyPublished, applyPublishingGivenUp } from "./publish.ts";
 import {
@@ -69,6 +70,8 @@ export function apply(state: State, event: Event): void {
       return applyLockGranted(state, event);
     case "lock-freed":
       return applyLockFreed(state, event);
+    case "task-displaced":
+      return applyTaskDisplaced(state, event);
     case "stage-ready":
       return applyStageReady(state, event);
     case "stage-planned":

@@ -4,7 +4,8 @@ import type { Stage, Task } from "#kernel/model/entities.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 import type { State } from "#kernel/model/state.ts";
 import { queueNextOf, retire } from "./arrays.ts";
-import { beforeChange, isTaskOver, setCheckpoint, toReady } from "./moves.ts";
+import { leaveTaskLock, queueTask } from "./task-lock.ts";
+import { beforeChange, isTaskOver, setCheckpoint } from "./moves.ts";
 
 /** Moves the next held tasks of a stage into the ready queue, as many as its parallelMax allows. */
 export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
@@ -12,13 +13,17 @@ export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
   const parallelMax = parallelMaxOf(stage);
   while (stage.nextHeld < stage.tasks.length && (parallelMax === 0 || stage.active < parallelMax)) {
     const task = stage.tasks[stage.nextHeld++] as Task;
-    if (isTaskOver(task.phase) || task.order !== 0) continue;
+    if (isTaskOver(task.phase) || task.order !== 0 || isLocking(state, task)) continue;
     beforeChange(state, task);
     stage.active += 1;
-    toReady(state, task, atMs);
+    queueTask(state, task, atMs);
   }
   if (stage.arrays) for (const array of stage.arrays) queueNextOf(state, array, atMs);
 }
+
+/** Whether the task waits for its lock, or has it. */
+const isLocking = (state: State, { template, no }: Task): boolean =>
+  template.lock !== undefined && state.locks.tasks.has(no);
 
 /** The task has no second attempt any more, nor the prospect of one. */
 export function notSpeculated(task: Task): void {
@@ -36,8 +41,9 @@ export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" 
   state.agenda.drop(task);
   if (task.checkpoint) setCheckpoint(state, task, undefined);
   if (task.speculated && stage.pace) stage.pace.spares -= 1;
-  const wasActive = task.order !== 0;
+  const wasActive = task.order !== 0 || isLocking(state, task);
   task.phase = phase;
+  if (task.template.lock) leaveTaskLock(state, task);
   stage.job.tenant.queued -= 1;
   state.unsettled.add(stage);
   if (task === stage.planning) return;

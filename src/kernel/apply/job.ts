@@ -1,7 +1,15 @@
 import { Job, Stage, type StageShape, Task } from "#kernel/model/entities.ts";
 import type { EventOf } from "#kernel/model/event.ts";
 import { must } from "#base/assert.ts";
-import type { PlanDecides, Speculation, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type {
+  LockSpec,
+  PlanDecides,
+  Speculation,
+  StageSpec,
+  TaskPlan,
+  TaskSet,
+  TaskTemplate,
+} from "#kernel/model/model.ts";
 import { beforeChange } from "./moves.ts";
 import type { State } from "#kernel/model/state.ts";
 import {
@@ -14,6 +22,7 @@ import {
   bytesOfShape,
   bytesOfSubscriber,
   bytesOfTags,
+  bytesOfTaskLocks,
   bytesOfTemplate,
 } from "#kernel/memory/weigh.ts";
 import { sizeOf } from "#kernel/model/task-set.ts";
@@ -79,7 +88,7 @@ export function openTasks(state: State, stage: Stage, set: TaskSet, firstTask: n
   stage.template = shared;
   if (set.array) return bytesOfTemplate(shared) - before + openArray(state, stage, set.array, shared, firstTask);
   stage.tasks = makeTasks(state, stage, shared, set.tasks, firstTask, 0);
-  return bytesOfTemplate(shared) - before + bytesOfPlans(set.tasks);
+  return bytesOfTemplate(shared) - before + bytesOfPlans(set.tasks) + bytesOfTaskLocks(shared, set.tasks.length);
 }
 
 function makeTasks(
@@ -119,7 +128,7 @@ export function openSets(
     if (set.array) bytes += openArray(state, stage, set.array, template, taskNo);
     else {
       for (const task of makeTasks(state, stage, template, set.tasks, taskNo, tasks.length)) tasks.push(task);
-      bytes += bytesOfPlans(set.tasks);
+      bytes += bytesOfPlans(set.tasks) + bytesOfTaskLocks(template, set.tasks.length);
     }
     taskNo += sizeOf(set);
   }
@@ -223,9 +232,10 @@ export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
   // The kind is preceded by its length and labels are joined with a character that no label may contain, so different
   // templates have different keys.
   const { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs } = template;
-  const { attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation } = template;
+  const { attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation, lock } = template;
   const words = [kind.length, kind, requires.join("\u0000"), leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax];
-  const rare = [stopMs, lossesMax, speculation?.percentile, speculation?.factorPercent, speculation?.slots];
+  const rare: unknown[] = [stopMs, lossesMax, speculation?.percentile, speculation?.factorPercent, speculation?.slots];
+  if (lock) rare.push(JSON.stringify(lock));
   const key = [...words, queueMs, attemptMs, effects, speculate, graceMs, ...rare].join("|");
   return (state.lastTemplate = shared(state.templates, key, () => template));
 }
@@ -246,6 +256,7 @@ export const isSameTemplate = (a: TaskTemplate, b: TaskTemplate): boolean =>
     a.stopMs === b.stopMs &&
     a.lossesMax === b.lossesMax &&
     isSameSpeculation(a.speculation, b.speculation) &&
+    isSameLock(a.lock, b.lock) &&
     isSameList(a.requires, b.requires));
 
 const isSameSpeculation = (a: Speculation | undefined, b: Speculation | undefined): boolean =>
@@ -256,9 +267,18 @@ const isSameSpeculation = (a: Speculation | undefined, b: Speculation | undefine
     a.factorPercent === b.factorPercent &&
     a.slots === b.slots);
 
+const isSameLock = (a: LockSpec | undefined, b: LockSpec | undefined): boolean =>
+  a === b ||
+  (a !== undefined &&
+    b !== undefined &&
+    a.name === b.name &&
+    a.limit === b.limit &&
+    a.queueMax === b.queueMax &&
+    a.cancelInProgress === b.cancelInProgress);
+
 /** Templates that say only what the first release knew. */
-export const isPlainTemplate = ({ stopMs, lossesMax, speculation }: TaskTemplate): boolean =>
-  stopMs === undefined && lossesMax === undefined && speculation === undefined;
+export const isPlainTemplate = ({ stopMs, lossesMax, speculation, lock }: TaskTemplate): boolean =>
+  stopMs === undefined && lossesMax === undefined && speculation === undefined && lock === undefined;
 
 const isSameShape = (a: StageShape, b: StageSpec): boolean =>
   a.plan === undefined &&

@@ -4,7 +4,7 @@
  */
 import { assert } from "#base/assert.ts";
 import type { Claim, Gate, Job, Slice, Stage, Task, Tenant } from "#kernel/model/entities.ts";
-import { lockOf, type LockHolder, lockSpecOf } from "#kernel/ready/locks.ts";
+import { lockOf, type LockHolder, lockSpecOf, taskHolder } from "#kernel/ready/locks.ts";
 import type { TaskPhase } from "#kernel/model/model.ts";
 import type { State } from "#kernel/model/state.ts";
 import type { EndsPage } from "#kernel/model/task-array.ts";
@@ -114,12 +114,20 @@ export function dropClaim(state: State, claim: Claim): void {
   state.grow(task.stage.job, -claimBytes);
   state.endedClaim = claim;
   const { stage } = task;
+  if (state.locks.tasks.size > 0) taskLockMayBeFree(state, task);
   if (stage.claims === 0 && stage.lockState === "held") {
     lockMayBeFree(state, { job: stage.job, stage });
     // It was planned again, with another lock: that one waits until this one is free.
     if (stage.planned) state.unsettled.add(stage);
   }
   if (stage.job.claims === 0 && stage.job.lock) lockMayBeFree(state, { job: stage.job, stage: undefined });
+}
+
+function taskLockMayBeFree(state: State, { no }: Task): void {
+  const lock = state.locks.tasks.get(no);
+  if (!lock) return;
+  lock.claims -= 1;
+  if (lock.claims === 0 && lock.state === "held") lockMayBeFree(state, taskHolder(lock));
 }
 
 /** Makes the claim void: its token is no longer accepted, though its executor may still be running the attempt. */

@@ -1,9 +1,9 @@
 /** Decides which job or stage gets a named lock next. */
-import type { Event } from "#kernel/model/event.ts";
-import { isOver, lockKey, type Lock, type LockHolder } from "#kernel/ready/locks.ts";
+import type { Event, LockUser } from "#kernel/model/event.ts";
+import { isOver, lockKey, taskHolder, type Lock, type LockHolder, type TaskLock } from "#kernel/ready/locks.ts";
 import type { LockSpec } from "#kernel/model/model.ts";
 import { cancelSoftly } from "./cancelling.ts";
-import { isJobOver, isStageOver } from "./moves.ts";
+import { isJobOver, isStageOver, isTaskOver } from "./moves.ts";
 import type { State } from "#kernel/model/state.ts";
 
 /**
@@ -21,8 +21,13 @@ export function displacements(state: State, tenantName: string, spec: LockSpec, 
   return gone.flatMap((holder) => cancelHolder(state, holder, spec.name, nowMs));
 }
 
-function cancelHolder(state: State, { job, stage }: LockHolder, lock: string, nowMs: number): Event[] {
+function cancelHolder(state: State, { job, stage, task }: LockHolder, lock: string, nowMs: number): Event[] {
   const reason = `made way for a newer holder of ${lock}`;
+  if (task) {
+    const { no, phase } = task.task;
+    if (isTaskOver(phase) || phase === "CANCELLING") return [];
+    return [{ kind: "task-displaced", task: no, reason, at: nowMs }];
+  }
   if (stage) {
     if (isStageOver(stage) || stage.cancelled || job.cancelled) return [];
     return [{ kind: "stage-cancelling", job: job.no, stage: stage.index, phase: "CANCELLED", reason, at: nowMs }];
@@ -34,8 +39,22 @@ function cancelHolder(state: State, { job, stage }: LockHolder, lock: string, no
 /** One step of passing the lock on; called again until it returns no events. */
 export function settleLock(lock: Lock, nowMs: number): Event[] {
   const over = lock.holders.find(isOver);
-  if (over) return [{ kind: "lock-freed", job: over.job.no, stage: over.stage?.index ?? -1, at: nowMs }];
+  if (over) return [{ kind: "lock-freed", ...userOf(over), at: nowMs }];
   const next = lock.queue[0];
   if (!next || lock.holders.length >= lock.limit) return [];
-  return [{ kind: "lock-granted", job: next.job.no, stage: next.stage?.index ?? -1, at: nowMs }];
+  return [{ kind: "lock-granted", ...userOf(next), at: nowMs }];
+}
+
+const userOf = ({ job, stage, task }: LockHolder): LockUser =>
+  task ? { job: job.no, stage: stage?.index ?? -1, task: task.task.no } : { job: job.no, stage: stage?.index ?? -1 };
+
+/** A task that is to be queued asks for its lock first. */
+export function settleWanting(state: State, wanted: TaskLock, nowMs: number): Event[] {
+  const { template, stage } = wanted.task;
+  const { lock } = template;
+  if (!lock) return [];
+  return [
+    { kind: "lock-queued", ...userOf(taskHolder(wanted)), at: nowMs },
+    ...displacements(state, stage.job.tenant.name, lock, nowMs),
+  ];
 }

@@ -95,6 +95,8 @@ function settleRunning(state: State, stage: Stage, nowMs: number): readonly Even
       return stage.manifest?.no ? [] : [manifestDue(state, stage, nowMs)];
     if (stage.cancelled) return [ended(stage, stage.cancelled, stage.reason, nowMs)];
     if (stage.failed > 0) return [ended(stage, "FAILED", `${stage.failed} of ${stage.size} failed`, nowMs)];
+    const displaced = stage.size - stage.done;
+    if (displaced > 0) return [ended(stage, "CANCELLED", displacedReason(displaced, stage), nowMs)];
     return [ended(stage, "COMPLETED", "", nowMs)];
   }
   if (stage.failed > 0 && failFastOf(stage) && !stage.cancelled)
@@ -110,6 +112,10 @@ function settleRunning(state: State, stage: Stage, nowMs: number): readonly Even
     ];
   return [];
 }
+
+/** Nothing else cancels single tasks of a stage. */
+const displacedReason = (displaced: number, { size }: Stage): string =>
+  `${displaced} of ${size} made way for newer holders of their locks`;
 
 /** Tasks whose result can be reused from an earlier job or from the previous generation: same stage, key and spec. */
 export function reusable(

@@ -4,14 +4,13 @@ import type { EventOf } from "#kernel/model/event.ts";
 import type { LockSpec, PlanDecides } from "#kernel/model/model.ts";
 import { isSpared } from "./cancelling.ts";
 import { forgetTask, mergeKeyOf, openSets, openTasks, templateOf } from "./job.ts";
-import { isIn, lockOf, lockSpecOf, removeFrom, type LockHolder } from "#kernel/ready/locks.ts";
+import { leaveLock } from "./task-lock.ts";
 import {
   beforeChange,
   dropClaim,
   fileGivingUp,
   isStageOver,
   isTaskOver,
-  lockMayBeFree,
   reweigh,
   setReason,
   toReady,
@@ -19,6 +18,7 @@ import {
   waitFor,
 } from "./moves.ts";
 import { endTask, queueHeldTasks } from "./end-task.ts";
+import { setLast } from "./task.ts";
 import type { State } from "#kernel/model/state.ts";
 import { bytesOfReuse, planningBytes } from "#kernel/memory/weigh.ts";
 import { must } from "#base/assert.ts";
@@ -68,12 +68,12 @@ export function applyStagePlanned(state: State, event: EventOf<"stage-planned">)
 const nothingDecided: PlanDecides = {};
 
 /** Once the stage has been planned. */
-function setLock(state: State, stage: Stage, lock: LockSpec | undefined): void {
+export function setLock(state: State, stage: Stage, lock: LockSpec | undefined): void {
   stage.lock = lock;
   reweigh(state, stage.job);
 }
 
-function run(state: State, stage: Stage, at: number): void {
+export function run(state: State, stage: Stage, at: number): void {
   stage.phase = "RUNNING";
   queueHeldTasks(state, stage, at);
   state.unsettled.add(stage);
@@ -173,6 +173,21 @@ function cancelTask(state: State, task: Task, at: number): void {
   } else endTask(state, task, "CANCELLED", at);
 }
 
+export function applyTaskDisplaced(state: State, event: EventOf<"task-displaced">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  setLast(state, task, {
+    token: 0,
+    executor: "",
+    outcome: "cancelled",
+    reason: "cancelled",
+    message: event.reason,
+    retryInMs: undefined,
+    result: undefined,
+  });
+  cancelTask(state, task, event.at);
+}
+
 export function applyJobEnded(state: State, event: EventOf<"job-ended">): void {
   const job = state.job(event.job);
   beforeChange(state, job);
@@ -269,73 +284,6 @@ function resetTask(state: State, task: Task, at: number): void {
   if (task.second) voidClaim(state, task.second);
   if (task.claim) voidClaim(state, task.claim);
   if (!isTaskOver(task.phase)) endTask(state, task, "CANCELLED", at);
-}
-
-export function applyLockQueued(state: State, event: EventOf<"lock-queued">): void {
-  const holder = holderOf(state, event);
-  const spec = must(lockSpecOf(holder), "lock of one that asks for it");
-  const lock = lockOf(state.locks, holder.job.tenant, spec);
-  lock.limit = spec.limit;
-  lock.queue.push(holder);
-  state.locks.unsettled.add(lock);
-  if (holder.stage) {
-    beforeChange(state, holder.stage);
-    holder.stage.lockState = "queued";
-  }
-}
-
-export function applyLockGranted(state: State, event: EventOf<"lock-granted">): void {
-  const holder = holderOf(state, event);
-  const { job, stage } = holder;
-  const lock = lockOf(state.locks, job.tenant, must(lockSpecOf(holder), "lock of its holder"));
-  removeFrom(lock.queue, job, stage);
-  if (!isIn(lock.holders, job, stage)) lock.holders.push(holder);
-  state.locks.unsettled.add(lock);
-  if (stage) {
-    beforeChange(state, stage);
-    stage.lockState = "held";
-    state.unsettled.add(stage);
-    // The lock was the last thing that a planned stage waited for.
-    if (stage.phase === "READY" && stage.planned && !stage.cancelled) run(state, stage, event.at);
-    return;
-  }
-  beforeChange(state, job);
-  if (job.phase === "WAITING") job.phase = "RUNNING";
-  for (const each of job.stages) if (each.waiting === 0) state.unsettled.add(each);
-}
-
-export function applyLockFreed(state: State, event: EventOf<"lock-freed">): void {
-  const holder = holderOf(state, event);
-  const lock = lockOf(state.locks, holder.job.tenant, must(lockSpecOf(holder), "lock of its holder"));
-  removeFrom(lock.holders, holder.job, holder.stage);
-  if (holder.stage) {
-    beforeChange(state, holder.stage);
-    holder.stage.lockState = "none";
-    const { planned } = holder.stage;
-    if (holder.stage.phase === "READY" && planned?.decides.lock) {
-      setLock(state, holder.stage, planned.decides.lock);
-      state.unsettled.add(holder.stage);
-    }
-  }
-  if (lock.holders.length === 0 && lock.queue.length === 0) {
-    state.locks.byKey.delete(lock.key);
-    state.locks.unsettled.delete(lock);
-  } else state.locks.unsettled.add(lock);
-}
-
-function leaveLock(state: State, holder: LockHolder): void {
-  const spec = lockSpecOf(holder);
-  if (!spec) return;
-  const lock = lockOf(state.locks, holder.job.tenant, spec);
-  removeFrom(lock.queue, holder.job, holder.stage);
-  if (holder.stage?.lockState === "queued") holder.stage.lockState = "none";
-  if (lock.holders.length === 0 && lock.queue.length === 0) state.locks.byKey.delete(lock.key);
-  else lockMayBeFree(state, holder);
-}
-
-function holderOf(state: State, event: { readonly job: number; readonly stage: number }): LockHolder {
-  const job = state.job(event.job);
-  return { job, stage: event.stage === -1 ? undefined : must(job.stages[event.stage], "stage with a lock") };
 }
 
 function forNeedingStages(job: Job, stage: Stage, visit: (next: Stage) => void): void {

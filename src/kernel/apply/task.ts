@@ -10,6 +10,7 @@ import type { State } from "#kernel/model/state.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 import { addRun, newPace } from "#kernel/model/pace.ts";
 import { bytesOfFailures, bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "#kernel/memory/weigh.ts";
+import { queueTask } from "./task-lock.ts";
 import { bearUntil, endRest, queuedTask, revive } from "./arrays.ts";
 import { voidManifest } from "./manifest.ts";
 
@@ -45,6 +46,8 @@ export function applyClaimed(state: State, event: EventOf<"claimed">): void {
   tenant.running += 1;
   stage.claims += 1;
   stage.job.claims += 1;
+  const lock = task.template.lock && state.locks.tasks.get(task.no);
+  if (lock) lock.claims += 1;
   state.grow(stage.job, claimBytes);
   state.claims += 1;
   state.ready.serve(tenant);
@@ -115,7 +118,7 @@ function setResult(state: State, task: Task, result: Result | undefined): void {
   task.result = result;
 }
 
-function setLast(state: State, task: Task, last: LastEnd): void {
+export function setLast(state: State, task: Task, last: LastEnd): void {
   state.grow(task.stage.job, bytesOfLast(last) - bytesOfLast(task.last));
   task.last = last;
 }
@@ -233,7 +236,7 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   const parallelMax = parallelMaxOf(stage);
   if (parallelMax === 0 || stage.active < parallelMax) {
     stage.active += 1;
-    return toReady(state, task, event.at);
+    return queueTask(state, task, event.at);
   }
   // parallelMax is reached: the task is held again, ahead of the tasks that have not been queued yet.
   task.phase = "READY";

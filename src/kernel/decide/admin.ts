@@ -2,7 +2,7 @@
 import type { CommandOf } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Job, Slice } from "#kernel/model/entities.ts";
-import { isIn, lockKey } from "#kernel/ready/locks.ts";
+import { lockKey, placeIn } from "#kernel/ready/locks.ts";
 import { cancelSoftly } from "#kernel/apply/cancelling.ts";
 import { isJobOver, isStageOver, lentBy } from "#kernel/apply/moves.ts";
 import type { State } from "#kernel/model/state.ts";
@@ -155,6 +155,7 @@ export function decideTakeOver(state: State, command: CommandOf<"take-over">, no
 /** A lock that is about to be passed on still names its holder. */
 function holdsLock(state: State, job: Job): boolean {
   if (job.stages.some((stage) => stage.lockState !== "none")) return true;
+  if (state.locks.tasks.values().some(({ task }) => task.stage.job === job)) return true;
   const lock = job.lock && state.locks.byKey.get(lockKey(job.tenant, job.lock.name));
-  return lock !== undefined && isIn(lock.holders, job, undefined);
+  return lock !== undefined && placeIn(lock.holders, { job, stage: undefined }) !== -1;
 }

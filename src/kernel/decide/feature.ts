@@ -2,8 +2,11 @@
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { State } from "#kernel/model/state.ts";
 
-/** The level of all events and fields that came after the first release and its references to texts. */
+/** The level of most events and fields that came after the first release and its references to texts. */
 export const newestFeatures = 3;
+
+/** Locks of single tasks. */
+export const taskLocks = 4;
 
 /** Refuses what would write something new before the whole cluster can read it; `path` says what. */
 export function tooNew(state: State, path: string, level: number = newestFeatures): Rejection | undefined {

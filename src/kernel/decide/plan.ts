@@ -15,8 +15,17 @@ import { reusable } from "#kernel/apply/settle.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongPlanReferences, wrongSignalReference } from "#kernel/model/text-reference.ts";
 import { bytesOfSignal } from "#kernel/memory/weigh.ts";
-import { newestFeatures, tooNew } from "./feature.ts";
-import { within, wrongDecides, wrongList, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
+import { newestFeatures, taskLocks, tooNew } from "./feature.ts";
+import {
+  within,
+  wrongDecides,
+  wrongList,
+  wrongTaskLock,
+  wrongTasks,
+  wrongText,
+  wrongTexts,
+  wrongWhole,
+} from "./validate.ts";
 import { visibleJob } from "#kernel/read/visible.ts";
 import { countTasks, listedIn, placedTasks, repeatsKey, setsOf } from "#kernel/model/task-set.ts";
 
@@ -106,7 +115,10 @@ function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
         (setsOf(plan).every(({ template }) => isPlainTemplate(template))
           ? undefined
           : tooNew(state, "plan.template")) ??
-        (setsOf(plan).some(({ array }) => array) ? tooNew(state, "plan.set.array") : undefined)
+        (setsOf(plan).some(({ array }) => array) ? tooNew(state, "plan.set.array") : undefined) ??
+        (setsOf(plan).some(({ template }) => template.lock)
+          ? tooNew(state, "plan.template.lock", taskLocks)
+          : undefined)
       );
     case "skip":
     case "fail":
@@ -147,7 +159,12 @@ function wrongSets(state: State, plan: TasksPlan): ReturnType<typeof wrongText> 
 
 /** A stage takes one lock. Waiting for one that its own job holds would never end. */
 function wrongLockOf(stage: Stage, plan: Plan): ReturnType<typeof wrongText> {
-  const lock = plan.kind === "tasks" ? plan.decides?.lock : undefined;
+  if (plan.kind !== "tasks") return undefined;
+  const lock = plan.decides?.lock;
+  for (const set of setsOf(plan)) {
+    const wrong = wrongTaskLock(set, [stage.job.lock, stage.shape.lock, lock]);
+    if (wrong) return within("plan.set", wrong);
+  }
   if (!lock) return undefined;
   if (stage.shape.lock) return { kind: "invalid", path: "plan.decides.lock", why: "the stage's spec has a lock" };
   if (stage.job.lock?.name !== lock.name) return undefined;

@@ -128,10 +128,24 @@ function wrongJoin({ mergeKey, stages, deadlineMs, lock, reuse, tags, series, no
   return invalid("joinOnly", "must have no stages, deadlineMs, lock, reuse, tags, series or notify: it starts no job");
 }
 
-/** A job that holds a lock while its own stage waits for that lock would wait for itself. */
+/** A job that holds a lock while its own stage or task waits for that lock would wait for itself. */
 function wrongSelfLock({ lock, stages }: Submit): Wrong {
   const at = lock ? stages.findIndex((stage) => stage.lock?.name === lock.name) : -1;
-  return at === -1 ? undefined : invalid(`stages[${at}].lock.name`, "must not be the lock of the job itself");
+  if (at !== -1) return invalid(`stages[${at}].lock.name`, "must not be the lock of the job itself");
+  for (const [i, { tasks, lock: ofStage }] of stages.entries()) {
+    const wrong = tasks && wrongTaskLock(tasks, [lock, ofStage]);
+    if (wrong) return within(`stages[${i}].tasks`, wrong);
+  }
+  return undefined;
+}
+
+/** `held`: what its job and its stage hold while the tasks run. */
+export function wrongTaskLock({ template: { lock }, array }: TaskSet, held: readonly (LockSpec | undefined)[]): Wrong {
+  if (!lock) return undefined;
+  if (array) return invalid("template.lock", "must not be given for an array: use parallelMax, or list the tasks");
+  return held.some((other) => other?.name === lock.name)
+    ? invalid("template.lock.name", "must not be the lock of the task's own stage or job")
+    : undefined;
 }
 
 function wrongOptional(path: string, value: string | undefined, limits: Limits): Wrong {
@@ -259,6 +273,7 @@ function wrongTemplate(template: TaskTemplate, limits: Limits): Wrong {
       ? undefined
       : wrongWhole("lossesMax", template.lossesMax, 0, limits.attemptsMax)) ??
     (template.speculation === undefined ? undefined : within("speculation", wrongSpeculation(template.speculation))) ??
+    (template.lock === undefined ? undefined : within("lock", wrongLock(template.lock, limits))) ??
     (template.effects === "outside" && (template.speculate || template.graceMs > 0)
       ? invalid("", "work with outside effects may have neither speculation nor grace")
       : undefined)
@@ -296,6 +311,7 @@ export function wrongDecides(decides: PlanDecides, limits: Limits): Wrong {
 }
 
 function wrongLock(lock: LockSpec, limits: Limits): Wrong {
+  if (typeof lock !== "object" || lock === null) return invalid("", "must be a lock");
   return (
     wrongText("name", lock.name, limits.nameLengthMax, 1) ??
     wrongWhole("limit", lock.limit, 1, 1_000) ??

@@ -14,6 +14,7 @@ import {
   bytesOfShape,
   bytesOfSubscriber,
   bytesOfTags,
+  bytesOfTaskLocks,
   bytesOfTemplate,
 } from "./weigh.ts";
 import { setsOf, sizeOf } from "#kernel/model/task-set.ts";
@@ -77,7 +78,10 @@ const queuedAtOnce = (set: TaskSet, { arrayAheadMax }: Limits): number =>
   set.array ? Math.min(set.array.count, arrayAheadMax) : sizeOf(set);
 
 const bytesOfSet = (set: TaskSet): number =>
-  bytesOfTemplate(set.template) + (set.array ? bytesOfArrayAlone(set.array) : bytesOfPlans(set.tasks));
+  bytesOfTemplate(set.template) +
+  (set.array
+    ? bytesOfArrayAlone(set.array)
+    : bytesOfPlans(set.tasks) + bytesOfTaskLocks(set.template, set.tasks.length));
 
 /**
  * A small result is always accepted: its task's memory becomes free, and if no result were accepted, no job would end

@@ -44,6 +44,7 @@ const executorEntryBytes = 700;
 const resultEntryBytes = 160;
 const publishBytes = 300;
 const lockBytes = 450;
+const taskLockBytes = 300;
 /** A template that is not among those that stages share. */
 const templateBytes = 200;
 const listBytes = 32;
@@ -140,7 +141,11 @@ export const bytesOfShape = ({
   (plan ? 300 + bytesOfText(plan.kind) + bytesOfTexts(plan.requires) : 0) +
   bytesOfLock(lock);
 
-export const bytesOfTemplate = ({ kind, requires }: TaskTemplate): number => bytesOfText(kind) + bytesOfTexts(requires);
+export const bytesOfTemplate = ({ kind, requires, lock }: TaskTemplate): number =>
+  bytesOfText(kind) + bytesOfTexts(requires) + bytesOfLock(lock);
+
+/** What the locks of listed tasks take beside their template. */
+export const bytesOfTaskLocks = ({ lock }: TaskTemplate, tasks: number): number => (lock ? taskLockBytes * tasks : 0);
 
 export const bytesOfPlan = ({ key, spec, affinity }: TaskPlan): number =>
   taskBytes + bytesOfText(key) + bytesOfText(spec) + bytesOfText(affinity);
@@ -225,6 +230,7 @@ function bytesOfGate(gate: Gate | undefined): number {
 
 function bytesOfTask(task: Task): number {
   let bytes = bytesOfPlan(task.plan) + bytesOfResult(task.result) + bytesOfLast(task.last);
+  bytes += bytesOfTaskLocks(task.template, 1);
   bytes += bytesOfCheckpoint(task.checkpoint) + bytesOfFailures(task.failures);
   for (const step of task.steps ?? []) bytes += bytesOfStep(step);
   return bytes;

@@ -19,6 +19,9 @@ export type Next =
 
 export type AttemptOutcome = "failed" | "expired" | "timed-out" | "released" | "cancelled" | "superseded";
 
+/** Who takes a lock: a job (`stage` is -1), a stage, or a task. */
+export type LockUser = { readonly job: number; readonly stage: number; readonly task?: number };
+
 export type Event =
   | { readonly kind: "took-over"; readonly epoch: number; readonly node: string; readonly at: number }
   | {
@@ -81,11 +84,12 @@ export type Event =
       readonly at: number;
     }
   | { readonly kind: "job-left"; readonly job: number; readonly subscriber: string; readonly at: number }
-  /** `stage` is -1 for the lock of the whole job. */
-  | { readonly kind: "lock-queued"; readonly job: number; readonly stage: number; readonly at: number }
-  | { readonly kind: "lock-granted"; readonly job: number; readonly stage: number; readonly at: number }
+  | ({ readonly kind: "lock-queued"; readonly at: number } & LockUser)
+  | ({ readonly kind: "lock-granted"; readonly at: number } & LockUser)
   /** The holder has ended, and so have all of its claims: the lock is free for the next one. */
-  | { readonly kind: "lock-freed"; readonly job: number; readonly stage: number; readonly at: number }
+  | ({ readonly kind: "lock-freed"; readonly at: number } & LockUser)
+  /** The task made way for a newer holder of its lock. Its stage goes on, and cannot complete. */
+  | { readonly kind: "task-displaced"; readonly task: number; readonly reason: string; readonly at: number }
   | {
       readonly kind: "stage-ready";
       readonly job: number;
@@ -341,6 +345,7 @@ export const featureOf = {
   "lock-queued": 1,
   "lock-granted": 1,
   "lock-freed": 1,
+  "task-displaced": 4,
   "stage-ready": 1,
   "stage-planned": 1,
   "plan-waiting": 1,

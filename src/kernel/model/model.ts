@@ -62,6 +62,11 @@ export type TaskTemplate = {
   readonly lossesMax?: number;
   /** When a second attempt is worth it, for tasks with `speculate`; left out, as the shard's limits say. */
   readonly speculation?: Speculation;
+  /**
+   * Each task takes this lock before it is queued, and keeps it until it has ended. A plan with a set for each task can
+   * give each its own. Not for arrays.
+   */
+  readonly lock?: LockSpec;
 };
 
 /** A straggler has run for longer than a multiple of the time in which a share of its siblings were done. */

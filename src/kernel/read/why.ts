@@ -1,7 +1,7 @@
 /** "Why is this not running?", answered from the state: what it waits for, and how far away that is. */
 import type { OfTenant } from "#kernel/model/command.ts";
 import type { Job, Stage, Task } from "#kernel/model/entities.ts";
-import { isOver, lockKey, type LockHolder, lockSpecOf } from "#kernel/ready/locks.ts";
+import { isOver, lockKey, type LockHolder, lockSpecOf, placeIn, taskHolder } from "#kernel/ready/locks.ts";
 import { sparedIn } from "#kernel/apply/cancelling.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
 import type { Why, WhyOf, WhyReason } from "./query.ts";
@@ -93,7 +93,7 @@ function whyLocked(state: State, holder: LockHolder): WhyReason {
   const spec = lockSpecOf(holder);
   const lock = spec && state.locks.byKey.get(lockKey(job.tenant, spec.name));
   const heldBy = (lock?.holders ?? []).filter((one) => !isOver(one)).map((one) => one.job.no);
-  const ahead = Math.max(0, lock?.queue.findIndex((one) => one.job === job && one.stage === holder.stage) ?? 0);
+  const ahead = Math.max(0, lock ? placeIn(lock.queue, holder) : 0);
   return { kind: "lock", name: spec?.name ?? "", heldBy, ahead };
 }
 
@@ -107,6 +107,8 @@ function whyTask(state: State, task: Task, nowMs: number, asker: OfTenant): WhyR
     const lastFailure = task.last ? `${task.last.reason}: ${task.last.message}` : "";
     return { kind: "back-off", forMs: Math.max(0, task.dueAtMs - nowMs), lastFailure };
   }
+  const lock = task.template.lock && state.locks.tasks.get(task.no);
+  if (!task.list && lock) return whyLocked(state, taskHolder(lock));
   if (!task.list) return { kind: "parallel-max", limit: parallelMaxOf(stage) };
   const fit = whoFits(state, task, nowMs, asker);
   if (fit.able === 0)

@@ -1,11 +1,24 @@
 /**
- * Named locks (concurrency groups), held by a whole job or by one stage. A lock is passed on only when its holder and
- * all of the holder's claims have ended or expired: until then something of it may still be running.
+ * Named locks (concurrency groups), held by a whole job, by one stage or by one task. A lock is passed on only when its
+ * holder and all of the holder's claims have ended or expired: until then something of it may still be running.
  */
-import type { Job, Stage, Tenant } from "#kernel/model/entities.ts";
+import type { Job, Stage, Task, Tenant } from "#kernel/model/entities.ts";
 import type { LockSpec } from "#kernel/model/model.ts";
 
-export type LockHolder = { readonly job: Job; readonly stage: Stage | undefined };
+export type LockHolder = {
+  readonly job: Job;
+  readonly stage: Stage | undefined;
+  /** For the lock of one task. */
+  readonly task?: TaskLock | undefined;
+};
+
+/** A task that wants or has the lock of its template. "wanted": it is about to ask for it. */
+export type TaskLock = {
+  readonly task: Task;
+  state: "wanted" | "queued" | "held";
+  /** Claims whose executor may still be running the task, void ones included. */
+  claims: number;
+};
 
 export type Lock = {
   readonly key: string;
@@ -18,12 +31,23 @@ export type Locks = {
   readonly byKey: Map<string, Lock>;
   /** Locks with something to do: a free slot, or holders to cancel for a new request. */
   readonly unsettled: Set<Lock>;
+  /** By the task's number. A task that its stage has forgotten is here until its claims are over. */
+  readonly tasks: Map<number, TaskLock>;
+  /** Tasks that are about to ask for their lock, in turn. */
+  readonly wanting: Set<TaskLock>;
 };
 
-export const createLocks = (): Locks => ({ byKey: new Map(), unsettled: new Set() });
+export const createLocks = (): Locks => ({
+  byKey: new Map(),
+  unsettled: new Set(),
+  tasks: new Map(),
+  wanting: new Set(),
+});
 
-export const lockSpecOf = (holder: LockHolder): LockSpec | undefined =>
-  holder.stage ? holder.stage.lock : holder.job.lock;
+export function lockSpecOf({ job, stage, task }: LockHolder): LockSpec | undefined {
+  if (task) return task.task.template.lock;
+  return stage ? stage.lock : job.lock;
+}
 
 /** Each tenant has its own locks. */
 export const lockKey = (tenant: Tenant, name: string): string => `${tenant.name}\u0000${name}`;
@@ -38,18 +62,27 @@ export function lockOf(locks: Locks, tenant: Tenant, spec: LockSpec): Lock {
   return lock;
 }
 
-export function isIn(list: readonly LockHolder[], job: Job, stage: Stage | undefined): boolean {
-  return list.some((holder) => holder.job === job && holder.stage === stage);
-}
+const isSame = (a: LockHolder, b: LockHolder): boolean =>
+  a.job === b.job && a.stage === b.stage && a.task?.task.no === b.task?.task.no;
 
-export function removeFrom(list: LockHolder[], job: Job, stage: Stage | undefined): void {
-  const at = list.findIndex((holder) => holder.job === job && holder.stage === stage);
+export const placeIn = (list: readonly LockHolder[], holder: LockHolder): number =>
+  list.findIndex((one) => isSame(one, holder));
+
+export function removeFrom(list: LockHolder[], holder: LockHolder): void {
+  const at = placeIn(list, holder);
   if (at !== -1) list.splice(at, 1);
 }
 
 /** Whether the holder has ended and nothing of it can still be running. */
-export const isOver = ({ job, stage }: LockHolder): boolean =>
-  stage ? isEnded(stage.phase) && stage.claims === 0 : isEnded(job.phase) && job.claims === 0;
+export function isOver({ job, stage, task }: LockHolder): boolean {
+  if (task) return isEnded(task.task.phase) && task.claims === 0;
+  return stage ? isEnded(stage.phase) && stage.claims === 0 : isEnded(job.phase) && job.claims === 0;
+}
+
+export const taskHolder = (lock: TaskLock): LockHolder => {
+  const { stage } = lock.task;
+  return { job: stage.job, stage, task: lock };
+};
 
 const isEnded = (phase: string): boolean =>
   phase === "COMPLETED" || phase === "SUCCEEDED" || phase === "FAILED" || phase === "SKIPPED" || phase === "CANCELLED";

@@ -237,8 +237,9 @@ class Capturing implements Capture {
     const { no, stage, index, plan, template, phase, generation, attempts, claim, second, result, resultToken } = task;
     const { last, steps, speculated, queuedAtMs, dueAtMs, order, list, outOfMemory, array, checkpoint } = task;
     const waiting = result && this.#state.outbox.get(no);
+    const isWanting = template.lock !== undefined && this.#state.locks.tasks.get(no)?.state === "wanted";
     const rare =
-      claim || result || last || steps || speculated || checkpoint || resultToken !== 0 || array
+      claim || result || last || steps || speculated || checkpoint || resultToken !== 0 || array || isWanting
         ? {
             claims: [claim, second].flatMap((one) => (one ? [claimRow(one)] : [])),
             result,
@@ -251,6 +252,7 @@ class Capturing implements Capture {
             ...(array && { array: (stage.arrays ?? []).indexOf(array) }),
             // Also a zero: what older snapshots leave out is derived from how the last attempt ended.
             ...((outOfMemory > 0 || last) && { outOfMemory }),
+            ...(isWanting && { wantsLock: true }),
             ...(waiting && { unpublishedSinceMs: waiting.committedAtMs }),
           }
         : null;
@@ -318,4 +320,5 @@ const lockRow = ({ key, limit, holders, queue }: Lock): unknown[] => [
   queue.map(holderRow),
 ];
 
-const holderRow = ({ job, stage }: LockHolder): [number, number] => [job.no, stage?.index ?? -1];
+const holderRow = ({ job, stage, task }: LockHolder): readonly number[] =>
+  task ? [job.no, task.task.stage.index, task.task.no, task.claims] : [job.no, stage?.index ?? -1];

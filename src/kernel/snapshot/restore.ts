@@ -9,7 +9,7 @@ import { ranOutOfMemory } from "#kernel/apply/task.ts";
 import { snapshotVersion } from "./capture.ts";
 import { Claim, Job, Stage, type StageShape, Task } from "#kernel/model/entities.ts";
 import type { Limits } from "#kernel/model/limits.ts";
-import type { LockHolder } from "#kernel/ready/locks.ts";
+import type { LockHolder, TaskLock } from "#kernel/ready/locks.ts";
 import type { TaskTemplate } from "#kernel/model/model.ts";
 import {
   checkQuota,
@@ -253,6 +253,11 @@ export class Restorer {
     Object.assign(task, { result, resultToken, last, steps, speculated, checkpoint, failures: rare.failures });
     // Older snapshots do not have the count, only how the last attempt ended.
     task.outOfMemory = rare.outOfMemory ?? (last && ranOutOfMemory(last) ? 1 : 0);
+    if (rare.wantsLock) {
+      const wanted: TaskLock = { task, state: "wanted", claims: 0 };
+      this.#state.locks.tasks.set(task.no, wanted);
+      this.#state.locks.wanting.add(wanted);
+    }
     if (unpublishedSinceMs !== undefined) toOutbox(this.#state, task, unpublishedSinceMs);
     for (const row of claims) {
       const claim = this.#claim(task, row);
@@ -287,12 +292,29 @@ export class Restorer {
     fileClaim(this.#state, claim);
   }
 
+  /** A task that was planned again since: its lock waits for the claims of the attempt that may still run. */
+  #forgotten(stage: Stage, no: number, key: string, limit: number): Task {
+    const name = key.slice(stage.job.tenant.name.length + 1);
+    const lock = { name, limit, queueMax: 0, cancelInProgress: false };
+    const task = new Task(no, stage, 0, { key: "", spec: "" }, { ...must(this.#templates[0], "a template"), lock });
+    task.phase = "CANCELLED";
+    return task;
+  }
+
   #lock([, key, limit, holders, queue]: Row): void {
-    const holder = ([jobNo, index]: [number, number]): LockHolder => {
-      const job = this.#state.job(jobNo);
-      return { job, stage: index === -1 ? undefined : must(job.stages[index], "stage with a lock") };
-    };
-    const lock = { key, limit, holders: holders.map(holder), queue: queue.map(holder) };
+    const holder =
+      (state: TaskLock["state"]) =>
+      ([jobNo, index, taskNo, claims]: [number, number, number?, number?]): LockHolder => {
+        const job = this.#state.job(jobNo);
+        if (index === -1) return { job, stage: undefined };
+        const stage = must(job.stages[index], "stage with a lock");
+        if (taskNo === undefined) return { job, stage };
+        const task = this.#state.tasks.get(taskNo) ?? this.#forgotten(stage, taskNo, key, limit);
+        const lock = { task, state, claims: claims ?? 0 };
+        this.#state.locks.tasks.set(taskNo, lock);
+        return { job, stage, task: lock };
+      };
+    const lock = { key, limit, holders: holders.map(holder("held")), queue: queue.map(holder("queued")) };
     this.#state.locks.byKey.set(key, lock);
     this.#state.locks.unsettled.add(lock);
   }

@@ -2,9 +2,10 @@
  * Test support: everything that must hold for a state between two commands. Recounts what the kernel counts
  * incrementally, and checks every index against the things it indexes.
  */
+import { must } from "#base/assert.ts";
 import { mergeKeyOf } from "#kernel/apply/job.ts";
 import type { Claim, Executor, Job, Stage, Task, Tenant } from "#kernel/model/entities.ts";
-import { isIn, isOver } from "#kernel/ready/locks.ts";
+import { isOver, lockKey, placeIn, taskHolder } from "#kernel/ready/locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
 import type { Due, State } from "#kernel/model/state.ts";
 import type { TaskPhase } from "#kernel/model/model.ts";
@@ -90,7 +91,10 @@ function checkTotals(state: State, { claims, same, holds }: Counted): void {
       ({ manifest }) => manifest !== undefined && manifest.no > 0 && manifest.digest === undefined,
     ),
   );
-  holds("all follow-ups are done", state.unsettled.isEmpty && state.locks.unsettled.size === 0);
+  holds(
+    "all follow-ups are done",
+    state.unsettled.isEmpty && state.locks.unsettled.size === 0 && state.locks.wanting.size === 0,
+  );
   holds(`no follow-up threw: ${state.faults.join("; ")}`, state.faults.length === 0);
   const tokens = claims.map((claim) => claim.token);
   holds(
@@ -348,7 +352,7 @@ function checkStage(state: State, stage: Stage, counted: Counted): void {
   same(
     `active of ${what}`,
     stage.active,
-    count(tasks, (task) => !isTaskOver(task.phase) && task.order !== 0),
+    count(tasks, (task) => !isTaskOver(task.phase) && (task.order !== 0 || state.locks.tasks.has(task.no))),
   );
   const { parallelMax, needs } = stage.shape;
   holds(`${what} keeps to its parallelMax`, parallelMax === 0 || stage.active <= parallelMax);
@@ -386,7 +390,7 @@ function checkTask(state: State, task: Task, { holds }: Counted): void {
   if (!isPlanning)
     holds(`${what} has a result exactly when it succeeded (K6)`, (phase === "SUCCEEDED") === !!task.result);
   const isRun = isPlanning || stage.phase === "RUNNING";
-  const isLetGo = isPlanning || task.order !== 0;
+  const isLetGo = isPlanning || (task.order !== 0 && !isWaitingForLock(state, task));
   if (phase === "READY")
     holds(`${what} is READY, so in line when let go`, (isRun && isLetGo) === (task.list !== undefined));
   else holds(`${what} is ${phase}, so not in line`, !task.list);
@@ -401,18 +405,44 @@ function checkTask(state: State, task: Task, { holds }: Counted): void {
     holds(`${what} is looked at`, isFiledBy(state, task, Math.min(endAtMs, task.dueAtMs)));
 }
 
-function checkLocks(state: State, { holds }: Counted): void {
+const isWaitingForLock = (state: State, { no }: Task): boolean => {
+  const lock = state.locks.tasks.get(no);
+  return lock !== undefined && lock.state !== "held";
+};
+
+function checkTaskLocks(state: State, { holds, same, claims }: Counted): void {
+  for (const task of state.tasks.values())
+    if (task.claim && task.template.lock)
+      holds(`task ${task.no} holds its lock while it runs`, state.locks.tasks.get(task.no)?.state === "held");
+  for (const [no, lock] of state.locks.tasks) {
+    const spec = must(lock.task.template.lock, "lock of a task");
+    const named = state.locks.byKey.get(lockKey(lock.task.stage.job.tenant, spec.name));
+    const list = lock.state === "held" ? named?.holders : named?.queue;
+    holds(`task ${no} is known to its lock`, list !== undefined && placeIn(list, taskHolder(lock)) !== -1);
+    same(
+      `claims of task ${no} with a lock`,
+      lock.claims,
+      count(claims, ({ task }) => task.no === no),
+    );
+  }
+}
+
+function checkLocks(state: State, counted: Counted): void {
+  const { holds } = counted;
+  checkTaskLocks(state, counted);
   for (const lock of state.locks.byKey.values()) {
     holds(`lock ${lock.key} has someone`, lock.holders.length + lock.queue.length > 0);
     holds(
       `lock ${lock.key} is either held or waited for`,
-      lock.holders.every(({ job, stage }) => !isIn(lock.queue, job, stage)),
+      lock.holders.every((holder) => placeIn(lock.queue, holder) === -1),
     );
     holds(`lock ${lock.key} is handed on`, lock.queue.length === 0 || lock.holders.length >= lock.limit);
     holds(`lock ${lock.key} is freed`, !lock.holders.some(isOver));
     holds(
       `lock ${lock.key} is not waited for by the dead`,
-      lock.queue.every(({ job, stage }) => (stage ? !isStageOver(stage) : !isJobOver(job))),
+      lock.queue.every(({ job, stage, task }) =>
+        task ? !isTaskOver(task.task.phase) : stage ? !isStageOver(stage) : !isJobOver(job),
+      ),
     );
   }
 }

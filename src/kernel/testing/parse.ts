@@ -55,6 +55,7 @@ export function templateOf(options: Options): TaskTemplate {
     graceMs: durationIn(options, "grace", "0s"),
     ...(options.has("stop") ? { stopMs: durationIn(options, "stop", "") } : {}),
     ...(options.has("losses") ? { lossesMax: wholeOf(options, "losses", 0) } : {}),
+    ...(options.has("own") ? { lock: lockOf(options.get("own") ?? "") } : {}),
     ...(options.has("spare") ? { speculation: speculationOf(options.get("spare") ?? "") } : {}),
   };
 }

@@ -25,6 +25,7 @@ export const readTemplate = ({
   stopMs,
   lossesMax,
   speculation,
+  lock,
   ...template
 }: wire.TaskTemplate): kernel.TaskTemplate => ({
   ...template,
@@ -33,6 +34,7 @@ export const readTemplate = ({
   ...(stopMs === undefined ? {} : { stopMs }),
   ...(lossesMax === undefined ? {} : { lossesMax }),
   ...(speculation === undefined ? {} : { speculation }),
+  ...(lock === undefined ? {} : { lock }),
 });
 
 export const writeTaskSet = (set: kernel.TaskSet): wire.TaskSet => ({

@@ -111,6 +111,23 @@ export const shapes = {
     return job(c, stages);
   },
 
+  /** Each task takes a lock of its own or one that it shares, listed at once or planned, and may run for too long. */
+  lockedTasks(c: DrawContext) {
+    const template = (): TaskTemplate => ({
+      ...templateOf(c, true),
+      ...(c.random.chance(0.3) ? { attemptMs: 500 + c.random.below(3_000), attemptsMax: 2 } : {}),
+      lock: lock(c, c.random.chance(0.8) ? "task" : "stage"),
+    });
+    const scripts = () => Array.from({ length: c.random.between(1, 3) }, () => taskScript(c));
+    if (c.random.chance(0.5)) {
+      const parallelMax = c.random.chance(0.3) ? 1 : 0;
+      return job(c, [{ ...stage(c, "critical", { tasks: 1, parallelMax }), tasks: taskSet(template(), scripts()) }]);
+    }
+    const more = c.random.chance(0.5) ? [{ template: template(), tasks: scripts() }] : [];
+    const answer = { kind: "tasks" as const, template: template(), tasks: scripts(), more };
+    return job(c, [planned(c, "critical")], { critical: { waitMs: 0, answer } });
+  },
+
   /** Holds a lock, and runs longer than it may: the lock must wait until it has really stopped. */
   lockedEndless(c: DrawContext) {
     const attemptMs = 500 + c.random.below(3_000);

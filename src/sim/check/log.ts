@@ -59,6 +59,8 @@ function parallel(task: ModelTask, at: EventLocation): string | undefined {
   if (stage.phase !== wanted) return `${String(at)}: stage ${stage.index} is ${stage.phase}`;
   const { parallelMax, lock } = stage.spec;
   if (lock && stage.lock !== "held") return `${String(at)}: stage ${stage.index} does not hold ${lock.name}`;
+  const own = task.template.lock;
+  if (own && task.lock !== "held") return `${String(at)}: task ${task.no} does not hold ${own.name}`;
   const others = stage.tasks.filter((other) => other !== task && liveClaims(other).length > 0).length;
   if (!task.planning && parallelMax > 0 && others >= parallelMax && !isRedone(stage))
     return `${String(at)}: ${others} tasks run, ${parallelMax} may`;
@@ -332,13 +334,14 @@ export const locksOneAtATime: Checker = {
     const at = where(model, event);
     const job = model.jobs.get(event.job);
     const stage = event.stage === -1 ? undefined : job?.stages[event.stage];
-    const lock = stage ? stage.spec.lock : job?.lock;
+    const task = event.task === undefined ? undefined : model.tasks.get(event.task);
+    const lock = task ? task.template.lock : stage ? stage.spec.lock : job?.lock;
     if (!job || !lock) return `${String(at)}: it has no lock`;
     if (event.kind === "lock-queued") return undefined;
     if (event.kind === "lock-freed") {
       const stages = stage ? [stage] : job.stages;
-      const tasks = [...model.tasks.values()].filter((task) => stages.includes(task.stage));
-      const open = tasks.find((task) => [...task.claims.values()].some(({ gone }) => !gone));
+      const tasks = task ? [task] : [...model.tasks.values()].filter((one) => stages.includes(one.stage));
+      const open = tasks.find((one) => [...one.claims.values()].some(({ gone }) => !gone));
       return open ? `${String(at)}: a claim of task ${open.no} may still be running` : undefined;
     }
     const held = holders(model, job.tenant, lock.name);
@@ -355,6 +358,8 @@ function holders(model: ShardModel, tenant: string, name: string): number {
     if (job.lock?.name === name && job.lockState === "held") held += 1;
     for (const stage of job.stages) if (stage.spec.lock?.name === name && stage.lock === "held") held += 1;
   }
+  for (const task of model.tasks.values())
+    if (task.job.tenant === tenant && task.template.lock?.name === name && task.lock === "held") held += 1;
   return held;
 }
 

@@ -1,6 +1,6 @@
 /** What executors that respect their leases really did at the same time: outside effects and locks. */
 import type { Checker, Court } from "./court.ts";
-import type { ModelJob, ModelStage } from "#sim/model/model.ts";
+import type { ModelJob, ModelStage, ModelTask } from "#sim/model/model.ts";
 import type { Run } from "#sim/actors/runs.ts";
 
 export const oneAtATimeOutside: Checker = {
@@ -21,7 +21,7 @@ export const locksInTheWorld: Checker = {
   ran(court, run) {
     const mine = locksOf(court, run);
     for (const { lock, name, holder } of mine) {
-      const holders = new Set<ModelJob | ModelStage>([holder]);
+      const holders = new Set<ModelJob | ModelStage | ModelTask>([holder]);
       for (const other of court.runs.running())
         if (other.shard === run.shard && other.grant.effects === "outside")
           for (const theirs of locksOf(court, other)) if (theirs.name === name) holders.add(theirs.holder);
@@ -38,6 +38,9 @@ function locksOf(court: Court, { shard, grant }: Run) {
   if (job?.lock) found.push({ lock: job.lock, name: `${job.tenant}/${job.lock.name}`, holder: job });
   if (job && stage?.spec.lock)
     found.push({ lock: stage.spec.lock, name: `${job.tenant}/${stage.spec.lock.name}`, holder: stage });
+  const task = court.models[shard]?.tasks.get(grant.task);
+  const own = task?.template.lock;
+  if (job && task && own) found.push({ lock: own, name: `${job.tenant}/${own.name}`, holder: task });
   return found;
 }
 

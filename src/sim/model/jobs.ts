@@ -1,5 +1,6 @@
 /** What events about jobs change in the model: subscribers, keys, locks and how jobs end. */
 import type { JobPhase } from "#kernel/model/model.ts";
+import type { LockUser } from "#kernel/model/event.ts";
 import { cancelStage, isSpared, planAgain, run } from "./stages.ts";
 import { newStage, type Folds, type ModelJob, type ShardModel } from "./model.ts";
 import { sizeOf } from "#kernel/model/task-set.ts";
@@ -50,6 +51,7 @@ export const jobFolds = {
   "lock-queued": (model, event) => setLock(model, event, "queued"),
   "lock-granted"(model, event) {
     setLock(model, event, "held");
+    if (event.task !== undefined) return;
     const job = model.jobs.get(event.job);
     if (event.stage === -1 && job?.phase === "WAITING") setPhase(model, job, "RUNNING");
     const stage = job?.stages[event.stage];
@@ -57,6 +59,7 @@ export const jobFolds = {
   },
   "lock-freed"(model, event) {
     setLock(model, event, "none");
+    if (event.task !== undefined) return;
     const stage = model.stage(event.job, event.stage);
     if (stage?.wants) stage.spec = { ...stage.spec, lock: stage.wants };
     if (stage) stage.wants = undefined;
@@ -92,11 +95,12 @@ function setPhase(model: ShardModel, job: ModelJob, phase: JobPhase): void {
   job.phases.push({ seq: model.seq + 1, phase });
 }
 
-function setLock(
-  model: ShardModel,
-  at: { readonly job: number; readonly stage: number },
-  to: ModelJob["lockState"],
-): void {
+function setLock(model: ShardModel, at: LockUser, to: ModelJob["lockState"]): void {
+  if (at.task !== undefined) {
+    const task = model.tasks.get(at.task);
+    if (task) task.lock = to;
+    return;
+  }
   const job = model.jobs.get(at.job);
   const stage = job?.stages[at.stage];
   if (at.stage === -1 && job) job.lockState = to;

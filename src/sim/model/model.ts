@@ -46,6 +46,8 @@ export type ModelTask = {
   readonly results: Map<number, number>;
   /** The last checkpoint, while the task has not ended. */
   checkpoint: string | undefined;
+  /** Of its own lock. */
+  lock: "none" | "queued" | "held";
 };
 
 export type ModelStage = {
@@ -209,4 +211,5 @@ export const newTask = (
   claims: new Map(),
   results: new Map(),
   checkpoint: undefined,
+  lock: "none",
 });

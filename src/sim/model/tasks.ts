@@ -1,6 +1,6 @@
 /** What events about tasks change in the model: attempts, results and publications. */
 import type { EventOf } from "#kernel/model/event.ts";
-import type { Folds, ModelPublication, ModelTask, ShardModel } from "./model.ts";
+import { liveClaims, type Folds, type ModelPublication, type ModelTask, type ShardModel } from "./model.ts";
 
 export const taskFolds = {
   "plan-waiting"(model, event) {
@@ -75,6 +75,10 @@ export const taskFolds = {
   "task-failed"(model, event) {
     const task = model.tasks.get(event.task);
     if (task) task.standing = "over";
+  },
+  "task-displaced"(model, event) {
+    const task = model.tasks.get(event.task);
+    if (task && task.standing !== "over") task.standing = liveClaims(task).length > 0 ? "cancelling" : "over";
   },
   "rest-failed"(model, event) {
     const first = model.tasks.get(event.array);

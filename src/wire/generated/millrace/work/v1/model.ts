@@ -215,6 +215,8 @@ export type TaskTemplate = {
   readonly lossesMax?: number | undefined;
   /** When a second attempt is worth it, for tasks with `speculate`; absent: as the shard's limits say. */
   readonly speculation?: Speculation | undefined;
+  /** Each task takes this lock before it is queued, and keeps it until it has ended. Not for arrays. */
+  readonly lock?: LockSpec | undefined;
 };
 
 export const TaskTemplate: Message<TaskTemplate> = {
@@ -267,6 +269,11 @@ export const TaskTemplate: Message<TaskTemplate> = {
       Speculation.write(message.speculation, to);
       to.close(start);
     }
+    if (message.lock !== undefined) {
+      const start = to.open(346);
+      LockSpec.write(message.lock, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let kind = before === undefined ? "" : before.kind;
@@ -284,6 +291,7 @@ export const TaskTemplate: Message<TaskTemplate> = {
     let stopMs = before?.stopMs;
     let lossesMax = before?.lossesMax;
     let speculation = before?.speculation;
+    let lock = before?.lock;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -350,11 +358,17 @@ export const TaskTemplate: Message<TaskTemplate> = {
           from.leave(stop);
           break;
         }
+        case 346: {
+          const stop = from.enter();
+          lock = LockSpec.read(from, stop, lock);
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs, attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation };
+    return { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs, attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation, lock };
   },
 };
 
