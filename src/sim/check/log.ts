@@ -208,7 +208,7 @@ function complete(stage: ModelStage | undefined, at: EventLocation): string | un
 
 /** A stage that runs after any end is not cancelled together with its job while the job's grace goes on. */
 function spared(stage: ModelStage | undefined, at: EventLocation): string | undefined {
-  if (!stage || stage.cancelled) return undefined;
+  if (!stage || stage.cancelled || stage.tasks.some(({ displaced }) => displaced)) return undefined;
   return `${String(at)}: nobody cancelled it`;
 }
 

@@ -8,7 +8,8 @@ export function drawTightLimits(random: Random, world: { executors: number; tena
   const tight: Partial<Limits> = {
     jobsMax: 6,
     tasksMax: random.pick([10, 40]),
-    executorsMax: world.executors,
+    // A real worker is two executors: one runs tasks, the other plans.
+    executorsMax: 2 * world.executors,
     tenantsMax: world.tenants,
     stepsPerTaskMax: 3,
     signalsPerStageMax: 2,

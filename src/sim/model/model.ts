@@ -46,6 +46,8 @@ export type ModelTask = {
   readonly results: Map<number, number>;
   /** The last checkpoint, while the task has not ended. */
   checkpoint: string | undefined;
+  /** It made way for a newer holder of its lock. */
+  displaced: boolean;
   /** Of its own lock. */
   lock: "none" | "queued" | "held";
 };
@@ -211,5 +213,6 @@ export const newTask = (
   claims: new Map(),
   results: new Map(),
   checkpoint: undefined,
+  displaced: false,
   lock: "none",
 });

@@ -78,6 +78,7 @@ export const taskFolds = {
   },
   "task-displaced"(model, event) {
     const task = model.tasks.get(event.task);
+    if (task) task.displaced = true;
     if (task && task.standing !== "over") task.standing = liveClaims(task).length > 0 ? "cancelling" : "over";
   },
   "rest-failed"(model, event) {
