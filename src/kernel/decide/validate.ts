@@ -144,7 +144,7 @@ export function wrongTaskLock({ template: { lock }, array }: TaskSet, held: read
   if (!lock) return undefined;
   if (array) return invalid("template.lock", "must not be given for an array: use parallelMax, or list the tasks");
   return held.some((other) => other?.name === lock.name)
-    ? invalid("template.lock.name", "must not be the lock of the task's own stage or job")
+    ? invalid("template.lock.name", "must not be the lock of its own stage or job")
     : undefined;
 }
 

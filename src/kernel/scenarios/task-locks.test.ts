@@ -67,9 +67,12 @@ describe("locks of single tasks", () => {
 
   test("what would wait for itself is refused, and so is an array", () => {
     specify(`
-      submit j lock=l:1:9 : a[x];own=l:1:9 -> REFUSED invalid path=stages[0].tasks.template.lock.name why=must not be the lock of the task's own stage or job
-      submit j : a[x];own=l:1:9;lock=l:1:9 -> REFUSED invalid path=stages[0].tasks.template.lock.name why=must not be the lock of the task's own stage or job
-      submit j : a[#4];own=l:1:9           -> REFUSED invalid path=stages[0].tasks.template.lock why=must not be given for an array: use parallelMax, or list the tasks
+      submit j lock=l:1:9 : a[x];own=l:1:9
+        -> REFUSED invalid path=stages[0].tasks.template.lock.name why=must not be the lock of its own stage or job
+      submit j : a[x];own=l:1:9;lock=l:1:9
+        -> REFUSED invalid path=stages[0].tasks.template.lock.name why=must not be the lock of its own stage or job
+      submit j : a[#4];own=l:1:9
+        -> REFUSED invalid path=stages[0].tasks.template.lock why=must not be given for an array: use parallelMax, or list the tasks
     `);
   });
 
