@@ -142,7 +142,7 @@ function wrongSelfLock({ lock, stages }: Submit): Wrong {
 /** `held`: what its job and its stage hold while the tasks run. */
 export function wrongTaskLock({ template: { lock }, array }: TaskSet, held: readonly (LockSpec | undefined)[]): Wrong {
   if (!lock) return undefined;
-  if (array) return invalid("template.lock", "must not be given for an array: use parallelMax, or list the tasks");
+  if (array) return invalid("template.lock", "not for an array: use parallelMax");
   return held.some((other) => other?.name === lock.name)
     ? invalid("template.lock.name", "must not be the lock of its own stage or job")
     : undefined;

@@ -72,7 +72,7 @@ describe("locks of single tasks", () => {
       submit j : a[x];own=l:1:9;lock=l:1:9
         -> REFUSED invalid path=stages[0].tasks.template.lock.name why=must not be the lock of its own stage or job
       submit j : a[#4];own=l:1:9
-        -> REFUSED invalid path=stages[0].tasks.template.lock why=must not be given for an array: use parallelMax, or list the tasks
+        -> REFUSED invalid path=stages[0].tasks.template.lock why=not for an array: use parallelMax
     `);
   });
 
