@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { ExecutorView, JobView, StageView, Why } from "#kernel/read/query.ts";
-import { satisfies } from "#kernel/ready/ready.ts";
+import { takes } from "#kernel/ready/lanes.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { conclusionStage, decidingJob, planStage } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
@@ -204,7 +204,7 @@ function waitOf(
 /** Who could run it and is not drained; `requires` is what it asks for. */
 const runnersFor = (requires: readonly string[], executors: readonly ExecutorView[]): readonly string[] =>
   executors
-    .filter(({ offers, drained }) => drained === undefined && satisfies(new Set(offers), requires))
+    .filter(({ offers, drained }) => drained === undefined && takes(new Set(offers), { requires, planning: false }))
     .slice(0, runnersMax)
     .map(({ executor }) => executor);
 
