@@ -1,6 +1,8 @@
 /** Why runs, jobs and steps are where they are, and what jobs say besides their logs, asked of a node. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { mkdtemp } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -39,11 +41,58 @@ jobs:
   a: { runs-on: ubuntu-latest, strategy: { matrix: { n: [1, 2, 3] } }, steps: [{ run: exec sleep 600 }] }
 `;
 
+type CollectedSpan = {
+  readonly traceId: string;
+  readonly name: string;
+  readonly attributes: Readonly<Record<string, unknown>>;
+};
+
+/** Takes OTLP over HTTP. */
+class SpanCollector {
+  readonly #spans: CollectedSpan[] = [];
+  readonly #server = createServer((request, response) => void this.#take(request).then(() => response.end()));
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async until(
+    isWanted: (span: CollectedSpan) => boolean,
+    isEnough: (spans: readonly CollectedSpan[]) => boolean = (spans) => spans.length > 0,
+  ): Promise<readonly CollectedSpan[]> {
+    const found = (): readonly CollectedSpan[] => this.#spans.filter(isWanted);
+    await until("the spans have come", () => isEnough(found()), wait);
+    return found();
+  }
+
+  async #take(request: AsyncIterable<Buffer>): Promise<void> {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part);
+    type Sent = { key: string; value: Record<string, unknown> };
+    const { resourceSpans } = JSON.parse(Buffer.concat(parts).toString()) as {
+      resourceSpans: { scopeSpans: { spans: { traceId: string; name: string; attributes: Sent[] }[] }[] }[];
+    };
+    for (const { traceId, name, attributes } of resourceSpans.flatMap((one) =>
+      one.scopeSpans.flatMap(({ spans }) => spans),
+    )) {
+      const pairs = attributes.map(({ key, value }) => [key, Object.values(value)[0]] as const);
+      this.#spans.push({ traceId, name, attributes: Object.fromEntries(pairs) });
+    }
+  }
+}
+
 describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () => {
   let folder: string;
   let node: Running;
   let ci: CiNode;
   let repository: TestRepository;
+  const collector = new SpanCollector();
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "millrace-ci-why-"));
@@ -57,6 +106,7 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
       cluster: { shards: 1 },
       node: { stopWithin: "100ms" },
       worker: { slots: 2 },
+      traces: { endpoint: await collector.start(), share: 1 },
     });
     node = await startNode(config, dataFolder(folder), { log: () => {} });
     ci = new CiNode(`http://127.0.0.1:${node.edgePorts[0]}`, () => node.owner);
@@ -66,6 +116,7 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
     await node.stop();
     repository[Symbol.dispose]();
     clearAway(folder);
+    collector.stop();
   });
 
   const whyOfRun = async (run: string) => await callEndpoint(ci.fetch, whyRun, { params: { run } });
@@ -116,6 +167,22 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
     equal((JSON.parse((await cli("why", run, "lint", "--json")).out) as { id: string }).id, "lint");
   });
 
+  test("a run is one trace, with spans for its start, its jobs and itself", async () => {
+    const run = await ci.dispatch("mill/flour", "skipped");
+    await ci.ended(run);
+    const [whole] = await collector.until(
+      (span) => span.name === "shard job" && span.attributes["millrace.job"] === run,
+    );
+    ok(whole);
+    const spans = await collector.until(
+      ({ traceId, name, attributes }) =>
+        traceId === whole.traceId && (name !== "shard queue" || attributes["millrace.task"] === "0 parts"),
+      (found) => found.some(({ name }) => name === "shard queue") && found.some(({ name }) => name.startsWith("edge ")),
+    );
+    ok(spans.some(({ name }) => name === "edge ci start a run"));
+    ok(spans.filter(({ name }) => name === "shard job").length === 1);
+  });
+
   test("a label that no runner has is said at once, with the nearest", async () => {
     const run = await ci.dispatch("mill/flour", "labels");
     await until("its job is planned", async () => (await ci.show(run)).jobs[0]?.job !== undefined, wait);
@@ -143,6 +210,14 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
     deepEqual([last?.waits?.["position"], last?.waits?.["runners"]?.length], [0, 1]);
     match(last?.told[0] ?? "", /^it waits for the one runner that can run it \(.+\): it is the next of its tenant$/);
     ok(why.told.some((line) => line.startsWith("a (1): it runs on ")));
+    const metrics = await (await ci.fetch("/metrics")).text();
+    for (const line of [
+      'cicd_jobs_running_gauge{tenant="default",runs_on="ubuntu-latest"} 2',
+      'cicd_queue_depth{runs_on="ubuntu-latest"} 1',
+      "cicd_step_failures_total 2",
+    ])
+      ok(metrics.split("\n").includes(line), `${line} is not in\n${metrics.replaceAll(/^(?!cicd).*\n/gm, "")}`);
+    match(metrics, /^cicd_job_duration_seconds_count\{runs_on="ubuntu-latest",conclusion="failure"\} 2$/m);
     await ci.cancel(run);
     await ci.ended(run);
   });

@@ -20,6 +20,7 @@ import type { Identify } from "#http/serve.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import type { DoorKinds } from "#shard/door-kinds.ts";
+import type { ShardObserver } from "#shard/host/observer.ts";
 import type { Publisher } from "#shard/outbox/outbox.ts";
 import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
@@ -111,7 +112,7 @@ export type ConsolePage = {
 /** A module that exports `Part`, a component that is given the job. Named as the module of a page is. */
 export type ConsolePart = { readonly module: string };
 
-/** Metrics at /metrics; names begin with millrace_. */
+/** Metrics at /metrics; names begin with millrace_, but for those that operators of the field know by another. */
 export type Metrics = Pick<MetricsRegistry, "counter" | "gauge" | "histogram" | "beforeText">;
 
 /** A door on a running node. What is left out, it has none of. */
@@ -139,6 +140,8 @@ export type OpenDoor = {
   readonly routes?: readonly Route[];
   /** Protocols of other tools over HTTP, which no table of routes can hold. Undefined for what is not the door's. */
   readonly http?: (request: Request, identify: Identify) => Promise<Response> | undefined;
+  /** Follows the shards that this node owns. */
+  readonly observer?: ShardObserver;
   /** Called once, before the first request. */
   readonly metrics?: (metrics: Metrics) => void;
   close?(): Promise<void>;

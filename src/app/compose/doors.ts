@@ -7,6 +7,7 @@ import type { DoorPorts } from "#door/ports.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import type { Route } from "#http/route.ts";
 import type { Identify } from "#http/serve.ts";
+import type { ShardObserver } from "#shard/host/observer.ts";
 import type { Publisher } from "#shard/outbox/outbox.ts";
 import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
@@ -24,6 +25,7 @@ export type OpenDoors = {
   readonly printed: Readonly<Record<string, PrintedByDoor>>;
   readonly calls: PeerCalls;
   readonly routes: readonly Route[];
+  readonly observers: readonly ShardObserver[];
   services(server: GrpcServer<Caller | undefined>): ReadonlyMap<string, Action>;
   http(request: Request, identify: Identify): Promise<Response> | undefined;
   metrics(metrics: Metrics): void;
@@ -75,6 +77,7 @@ const together = (opened: readonly OpenDoor[]): OpenDoors => ({
   printed: merged(opened.map(({ printed }) => printed)),
   calls: merged(opened.map(({ calls }) => calls)),
   routes: opened.flatMap(({ routes = [] }) => routes),
+  observers: opened.flatMap(({ observer }) => observer ?? []),
   services: (server) => new Map(opened.flatMap(({ services }) => [...(services?.(server) ?? [])])),
   http(request, identify) {
     for (const { http } of opened) {
@@ -86,6 +89,13 @@ const together = (opened: readonly OpenDoor[]): OpenDoors => ({
   metrics: (metrics) => {
     for (const open of opened) open.metrics?.(metrics);
   },
+});
+
+/** Those of the doors, which are opened after the node has been put together. */
+export const observerOf = (doors: () => Pick<OpenDoors, "observers">): ShardObserver => ({
+  adopted: (shard) => doors().observers.forEach((one) => one.adopted?.(shard)),
+  durable: (shard, batch) => doors().observers.forEach((one) => one.durable?.(shard, batch)),
+  gone: (shard) => doors().observers.forEach((one) => one.gone?.(shard)),
 });
 
 /** Two doors that bring something under the same name are a mistake in one of them. */

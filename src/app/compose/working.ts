@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { KeptStreams } from "#worker/printed/kept-streams.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
-import { openDoors, type OpenDoors } from "./doors.ts";
+import { observerOf, openDoors, type OpenDoors } from "./doors.ts";
 import { joinNode } from "./node.ts";
 import { openPlace } from "./place.ts";
 import { startSchedules } from "./schedules.ts";
@@ -29,7 +29,7 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const warning = checkSeparation(config, about);
   if (warning !== undefined) log(warning);
   let worker: Worker | undefined; // shown in the node's facts, which exist before it
-  const { observers } = watching;
+  const observers = [...watching.observers, observerOf(() => opened)];
   const common = { config, name, journal, stored, tcp, clock, random, memory, observers, log };
   const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
   const { node, client } = joined;

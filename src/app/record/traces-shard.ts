@@ -16,8 +16,8 @@ type Followed = {
   readonly trace: TraceContext;
   readonly submittedAtMs: number;
   readonly task: number;
-  readyAtMs: number;
-  claimed: { readonly atMs: number; readonly executor: string } | undefined;
+  /** By token: a job may have many tasks at once. */
+  readonly claims: Map<number, { readonly atMs: number; readonly executor: string }>;
   committedAtMs: number;
 };
 
@@ -57,8 +57,7 @@ export class ShardTraces implements ShardObserver {
       trace,
       submittedAtMs: at,
       task: firstTask,
-      readyAtMs: at,
-      claimed: undefined,
+      claims: new Map(),
       committedAtMs: 0,
     });
     this.#count += 1;
@@ -76,16 +75,21 @@ export class ShardTraces implements ShardObserver {
         error: undefined,
       });
     switch (event.kind) {
-      case "claimed":
-        span("queue", followed.readyAtMs, event.at, { "millrace.executor": event.executor });
-        followed.claimed = { atMs: event.at, executor: event.executor };
+      case "claimed": {
+        const task = shard.state.tasks.get(event.task);
+        const queuedAtMs = task?.queuedAtMs ?? followed.submittedAtMs;
+        const key = task ? { "millrace.task": task.plan.key } : {};
+        span("queue", queuedAtMs, event.at, { "millrace.executor": event.executor, ...key });
+        followed.claims.set(event.token, { atMs: event.at, executor: event.executor });
         return;
+      }
+      case "stage-planned":
       case "attempt-ended":
       case "committed": {
-        const { atMs = event.at, executor = "" } = followed.claimed ?? {};
-        const outcome = event.kind === "committed" ? "committed" : event.outcome;
+        const { atMs = event.at, executor = "" } = followed.claims.get(event.token) ?? {};
+        followed.claims.delete(event.token);
+        const outcome = event.kind === "attempt-ended" ? event.outcome : event.kind;
         span("claim", atMs, event.at, { "millrace.executor": executor, "millrace.outcome": outcome });
-        followed.readyAtMs = event.at;
         if (event.kind === "committed") followed.committedAtMs = event.at;
         return;
       }

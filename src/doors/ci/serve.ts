@@ -5,6 +5,7 @@ import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import type { CiSettings } from "./config.ts";
 import { cellRunner } from "./job/cell-runner.ts";
+import { CiMetrics } from "./metrics/ci-metrics.ts";
 import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
 import { ciPrinted } from "./printed.ts";
 import { openCiServices } from "./services/open.ts";
@@ -19,7 +20,8 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const printed = ciPrinted(stored.store);
   const isBoxed = place !== undefined && isolated(settings, place.boxed?.sandbox.about.kind === "bubblewrap");
   const labels = [...new Set([...settings.labels, arch()].map((label) => `runner=${label.toLowerCase()}`))];
-  const start = { client, blobs: stored.blobs };
+  const start = { client, blobs: stored.blobs, traces: ports.traces };
+  const metrics = new CiMetrics();
   const closing = new AbortController();
   const pushes = followPushes(start, sources, {
     signal: AbortSignal.any([ports.leaving, closing.signal]),
@@ -30,6 +32,8 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   return {
     labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
     printed: { [door]: printed },
+    observer: metrics,
+    metrics: (registry) => metrics.bind(registry),
     close: async () => {
       closing.abort(); // a node that does not come up closes its doors, and never leaves
       await pushes;

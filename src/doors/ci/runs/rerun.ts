@@ -13,7 +13,7 @@ import { viewRun } from "#doors/ci/view.ts";
 import { withShortSpecs } from "./planners.ts";
 import { findStored, readRun, type RunRecord, storeRun, type StoredRun } from "./record.ts";
 import { inputsOf, withNeeds } from "./stage-inputs.ts";
-import type { StartPorts } from "./start.ts";
+import { tracedSubmit, type StartPorts } from "./start.ts";
 import type { RunTags } from "./tags.ts";
 
 export type Again = {
@@ -26,7 +26,7 @@ export type Again = {
 const attemptsMax = 50;
 
 export async function rerun(
-  { client, blobs }: StartPorts,
+  { client, blobs, traces }: StartPorts,
   { run, view, about }: { readonly run: string; readonly view: JobView; readonly about: RunTags },
   again: Again,
 ): Promise<Submitted> {
@@ -48,7 +48,7 @@ export async function rerun(
     shardKey: `${view.tenant}/ci ${before.about.repository}`,
     ...(again.key !== undefined && { key: again.key, payloadHash: `${run} ${again.failed} ${again.job ?? ""}` }),
   });
-  return await client.submit({ ...order, ...(reuse.length > 0 && { reuse }) });
+  return await tracedSubmit(client, { ...order, ...(reuse.length > 0 && { reuse }) }, traces);
 }
 
 type Before = { readonly view: JobView; readonly record: RunRecord; readonly stored: StoredRun };

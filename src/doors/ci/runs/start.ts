@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { Submitted, WorkClient } from "#shard/client/client.ts";
+import type { CallTraces } from "#door/ports.ts";
+import type { Order, Submitted, WorkClient } from "#shard/client/client.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
 import { Dictionary, plainOf, type PlainValue, valueOf } from "#doors/ci/workflow/expression/value.ts";
@@ -13,7 +14,12 @@ import { type Foreign, withCalled } from "./called-files.ts";
 import { githubOf, type RunEvent } from "./github-context.ts";
 import { type RunAbout, type RunRecord, storeRun } from "./record.ts";
 
-export type StartPorts = { readonly client: Pick<WorkClient, "submit">; readonly blobs: BlobStore };
+export type StartPorts = {
+  readonly client: Pick<WorkClient, "submit">;
+  readonly blobs: BlobStore;
+  /** Each run is one trace; left out: none is recorded. */
+  readonly traces?: CallTraces | undefined;
+};
 
 export type Start = {
   readonly tenant: string;
@@ -35,7 +41,7 @@ export type Start = {
   readonly payload?: string;
 };
 
-export async function startRun({ client, blobs }: StartPorts, start: Start): Promise<Submitted> {
+export async function startRun({ client, blobs, traces }: StartPorts, start: Start): Promise<Submitted> {
   const { tenant, repository, commit, event, key, payload } = start;
   const file = start.files.find((one) => one.path === start.path);
   if (!file) throw new Fault("not-found", "find the workflow", { workflow: start.path });
@@ -71,7 +77,24 @@ export async function startRun({ client, blobs }: StartPorts, start: Start): Pro
       ...(payload !== undefined && { payloadHash: createHash("sha256").update(payload).digest("hex") }),
     }),
   );
-  return await client.submit(plan);
+  return await tracedSubmit(client, plan, traces);
+}
+
+/** The span ends when the run is recorded; those of its jobs are children of it. */
+export async function tracedSubmit(
+  client: StartPorts["client"],
+  order: Order,
+  traces: StartPorts["traces"],
+): Promise<Submitted> {
+  const traced = traces?.begin("ci start a run", undefined);
+  try {
+    const submitted = await client.submit(traced ? { ...order, trace: traced.traceparent } : order);
+    traced?.end(undefined);
+    return submitted;
+  } catch (error) {
+    traced?.end(error instanceof Error ? error.message : String(error));
+    throw error;
+  }
 }
 
 /** What is wrong with an expression of the file is its author's to know. */

@@ -1,0 +1,42 @@
+/** The alert rules: they parse, name metrics that exist, and have the thresholds that operators were promised. */
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { parse } from "yaml";
+import { MetricsRegistry } from "#edge/metrics/registry.ts";
+import { ciFamilies } from "#doors/ci/metrics/families.ts";
+
+const file = join(dirname(import.meta.dirname), "deploy/prometheus/ci-alerts.yml");
+type Rule = { readonly alert: string; readonly expr: string; readonly for?: string };
+const rules = (parse(readFileSync(file, "utf8")) as { groups: { rules: Rule[] }[] }).groups.flatMap((one) => one.rules);
+
+test("every alert is about metrics that a node serves, with the promised thresholds", () => {
+  const registry = new MetricsRegistry();
+  ciFamilies(registry);
+  const served = new Set([...registry.text().matchAll(/^# TYPE (\S+) (\S+)/gm)].map(([, name]) => name));
+  for (const { alert, expr } of rules)
+    for (const [name] of expr.matchAll(/\bcicd_[a-z_]+/g))
+      ok(served.has(name.replace(/_bucket$/, "")), `${alert} looks at ${name}, which is not served`);
+  deepEqual(
+    rules.map((rule) => `${rule.alert} ${/> ([\d.]+)$/.exec(rule.expr)?.[1]} ${rule.for ?? "at once"}`),
+    [
+      "CiQueueDrainsSlowly 300 10m",
+      "CiLeasesExpire 10 at once",
+      "CiJobsWaitLong 60 5m",
+      "CiSchedulerLags 30 at once",
+      "CiStepsFail 0.2 15m",
+      "CiDatabaseReplicaLags 5 at once",
+    ],
+  );
+});
+
+const hasPromtool = spawnSync("promtool", ["--version"]).error === undefined;
+const skip = hasPromtool ? false : "needs promtool: the Debian package prometheus is not installed";
+
+test("promtool accepts the rules", { skip }, () => {
+  const { status, stdout, stderr } = spawnSync("promtool", ["check", "rules", file], { encoding: "utf8" });
+  equal(status, 0, stdout + stderr);
+  ok(stdout.includes(`${rules.length} rules found`), stdout);
+});
