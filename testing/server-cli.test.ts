@@ -17,7 +17,7 @@ import { testAuthority } from "#edge/testing/certificate.ts";
 import { clearAway } from "./clear-away.ts";
 import { until } from "./until.ts";
 import { runLine } from "#cli/line.ts";
-import { serverOf } from "#cli/server.ts";
+import { serverOf } from "#app/client/server.ts";
 
 const token = "ops-secret-0123456789-0123456789-0123456789";
 const identity = { tokens: [{ name: "ops", tenant: "*", roles: ["operator"], sha256: tokenSha256(token) }] };

@@ -1,7 +1,7 @@
 /** Wrong docs are worse than none: every block marked `sh run` is run, in order, in a folder of its own. */
 import { execFile, type ExecFileException } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
@@ -9,6 +9,7 @@ import { fail } from "node:assert/strict";
 import { clearAway } from "#testing/clear-away.ts";
 import { freePort } from "#testing/free-port.ts";
 import { findPython } from "#testing/python.ts";
+import { buildBatchApi } from "./batch-api.ts";
 
 const root = dirname(import.meta.dirname);
 const noShell = process.platform === "win32" ? "needs a POSIX shell" : false;
@@ -27,11 +28,19 @@ for (const path of await pages("docs/start", "docs/how-to")) {
         const port = String(await freePort());
         await writeFile(join(folder, "page.sh"), script(blocks).replaceAll("7434", port));
         await symlink(join(root, "examples"), join(folder, "examples"));
+        if (text.includes("node program.ts")) await installIn(folder);
         await run(folder);
       } finally {
         clearAway(folder);
       }
     });
+}
+
+/** Programs of the page import this package by its name. */
+async function installIn(folder: string): Promise<void> {
+  await buildBatchApi();
+  await mkdir(join(folder, "node_modules"));
+  await symlink(root, join(folder, "node_modules", "millrace"));
 }
 
 /** A page names the external programs it needs in a comment: `<!-- needs: ccache g++ -->`. */

@@ -3,7 +3,7 @@ import { isFault } from "#base/fault.ts";
 import type { Endpoint, EndpointDeclaration } from "#http/endpoint.ts";
 import { callEndpoint, type Answered, type Fetch, type Request } from "#http/client.ts";
 import type { ServerFlagValues, World } from "#door/command.ts";
-import { askServer, serverOf } from "./server.ts";
+import { askServer, serverOf } from "#app/client/server.ts";
 
 export type Api = <D extends EndpointDeclaration>(endpoint: Endpoint<D>, request: Request<D>) => Promise<Answered<D>>;
 

@@ -11,7 +11,7 @@ export async function runLine(
   terminal: Terminal,
   commands?: readonly Command[],
 ): Promise<ExitCode> {
-  const http: World["http"] = async (values) => (await import("./server.ts")).httpOf(values, terminal.env);
+  const http: World["http"] = async (values) => (await import("#app/client/server.ts")).httpOf(values, terminal.env);
   const world: World = { ...terminal, http };
   const table = commands ?? (await tableFor(args));
   const line = args[0] === "version" ? ["--version"] : args;

@@ -3,7 +3,7 @@ import { parseJob } from "#base/ids.ts";
 import { showJob } from "#api/jobs.ts";
 import { command, serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
 import { apiOf } from "./api.ts";
-import { askServer, serverOf } from "./server.ts";
+import { askServer, serverOf } from "#app/client/server.ts";
 
 export const why = command({
   name: "why",

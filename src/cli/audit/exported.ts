@@ -8,7 +8,7 @@ import type { ServerFlagValues, World } from "#door/command.ts";
 type Wanted = ServerFlagValues & { readonly tenant?: string; readonly cluster?: boolean };
 
 export async function* exportedLines(values: Wanted, world: World): AsyncIterable<string> {
-  const { askServer, serverOf } = await import("#cli/server.ts");
+  const { askServer, serverOf } = await import("#app/client/server.ts");
   const { tenant, cluster } = values;
   const query = new URLSearchParams({
     trail: cluster === true ? "cluster" : "tenant",

@@ -1,7 +1,7 @@
 import type { DrainView } from "#app/node/drain.ts";
 import { formatDuration } from "#base/units.ts";
 import { command, serverFlags, type World } from "#door/command.ts";
-import { askServer, hasEnded, serverOf, type Server } from "#cli/server.ts";
+import { askServer, hasEnded, serverOf, type Server } from "#app/client/server.ts";
 
 const path = "/v1/node/drain";
 const doing = "drain node";

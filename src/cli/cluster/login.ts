@@ -1,7 +1,7 @@
 import { Fault } from "#base/fault.ts";
 import { formatDuration } from "#base/units.ts";
 import { command, serverFlags } from "#door/command.ts";
-import { askServer, serverOf } from "#cli/server.ts";
+import { askServer, serverOf } from "#app/client/server.ts";
 
 export const login = command({
   name: "login",

@@ -3,7 +3,7 @@ import type { PeerView } from "#app/peers/mesh-tags.ts";
 import { formatDuration } from "#base/units.ts";
 import { command, serverFlags } from "#door/command.ts";
 import { tableLines } from "#door/table.ts";
-import { askServer, serverOf } from "#cli/server.ts";
+import { askServer, serverOf } from "#app/client/server.ts";
 
 export const peers = command({
   name: "peers",

@@ -70,8 +70,34 @@ export type TaskResult = {
   readonly by: Producer;
 };
 
+/** What is written to a folder once the query is answered. */
+export type CommitDocument = {
+  readonly version: 1;
+  readonly engine: string;
+  /** Absolute. */
+  readonly folder: string;
+  readonly partitionBy: readonly string[];
+  readonly columns: readonly SourceColumn[];
+  readonly packs: readonly { readonly digest: Digest; readonly rows: number }[];
+  readonly producers: readonly Producer[];
+};
+
+export type CommitSpec = { readonly commit: Digest };
+
+export type CommitResult = {
+  readonly written: {
+    readonly folder: string;
+    readonly version: string;
+    readonly files: number;
+    readonly rows: number;
+  };
+};
+
+/** How a CommitResult begins, and no TaskResult does. */
+export const commitPayload = '{"written":';
+
 export const planOf = ({ how }: PlanDocument): PlanNode | undefined =>
   how.kind === "stages" ? parsePlan(how.plan) : undefined;
 
-export const encodeDocument = (document: PlanDocument | StageDocument | Manifest): Uint8Array =>
+export const encodeDocument = (document: PlanDocument | StageDocument | Manifest | CommitDocument): Uint8Array =>
   Buffer.from(JSON.stringify(document));

@@ -22,6 +22,10 @@ export const QueryView = z.object({
   plan: z.string().optional().describe("The digest of the plan, once there is one."),
   stages: z.array(Stage),
   result: z.array(z.string()).optional().describe("Digests of the Parquet files of the result, in order."),
+  written: z
+    .object({ folder: z.string(), version: z.string(), files: z.int(), rows: z.int() })
+    .optional()
+    .describe("Where the node has written the result to."),
   failure: z.string().optional(),
 });
 export type QueryView = z.output<typeof QueryView>;

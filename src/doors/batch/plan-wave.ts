@@ -4,13 +4,25 @@
  * BW1 What is planned depends on the job and on committed results alone: planned again, it is the same.
  * BW2 A task reads exactly the packs that a manifest names, and the manifest is named by its digest.
  */
+import { resolve } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Plan, TaskPlan } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
-import { encodeDocument, type StageDocument, type StageInput, type TaskResult, type TaskSpec } from "./documents.ts";
-import { kinds, planStage, readJob, template, wavesMax } from "./plan.ts";
+import {
+  commitPayload,
+  encodeDocument,
+  engineName,
+  type CommitDocument,
+  type CommitSpec,
+  type PlanDocument,
+  type StageDocument,
+  type StageInput,
+  type TaskResult,
+  type TaskSpec,
+} from "./documents.ts";
+import { commitTemplate, kinds, planStage, readJob, template, wavesMax, type BatchJob } from "./plan.ts";
 import { nextStages } from "./plan-stages.ts";
 import type { Documents } from "./run/documents-cache.ts";
 import { factsOf, manifestOf } from "./stage-facts.ts";
@@ -29,19 +41,47 @@ export async function planWave(inputs: PlanInputs, wave: number, ports: WavePort
   const facts = new Map([...results].map(([id, parts]) => [id, factsOf(parts)]));
   const next = nextStages(document, facts);
   if (next.isLast && next.stages.every(({ stage }) => results.has(stage.id)))
-    return { kind: "skip", reason: "the query is answered" };
-  if (wave >= wavesMax && !next.isLast)
+    return await afterwards(job, document, inputs, { results, ports });
+  // What is written is written by a wave of its own.
+  if (wave >= wavesMax && (!next.isLast || job.output))
     return { kind: "fail", reason: `the query needs more than ${wavesMax} stages behind each other` };
   const tasks: TaskPlan[] = [];
   for (const stage of next.stages) tasks.push(...(await tasksOf(stage, results, ports)));
   return { kind: "tasks", set: { template: template(kinds.part), tasks } };
 }
 
+type Made = { readonly results: ReadonlyMap<string, readonly TaskResult[]>; readonly ports: WavePorts };
+
+/** The query is answered: its result is written where the job says, once. */
+async function afterwards(
+  { output, folder }: BatchJob,
+  { columns }: PlanDocument,
+  { results: all }: PlanInputs,
+  { results, ports }: Made,
+): Promise<Plan> {
+  const isWritten = all.some(({ result }) => result && isCommit(result.payload));
+  if (!output || isWritten) return { kind: "skip", reason: "the query is answered" };
+  const last = [...results.values()].flat().filter(({ isResult }) => isResult);
+  const document: CommitDocument = {
+    version: 1,
+    engine: engineName,
+    folder: resolve(folder, output.folder),
+    partitionBy: output.partitionBy,
+    columns,
+    packs: last.map(({ pack, rows }) => ({ digest: pack, rows })),
+    producers: last.map(({ by }) => by),
+  };
+  const spec: CommitSpec = { commit: await write(encodeDocument(document), ports.blobs) };
+  return { kind: "tasks", set: { template: commitTemplate, tasks: [{ key: "commit", spec: JSON.stringify(spec) }] } };
+}
+
+const isCommit = (payload: string): boolean => payload.startsWith(commitPayload);
+
 /** By stage, in the order of their parts. */
 function resultsOf({ results }: PlanInputs): ReadonlyMap<string, readonly TaskResult[]> {
   const found = new Map<string, TaskResult[]>();
   for (const { stage, result } of results) {
-    if (stage === planStage || !result) continue;
+    if (stage === planStage || !result || isCommit(result.payload)) continue;
     const one = JSON.parse(result.payload) as TaskResult;
     const others = found.get(one.stage);
     if (others) others.push(one);

@@ -12,7 +12,7 @@ export const taskLabel = "door=batch";
 export const planLabel = "plan=batch/1";
 export const engineLabel = `engine=${engineName}`;
 
-export const kinds = { plan: "batch.plan", wave: "batch.wave", part: "batch.part" } as const;
+export const kinds = { plan: "batch.plan", wave: "batch.wave", part: "batch.part", commit: "batch.commit" } as const;
 
 /** What the job itself remembers. */
 export type BatchJob = {
@@ -22,7 +22,11 @@ export type BatchJob = {
   readonly settings: CutSettings;
   /** Planned only. */
   readonly isExplained: boolean;
+  /** Where the result is written to, besides. */
+  readonly output?: OutputFolder;
 };
+
+export type OutputFolder = { readonly folder: string; readonly partitionBy: readonly string[] };
 
 export type BatchWishes = {
   readonly tenant: string;
@@ -102,6 +106,9 @@ export const template = (kind: string): TaskTemplate => ({
   speculate: false,
   graceMs: 60_000,
 });
+
+/** What it does is seen outside: never twice at the same time, and not after its claim. */
+export const commitTemplate: TaskTemplate = { ...template(kinds.commit), effects: "outside", graceMs: 0 };
 
 /** One line, without what a terminal would take for more than text. */
 export const nameOf = (sql: string): string =>

@@ -20,7 +20,7 @@ export const batchRoutes = ({ client }: { readonly client: Pick<WorkClient, "job
     if (view.door !== door || view.tenant !== tenant) throw missing;
     const sum = (of: (stage: (typeof view.stages)[number]) => number): number =>
       view.stages.reduce((all, stage) => all + of(stage), 0);
-    const { plan, stages, result, failure, phase } = viewBatch(view);
+    const { plan, stages, result, written, failure, phase } = viewBatch(view);
     return {
       body: {
         job,
@@ -32,6 +32,7 @@ export const batchRoutes = ({ client }: { readonly client: Pick<WorkClient, "job
         stages: [...stages],
         ...(plan !== undefined && { plan }),
         ...(result && { result: [...result] }),
+        ...(written && { written }),
         ...(failure !== undefined && { failure }),
       },
     };

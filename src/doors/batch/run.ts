@@ -1,29 +1,26 @@
 /** What a worker does for this door: plans a query, plans a wave of stages, runs one part of a stage. */
 import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
-import type { Digest } from "#base/digest.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { isFault } from "#base/fault.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { FailReason } from "#kernel/model/model.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
-import type { LinkCache } from "#worker/stage/link-cache.ts";
-import { encodeDocument, type StageDocument, type StageInput, type TaskResult, type TaskSpec } from "./documents.ts";
+import { encodeDocument, type CommitSpec, type TaskResult, type TaskSpec } from "./documents.ts";
+import { writeOutput } from "./output/commit.ts";
 import { kinds, readJob } from "./plan.ts";
 import { planWave, type PlanResult } from "./plan-wave.ts";
-import { Documents, type ReadBy } from "./run/documents-cache.ts";
+import { Documents } from "./run/documents-cache.ts";
 import { EngineError, type Engines } from "./run/engines.ts";
+import { checkSources, heldPacks, packsOf, readPacks, type PackPorts } from "./run/inputs.ts";
 import { prepareQuery } from "./run/prepare.ts";
 import { packIn, runPart, type TaskFiles, type TaskLimits } from "./run/task.ts";
 
-export type BatchPorts = {
+export type BatchPorts = PackPorts & {
   /** The node's own: what one task writes, others of the job read, wherever they run. */
   readonly blobs: BlobStore;
   /** What a tenant may fetch: plans and results. */
   readonly store: Pick<Store, "forTenant">;
   readonly engines: Engines;
-  /** Packs as files. */
-  readonly files: LinkCache;
   /** A fresh folder for one attempt, gone with it. */
   readonly scratch: (name: string) => Promise<AsyncDisposable & { readonly path: string }>;
   /** Of one task, before any ran out of it. */
@@ -31,13 +28,12 @@ export type BatchPorts = {
   /** What a task gets at most, however often it ran out. */
   readonly memoryBytesMax: number;
   readonly spillBytes: number;
-  /** Has a task done again whose pack is lost. */
-  readonly invalidate: (taskId: string, generation: number, reason: string) => Promise<void>;
 };
 
 export function batchRunners(ports: BatchPorts, documents = new Documents()): Runners {
   return {
     [kinds.plan]: (context) => orFailed(context, () => planQuery(context, ports)),
+    [kinds.commit]: (context) => orFailed(context, () => commitOutput(context, ports, documents)),
     [kinds.part]: (context) => orFailed(context, () => runTask(context, ports, documents)),
   };
 }
@@ -89,64 +85,38 @@ async function runTask({ task, signal }: RunContext, ports: BatchPorts, document
   return { kind: "done", payload: JSON.stringify(done), digests: [result.pack] };
 }
 
+async function commitOutput(context: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
+  const { task, signal, leftMs, started } = context;
+  const { commit } = JSON.parse(task.spec) as CommitSpec;
+  const document = await documents.commit(commit, { tenant: task.tenant, blobs: ports.blobs });
+  const digests = document.packs.map(({ digest }) => digest);
+  const packs = new Map([["result", { types: [], producers: document.producers, digests }]]);
+  using _held = await heldPacks(packs, ports.blobs, ports);
+  await using scratch = await ports.scratch(task.taskId);
+  const written = await writeOutput(
+    document,
+    digests.map((digest) => ports.files.path(digest, false)),
+    {
+      engines: ports.engines,
+      limits: limitsFor(task.outOfMemory ?? 0, ports),
+      signal,
+      scratch: scratch.path,
+      attempt: `${task.taskId}-${task.token}`,
+      mayCommit: async () => {
+        await started?.();
+        signal.throwIfAborted();
+        if ((leftMs?.() ?? 1) <= 0) throw new Error("the claim has run out");
+      },
+    },
+  );
+  return { kind: "done", payload: JSON.stringify(written) };
+}
+
 /** Doubled each time that it was not enough. */
 const limitsFor = (outOfMemory: number, { memoryBytes, memoryBytesMax, spillBytes }: BatchPorts): TaskLimits => ({
   memoryBytes: Math.min(memoryBytesMax, memoryBytes * 2 ** Math.min(outOfMemory, 10)),
   spillBytes,
 });
-
-type Packs = ReadonlyMap<string, Pick<StageInput, "types" | "producers"> & { readonly digests: readonly Digest[] }>;
-
-async function packsOf(document: StageDocument, documents: Documents, by: ReadBy): Promise<Packs> {
-  const found = new Map<string, Pick<StageInput, "types" | "producers"> & { readonly digests: readonly Digest[] }>();
-  for (const [id, { manifest, types, producers }] of Object.entries(document.inputs)) {
-    const { packs } = await documents.manifest(manifest, by);
-    found.set(id, { types, producers, digests: packs.map(({ digest }) => digest) });
-  }
-  return found;
-}
-
-/** Has all packs here as files. Those that are lost or damaged are asked for again, from exactly who wrote them. */
-async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalidate }: BatchPorts): Promise<Disposable> {
-  const wanted = [...new Set([...packs.values()].flatMap(({ digests }) => digests))];
-  const lost = new Set(await blobs.missing(wanted));
-  try {
-    if (lost.size === 0)
-      return await files.hold(
-        wanted.map((digest) => ({ digest, executable: false })),
-        blobs,
-      );
-  } catch (error) {
-    const digest = isFault(error) ? error.facts["digest"] : undefined;
-    if (typeof digest !== "string" || !wanted.includes(digest)) throw error;
-    lost.add(digest);
-  }
-  for (const { digests, producers } of packs.values())
-    for (const [i, digest] of digests.entries()) {
-      const by = producers[i];
-      if (by && lost.has(digest)) await invalidate(by.task, by.generation, `its pack ${digest} is lost`);
-    }
-  throw new Fault("not-found", readPacks, { digest: [...lost][0], lost: lost.size });
-}
-
-const readPacks = "read packs";
-
-/** Every attempt reads what was there when the job began, or none does. */
-async function checkSources({ stage, sources, parts }: StageDocument, part: number): Promise<void> {
-  const what = parts[part];
-  for (const input of stage.branches[what?.branch ?? 0]?.inputs ?? []) {
-    if (input.from !== "source") continue;
-    const source = sources[input.source];
-    const taken =
-      what?.slice.by === "source" && input.take === "part" ? what.slice.split.map(({ file }) => file) : undefined;
-    for (const [i, { path, bytes, modifiedMs }] of (source?.files ?? []).entries()) {
-      if (taken && !taken.includes(i)) continue;
-      const now = await stat(path).catch(() => undefined);
-      if (now?.size !== bytes || Math.floor(now.mtimeMs) !== modifiedMs)
-        throw new Fault("stale", "read source", { path, why: "it was changed or removed after the job began" });
-    }
-  }
-}
 
 const reasons: Readonly<Record<EngineError["why"], FailReason>> = {
   query: "user-failure",

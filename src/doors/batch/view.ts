@@ -2,7 +2,7 @@
 import type { Digest } from "#base/digest.ts";
 import { formatSize } from "#base/units.ts";
 import type { JobView } from "#kernel/read/query.ts";
-import type { TaskResult } from "./documents.ts";
+import { commitPayload, type CommitResult, type TaskResult } from "./documents.ts";
 import type { PlanResult } from "./plan-wave.ts";
 import { planStage } from "./plan.ts";
 
@@ -22,6 +22,8 @@ export type BatchView = {
   readonly stages: readonly StageLine[];
   /** Packs of the result in order; undefined while it is not there. */
   readonly result: readonly Digest[] | undefined;
+  /** Where it was written to, once it was. */
+  readonly written: CommitResult["written"] | undefined;
   /** Why it did not succeed. */
   readonly failure: string | undefined;
 };
@@ -29,8 +31,9 @@ export type BatchView = {
 export function viewBatch(view: JobView): BatchView {
   const done = view.tasks.filter(({ result, planning }) => result !== undefined && !planning);
   const planned = done.find(({ stage }) => stage === planStage)?.result;
+  const commit = done.find(({ result }) => result?.payload.startsWith(commitPayload))?.result;
   const parts = done
-    .filter(({ stage }) => stage !== planStage)
+    .filter(({ stage, result }) => stage !== planStage && result !== commit)
     .map(({ stage, result }) => ({ wave: stage, ...(JSON.parse(result?.payload ?? "{}") as TaskResult) }));
   const stages = new Map<string, (typeof parts)[number][]>();
   for (const part of parts) stages.set(part.stage, [...(stages.get(part.stage) ?? []), part]);
@@ -41,6 +44,7 @@ export function viewBatch(view: JobView): BatchView {
     plan: planned && (JSON.parse(planned.payload) as PlanResult).plan,
     stages: [...stages.entries()].map(([id, all]) => lineOf(id, all)),
     result: view.phase === "SUCCEEDED" && last.length > 0 ? last.map(({ pack }) => pack) : undefined,
+    written: commit && (JSON.parse(commit.payload) as CommitResult).written,
     failure: failed?.lastFailure?.message ?? view.stages.find(({ phase }) => phase === "FAILED")?.reason,
   };
 }

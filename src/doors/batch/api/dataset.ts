@@ -3,7 +3,8 @@
  * planned and run as any other query.
  */
 import { quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
-import { columnSql, Expression, orderingSql, type Ordering } from "./expression.ts";
+import { columnSql, Expression, orderingSql, type Ordering, type Window } from "./expression.ts";
+import { submit, type Job, type RunOptions, type Submission, type Written } from "./job.ts";
 
 type Paths = string | readonly string[];
 type Named<Row> = { readonly [K in keyof Row]: Expression };
@@ -11,7 +12,7 @@ type Key<Row> = keyof Row & string;
 // Rows without a type have any columns.
 export type AnyRow = Record<string, unknown>;
 
-export class Dataset<Row extends AnyRow = AnyRow> {
+export class Dataset<Row extends object = AnyRow> {
   readonly #sql: string;
 
   constructor(text: string) {
@@ -25,7 +26,7 @@ export class Dataset<Row extends AnyRow = AnyRow> {
 
   /** Columns by name, and new ones. */
   select<K extends Key<Row>>(...names: readonly K[]): Dataset<Pick<Row, K>>;
-  select<More extends AnyRow>(columns: Named<More>): Dataset<More>;
+  select<More extends object>(columns: Named<More>): Dataset<More>;
   select(...given: readonly (string | Named<AnyRow>)[]): Dataset {
     const list = given.flatMap((one) => (typeof one === "string" ? [quoteName(one)] : namedList(one)));
     if (list.length === 0) throw new TypeError("select needs at least one column");
@@ -33,7 +34,7 @@ export class Dataset<Row extends AnyRow = AnyRow> {
   }
 
   /** All columns, and these. */
-  with<More extends AnyRow>(columns: Named<More>): Dataset<Row & More> {
+  with<More extends object>(columns: Named<More>): Dataset<Row & More> {
     return this.#from(`select *, ${namedList(columns).join(", ")}`);
   }
 
@@ -46,12 +47,12 @@ export class Dataset<Row extends AnyRow = AnyRow> {
   }
 
   /** Of all rows together. */
-  agg<More extends AnyRow>(aggregates: Named<More>): Dataset<More> {
+  agg<More extends object>(aggregates: Named<More>): Dataset<More> {
     return new Grouped<AnyRow>(this.#sql, []).agg(aggregates);
   }
 
   /** On columns that both have, or on a condition over `l` and `r`. */
-  join<Other extends AnyRow>(
+  join<Other extends object>(
     other: Dataset<Other>,
     on: Key<Row & Other> | readonly Key<Row & Other>[] | Expression,
     how: "inner" | "left" | "right" | "full" | "semi" | "anti" = "inner",
@@ -73,18 +74,103 @@ export class Dataset<Row extends AnyRow = AnyRow> {
     return this.#from("select *", ` order by ${by.map(orderingSql).join(", ")}`);
   }
 
+  /** All columns, and these functions over windows that share one definition. */
+  window<More extends object>(columns: Named<More>, over: Window): Dataset<Row & More> {
+    const named = Object.entries<Expression>(columns).map(([name, one]) => [name, one.over(over)]);
+    return this.with(Object.fromEntries(named) as Named<More>);
+  }
+
+  /** About so many of 100 rows; the same ones each time for the same seed. It is drawn by one task. */
+  sample(percent: number, seed = 1): Dataset<Row> {
+    if (!(percent >= 0 && percent <= 100)) throw new TypeError(`${percent} is no percentage`);
+    if (!Number.isSafeInteger(seed)) throw new TypeError(`${seed} is no seed`);
+    return this.#from("select *", ` using sample ${percent} percent (bernoulli, ${seed})`);
+  }
+
   limit(rows: number, offset = 0): Dataset<Row> {
     for (const one of [rows, offset])
       if (!Number.isSafeInteger(one) || one < 0) throw new TypeError(`${one} is no number of rows`);
     return this.#from("select *", ` limit ${rows}${offset > 0 ? ` offset ${offset}` : ""}`);
   }
 
-  #from<T extends AnyRow>(select: string, rest = ""): Dataset<T> {
+  /** Submits it and does not wait. */
+  async submit(options: RunOptions = {}): Promise<Job<Row>> {
+    return await submit({ sql: this.#sql }, options);
+  }
+
+  /** Runs it and returns all rows. */
+  async collect(options: RunOptions = {}): Promise<Row[]> {
+    return await (await this.submit(options)).rows();
+  }
+
+  /** Runs it and prints the first rows. */
+  async show(rowsMax = 20, options: RunOptions = {}): Promise<void> {
+    await (await this.limit(rowsMax + 1).submit(options)).show(rowsMax);
+  }
+
+  async count(options: RunOptions = {}): Promise<number> {
+    const counted = new Dataset<{ n: number }>(`select count(*) as n from (${this.#sql})`);
+    const [row] = await counted.collect(options);
+    return row?.n ?? 0;
+  }
+
+  /** How it would be run, in lines; runs nothing. */
+  async explain(options: RunOptions = {}): Promise<readonly string[]> {
+    return await (await submit({ sql: this.#sql, explain: true }, options)).explain();
+  }
+
+  /** Where its rows are to go: `await dataset.write.parquet("out")` runs it, on the node. */
+  get write(): { parquet(folder: string, options?: WriteOptions<Row>): Output } {
+    return {
+      parquet: (folder, { partitionBy = [], ...options } = {}) =>
+        new Output({ sql: this.#sql, output: { folder, partitionBy } }, options),
+    };
+  }
+
+  #from<T extends object>(select: string, rest = ""): Dataset<T> {
     return new Dataset(`${select} from (${this.#sql})${rest}`);
   }
 }
 
-class Grouped<Keys extends AnyRow> {
+export type WriteOptions<Row> = RunOptions & {
+  /** Files are kept apart by the values of these columns, in folders such as country=fr. */
+  readonly partitionBy?: readonly (keyof Row & string)[];
+};
+
+/** A query and where its result goes. Nothing runs before it is awaited, or submitted by its job file. */
+export class Output implements PromiseLike<Written> {
+  readonly submission: Submission;
+  readonly #options: RunOptions;
+
+  constructor(submission: Submission, options: RunOptions) {
+    this.submission = submission;
+    this.#options = options;
+  }
+
+  toSql(): string {
+    return this.submission.sql;
+  }
+
+  async submit(options: RunOptions = this.#options): Promise<Job> {
+    return await submit(this.submission, options);
+  }
+
+  async run(options: RunOptions = this.#options): Promise<Written> {
+    const { written } = await (await this.submit(options)).done();
+    if (!written) throw new Error("the job ended without writing anything");
+    return written;
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- what a person awaits is what runs; a job file exports it unawaited
+  then<A = Written, B = never>(
+    done?: ((written: Written) => A | PromiseLike<A>) | null,
+    failed?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.run().then(done, failed);
+  }
+}
+
+export class Grouped<Keys extends object> {
   readonly #sql: string;
   readonly #keys: readonly string[];
 
@@ -93,7 +179,7 @@ class Grouped<Keys extends AnyRow> {
     this.#keys = keys;
   }
 
-  agg<More extends AnyRow>(aggregates: Named<More>): Dataset<Keys & More> {
+  agg<More extends object>(aggregates: Named<More>): Dataset<Keys & More> {
     const keys = this.#keys.map(columnSql);
     const by = keys.length > 0 ? ` group by ${keys.join(", ")}` : "";
     return new Dataset(`select ${[...keys, ...namedList(aggregates)].join(", ")} from (${this.#sql})${by}`);
@@ -103,9 +189,9 @@ class Grouped<Keys extends AnyRow> {
 const namedList = (columns: Named<AnyRow>): readonly string[] =>
   Object.entries(columns).map(([name, { sql }]) => `${sql} as ${quoteName(name)}`);
 
-type ReadOptions = Readonly<Record<string, string | number | boolean>>;
+export type ReadOptions = Readonly<Record<string, string | number | boolean>>;
 
-function read(reader: string, paths: Paths, options: ReadOptions = {}): Dataset {
+function read<Row extends object>(reader: string, paths: Paths, options: ReadOptions = {}): Dataset<Row> {
   const list = (typeof paths === "string" ? [paths] : paths).map(quoteText);
   if (list.length === 0) throw new TypeError("name at least one file");
   const more = Object.entries(options).map(([name, value]) => {
@@ -117,12 +203,15 @@ function read(reader: string, paths: Paths, options: ReadOptions = {}): Dataset 
 
 /** Where a query begins: files, by names or patterns. */
 export const dataset = {
-  parquet: <Row extends AnyRow = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
+  parquet: <Row extends object = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
     read("read_parquet", paths, options),
-  csv: <Row extends AnyRow = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
+  csv: <Row extends object = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
     read("read_csv", paths, options),
-  json: <Row extends AnyRow = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
+  json: <Row extends object = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
     read("read_json", paths, options),
+  /** Lines of text, in the column `line`. */
+  text: (paths: Paths): Dataset<{ line: string }> =>
+    new Dataset(`select coalesce(line, '') as line from (${read<{ line: string }>("read_lines", paths).toSql()})`),
   /** Of a query that is written as SQL. */
-  query: <Row extends AnyRow = AnyRow>(query: Expression): Dataset<Row> => new Dataset(query.sql),
+  query: <Row extends object = AnyRow>(query: Expression): Dataset<Row> => new Dataset(query.sql),
 } as const;

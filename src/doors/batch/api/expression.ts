@@ -112,7 +112,13 @@ export const lit = (value: Literal): Expression => new Expression(literalSql(val
 export const sql = (texts: TemplateStringsArray, ...values: readonly Operand[]): Expression =>
   new Expression(texts.map((text, i) => `${text}${i < values.length ? operandSql(values[i] ?? null) : ""}`).join(""));
 
-const call =
+/** Any function of DuckDB's, by its name. */
+export function call(name: string, ...operands: readonly Operand[]): Expression {
+  if (!/^[a-z_][a-z0-9_]*$/i.test(name)) throw new TypeError(`${name} is no name of a function`);
+  return new Expression(`${name}(${operands.map(operandSql).join(", ")})`);
+}
+
+const aggregate =
   (name: string) =>
   (of: string | Expression): Expression =>
     new Expression(`${name}(${columnSql(of)})`);
@@ -121,10 +127,10 @@ export const count = (of?: string | Expression): Expression =>
   new Expression(of === undefined ? "count(*)" : `count(${columnSql(of)})`);
 export const countDistinct = (of: string | Expression): Expression =>
   new Expression(`count(distinct ${columnSql(of)})`);
-export const sum = call("sum");
-export const avg = call("avg");
-export const min = call("min");
-export const max = call("max");
+export const sum = aggregate("sum");
+export const avg = aggregate("avg");
+export const min = aggregate("min");
+export const max = aggregate("max");
 export const rowNumber = (): Expression => new Expression("row_number()");
 
 /** A plain text is a column's name. */

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
 import type { QueryView } from "#doors/batch/endpoints.ts";
-import type { ReadBlob } from "./results.ts";
+import type { ReadBlob } from "#doors/batch/api/fetched.ts";
 
 export const batchFlags = serverFlags;
 
@@ -11,7 +11,7 @@ export const blobsFrom =
   (values: ServerFlagValues, world: Pick<World, "http">): ReadBlob =>
   async (digest) => {
     const http = await world.http(values);
-    const { body } = await http.ask(`/api/cache/blobs/${digest}`, "fetch result");
+    const { body } = await http.ask(`/v1/build-cache/blobs/${digest}`, "fetch result");
     return body ?? nothing();
   };
 

@@ -92,8 +92,8 @@ export const batchExplain = command({
   async run({ positionals, values }, world) {
     const jobId = named("batch explain", positionals, world);
     if (jobId === undefined) return 2;
-    const [{ readDocument }, { explainPlan }] = await Promise.all([
-      import("./results.ts"),
+    const [{ readPlan }, { explainPlan }] = await Promise.all([
+      import("#doors/batch/api/fetched.ts"),
       import("#doors/batch/explain.ts"),
     ]);
     const { plan, failure } = await queryView(jobId, values, world);
@@ -101,7 +101,7 @@ export const batchExplain = command({
       world.note(`${jobId} has no plan${failure === undefined ? "" : `: ${failure}`}`);
       return 1;
     }
-    const document = await readDocument(plan, blobsFrom(values, world));
+    const document = await readPlan(plan, blobsFrom(values, world));
     const lines = explainPlan(document, { withSql: values.verbose === true });
     if (values.json) world.out(JSON.stringify({ jobId, plan, columns: document.columns, lines }));
     else for (const line of lines) world.out(line);

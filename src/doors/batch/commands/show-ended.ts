@@ -2,7 +2,8 @@
 import type { ExitCode, World } from "#door/command.ts";
 import { explainPlan } from "#doors/batch/explain.ts";
 import type { QueryView } from "#doors/batch/endpoints.ts";
-import { readDocument, showResult, type ReadBlob } from "./results.ts";
+import { readPlan, type ReadBlob } from "#doors/batch/api/fetched.ts";
+import { showResult } from "./results.ts";
 
 export type EndedFlags = {
   readonly json?: boolean;
@@ -14,7 +15,7 @@ export type EndedFlags = {
 
 export async function showEnded(
   jobId: string,
-  { phase, plan, result, failure }: QueryView,
+  { phase, plan, result, written, failure }: QueryView,
   { json, explain, verbose, out, rows }: EndedFlags,
   { readBlob, world }: { readonly readBlob: ReadBlob; readonly world: World },
 ): Promise<ExitCode> {
@@ -23,7 +24,7 @@ export async function showEnded(
     else for (const line of [`${jobId} ${phase}`, ...(failure ?? "").split("\n")]) if (line !== "") world.note(line);
     return 1;
   }
-  const document = await readDocument(plan, readBlob);
+  const document = await readPlan(plan, readBlob);
   if (explain) {
     if (json)
       world.out(
@@ -35,6 +36,12 @@ export async function showEnded(
   if (!result) {
     world.note(`${jobId} has no result: it was planned only`);
     return 1;
+  }
+  if (written) {
+    const { folder, files, rows: count } = written;
+    if (json) world.out(JSON.stringify({ jobId, ...written }));
+    else world.note(`${count} rows in ${files} ${files === 1 ? "file" : "files"} written to ${folder}`);
+    return 0;
   }
   await showResult(document, result, {
     readBlob,

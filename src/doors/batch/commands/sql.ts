@@ -1,13 +1,24 @@
 import { command, type ExitCode, type Flags, type World } from "#door/command.ts";
 import { parseSizeBytes, sizeHelp } from "#base/units.ts";
 import type { CutSettings } from "#doors/batch/plan/settings.ts";
+import type { Submission } from "#doors/batch/api/job.ts";
 import { batchFlags, blobsFrom, followToEnd } from "./ask.ts";
+import { isFileName } from "./file-names.ts";
 
 const flags = {
   ...batchFlags,
   explain: { type: "boolean", about: "show the stages instead of running them" },
   verbose: { type: "boolean", about: "with --explain: the SQL of every stage as well" },
-  out: { type: "string", value: "FILE", about: "write the result there: .parquet, .csv or .json by its name" },
+  out: {
+    type: "string",
+    value: "FILE",
+    about: "write the result there: .parquet, .csv or .json by its name, else a folder of Parquet files, by the node",
+  },
+  "partition-by": {
+    type: "string",
+    value: "COLUMNS",
+    about: "with --out FOLDER: files are kept apart by these, as a,b",
+  },
   rows: { type: "string", value: "NUMBER", about: "how many rows to show (100)" },
   "split-size": { type: "string", value: "SIZE", about: "read files in pieces of about this size (64MiB)" },
   "broadcast-size": { type: "string", value: "SIZE", about: "give smaller sides of joins to every task whole (10MiB)" },
@@ -38,7 +49,7 @@ export const sqlCommand = command({
       world.note("sql: give a query, for example: millrace sql \"select count(*) from 'data/*.parquet'\"");
       return 2;
     }
-    return await runQuery("sql", async () => sql, values, world);
+    return await runQuery("sql", async () => ({ sql }), values, world);
   },
 });
 
@@ -55,7 +66,18 @@ export const batchRun = command({
       world.note("batch run: name a file, for example: millrace batch run job.ts");
       return 2;
     }
-    const read = async (): Promise<string> => (await import("#doors/batch/api/job-file.ts")).readJobFile(file);
+    const read = async (): Promise<Submission> => {
+      const [{ readJobFile }, { connectWith }] = await Promise.all([
+        import("#doors/batch/api/job-file.ts"),
+        import("#doors/batch/api/connect.ts"),
+      ]);
+      // What the file itself collects, it asks the same node for.
+      connectWith(async (options) => {
+        const http = await world.http({ ...values, ...options });
+        return (path, doing, init) => http.ask(path, doing, init);
+      });
+      return await readJobFile(file);
+    };
     return await runQuery("batch run", read, values, world);
   },
 });
@@ -78,15 +100,27 @@ function settingsIn(values: Values): Partial<CutSettings> | string {
   };
 }
 
-async function runQuery(name: string, query: () => Promise<string>, values: Values, world: World): Promise<ExitCode> {
+async function runQuery(
+  name: string,
+  query: () => Promise<Submission>,
+  values: Values,
+  world: World,
+): Promise<ExitCode> {
   const said = settingsIn(values);
   if (typeof said !== "object") {
     world.note(`${name}: ${said}`);
     return 2;
   }
-  const sql = await query();
-  const { tenant, key, explain = false } = values;
-  const document = { sql, folder: process.cwd(), explain, ...said };
+  const submission = await query();
+  const { tenant, key, explain = false, out, ...rest } = values;
+  const isFolder = out !== undefined && (!isFileName(out) || rest["partition-by"] !== undefined);
+  const partitionBy = (rest["partition-by"] ?? "").split(",").filter((column) => column !== "");
+  if (partitionBy.length > 0 && out === undefined) {
+    world.note(`${name}: --partition-by needs --out FOLDER`);
+    return 2;
+  }
+  const output = isFolder ? { output: { folder: out, partitionBy } } : {};
+  const document = { ...submission, ...output, folder: process.cwd(), explain, ...said };
   const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
   const http = await world.http(values);
   const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;

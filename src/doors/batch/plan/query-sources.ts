@@ -30,7 +30,20 @@ const formats: Readonly<Record<string, Source["format"]>> = {
   read_json_auto: "json",
   read_ndjson: "json",
   read_ndjson_auto: "json",
+  // Not DuckDB's: lines of text as rows of one column.
+  read_lines: "csv",
 };
+
+/** A delimiter that no text has, and no quotes. */
+const linesOptions = [
+  "columns={'line': 'VARCHAR'}",
+  "delim='\u0001'",
+  "quote=''",
+  "escape=''",
+  "header=false",
+  "auto_detect=false",
+  "strict_mode=false",
+];
 
 const sourcesMax = 1_000;
 
@@ -78,11 +91,14 @@ function namedIn(node: Tree): (NamedSource & { readonly alias: string }) | undef
   const format = typeof name === "string" ? formats[name] : undefined;
   if (!format || typeof name !== "string") return undefined;
   const [first, ...others] = children ?? [];
-  const ndjson = name.startsWith("read_ndjson") ? ["format='newline_delimited'"] : [];
+  if (name === "read_lines" && others.length > 0)
+    throw new Fault("invalid", "read query", { why: "read_lines takes names of files and no options" });
+  const fixed =
+    name === "read_lines" ? linesOptions : name.startsWith("read_ndjson") ? ["format='newline_delimited'"] : [];
   return {
     format,
     patterns: textsOf(first),
-    options: [...others.map(optionOf), ...ndjson],
+    options: [...others.map(optionOf), ...fixed],
     alias: alias ?? name,
   };
 }

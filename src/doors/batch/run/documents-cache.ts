@@ -3,7 +3,13 @@ import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
-import { engineName, type Manifest, type PlanDocument, type StageDocument } from "#doors/batch/documents.ts";
+import {
+  engineName,
+  type CommitDocument,
+  type Manifest,
+  type PlanDocument,
+  type StageDocument,
+} from "#doors/batch/documents.ts";
 
 export type ReadBy = { readonly tenant: string; readonly blobs: BlobStore };
 
@@ -22,6 +28,10 @@ export class Documents {
 
   async stage(digest: Digest, by: ReadBy): Promise<StageDocument> {
     return checked(await this.#read<StageDocument>(digest, by));
+  }
+
+  async commit(digest: Digest, by: ReadBy): Promise<CommitDocument> {
+    return checked(await this.#read<CommitDocument>(digest, by));
   }
 
   manifest(digest: Digest, by: ReadBy): Promise<Manifest> {

@@ -69,6 +69,7 @@ async function run(request: EngineRequest): Promise<EngineAnswer> {
 /** One thread: then the same task writes the same bytes, and costs less in all. */
 async function open({
   paths,
+  folders = [],
   spillFolder,
   memoryBytes,
   spillBytes,
@@ -90,13 +91,17 @@ async function open({
     "set timezone='UTC'",
     "set parquet_metadata_cache=true",
     ...settings,
-    `set allowed_paths=[${paths.map((path) => `'${path.replaceAll("'", "''")}'`).join(", ")}]`,
+    `set allowed_paths=${list(paths)}`,
+    `set allowed_directories=${list(folders)}`,
     "set enable_external_access=false",
     "set lock_configuration=true",
   ])
     await connection.run(sql);
   return connection;
 }
+
+const list = (paths: readonly string[]): string =>
+  `[${paths.map((path) => `'${path.replaceAll("'", "''")}'`).join(", ")}]`;
 
 async function read(connection: DuckDBConnection, sql: string, rowsMax: number): Promise<EngineRow[]> {
   const result = await connection.stream(sql);

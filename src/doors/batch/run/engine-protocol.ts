@@ -4,6 +4,8 @@ export type EngineRequest = {
   readonly id: number;
   /** The only files that its statements can read or write. */
   readonly paths: readonly string[];
+  /** The same for all files below these. */
+  readonly folders?: readonly string[];
   /** For what does not fit into memory; gone when the request has ended. */
   readonly spillFolder: string;
   readonly memoryBytes: number;

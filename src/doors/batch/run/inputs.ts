@@ -1,0 +1,71 @@
+/** What a task reads: packs that other tasks wrote, as files, and sources as they were when the job began. */
+import { stat } from "node:fs/promises";
+import type { Digest } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { StageDocument, StageInput } from "#doors/batch/documents.ts";
+import type { LinkCache } from "#worker/stage/link-cache.ts";
+import type { Documents, ReadBy } from "./documents-cache.ts";
+
+export type PackPorts = {
+  /** Packs as files. */
+  readonly files: LinkCache;
+  /** Has a task done again whose pack is lost. */
+  readonly invalidate: (taskId: string, generation: number, reason: string) => Promise<void>;
+};
+
+export type Packs = ReadonlyMap<
+  string,
+  Pick<StageInput, "types" | "producers"> & { readonly digests: readonly Digest[] }
+>;
+
+export async function packsOf(document: StageDocument, documents: Documents, by: ReadBy): Promise<Packs> {
+  const found = new Map<string, Pick<StageInput, "types" | "producers"> & { readonly digests: readonly Digest[] }>();
+  for (const [id, { manifest, types, producers }] of Object.entries(document.inputs)) {
+    const { packs } = await documents.manifest(manifest, by);
+    found.set(id, { types, producers, digests: packs.map(({ digest }) => digest) });
+  }
+  return found;
+}
+
+/** Has all packs here as files. Those that are lost or damaged are asked for again, from exactly who wrote them. */
+export async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalidate }: PackPorts): Promise<Disposable> {
+  const wanted = [...new Set([...packs.values()].flatMap(({ digests }) => digests))];
+  const lost = new Set(await blobs.missing(wanted));
+  try {
+    if (lost.size === 0)
+      return await files.hold(
+        wanted.map((digest) => ({ digest, executable: false })),
+        blobs,
+      );
+  } catch (error) {
+    const digest = isFault(error) ? error.facts["digest"] : undefined;
+    if (typeof digest !== "string" || !wanted.includes(digest)) throw error;
+    lost.add(digest);
+  }
+  for (const { digests, producers } of packs.values())
+    for (const [i, digest] of digests.entries()) {
+      const by = producers[i];
+      if (by && lost.has(digest)) await invalidate(by.task, by.generation, `its pack ${digest} is lost`);
+    }
+  throw new Fault("not-found", readPacks, { digest: [...lost][0], lost: lost.size });
+}
+
+export const readPacks = "read packs";
+
+/** Every attempt reads what was there when the job began, or none does. */
+export async function checkSources({ stage, sources, parts }: StageDocument, part: number): Promise<void> {
+  const what = parts[part];
+  for (const input of stage.branches[what?.branch ?? 0]?.inputs ?? []) {
+    if (input.from !== "source") continue;
+    const source = sources[input.source];
+    const taken =
+      what?.slice.by === "source" && input.take === "part" ? what.slice.split.map(({ file }) => file) : undefined;
+    for (const [i, { path, bytes, modifiedMs }] of (source?.files ?? []).entries()) {
+      if (taken && !taken.includes(i)) continue;
+      const now = await stat(path).catch(() => undefined);
+      if (now?.size !== bytes || Math.floor(now.mtimeMs) !== modifiedMs)
+        throw new Fault("stale", "read source", { path, why: "it was changed or removed after the job began" });
+    }
+  }
+}
