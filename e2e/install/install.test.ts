@@ -15,6 +15,8 @@ import { connectH2 } from "#h2/client.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 
+import { usesBatch } from "./batch-program.ts";
+
 const folder = mkdtempSync(join(tmpdir(), "millrace-install-"));
 after(() => clearAway(folder));
 const root = join(import.meta.dirname, "..", "..");
@@ -63,6 +65,8 @@ test(
   { timeout: 300_000 },
   async () => {
     writeFileSync(join(folder, "package.json"), '{ "private": true }\n');
+    // `prepare` does that, and would build the console as well.
+    execFileSync("npm", ["run", "batch:api"], { cwd: root, stdio: "ignore", timeout: 60_000 });
     npm("pack", root, "--ignore-scripts", "--pack-destination", folder);
     const tarball = readdirSync(folder).find((name) => name.endsWith(".tgz"));
     ok(tarball);
@@ -87,6 +91,7 @@ test(
       const submit = ["job", "submit", "--data", data, "--follow", "--", "echo", "hello"];
       match(execFileSync(command, submit, { cwd: folder, encoding: "utf8", timeout: 60_000 }), /hello/);
       equal(await buildOne(data), "RYE AND OATS");
+      await usesBatch({ folder, data, root });
       equal(log.includes("start launcher"), false, log);
     } finally {
       node.kill();
