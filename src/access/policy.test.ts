@@ -23,6 +23,8 @@ const matrix = `
   work.cancel        operator member
   work.execute       operator executor runner
   work.admin         operator
+  task.artifacts     task
+  task.report        task
   secret.write       operator member
   secret.list        operator member viewer
   secret.rotate      operator
@@ -62,7 +64,7 @@ describe("the policy", () => {
   test("lets everyone but operators act in their own tenant only", () => {
     const clusterWide = actions.filter(
       (action) =>
-        !/^(work|build|deploy|ci|sources|cache|action-cache|audit|schedule|secret\.(write|list))\b/.test(action),
+        !/^(work|task|build|deploy|ci|sources|cache|action-cache|audit|schedule|secret\.(write|list))\b/.test(action),
     );
     for (const role of roles)
       for (const action of actions) {

@@ -28,6 +28,10 @@ export const policy = {
   "work.execute": { of: "tenant", for: ["operator", "executor", "runner"] },
   "work.admin": { of: "tenant", for: ["operator"] },
 
+  // By the token of its claim, for its own job alone. Bytes, and steps of its own attempt: nothing else.
+  "task.artifacts": { of: "tenant", for: ["task"] },
+  "task.report": { of: "tenant", for: ["task"] },
+
   // Values never come back: who may set one may replace and delete it, and work of the tenant uses it.
   "secret.write": { of: "tenant", for: ["operator", "member"] },
   "secret.list": { of: "tenant", for: ["operator", "member", "viewer"] },

@@ -56,6 +56,10 @@ const Task = z.object({
   phase: z.string(),
   attempts: z.int(),
   executors: z.array(z.string()).describe("Who runs it now."),
+  steps: z
+    .array(z.object({ step: z.int(), name: z.string(), status: z.string() }))
+    .optional()
+    .describe("What its attempt reported, while the job is live."),
   retryInMs: z.number().optional().describe("When it is tried again."),
   failure: z.object({ reason: z.string(), message: z.string() }).optional(),
   result: z.string().optional().describe("What the task's runner recorded, as text."),

@@ -1,6 +1,9 @@
 import { auditExport } from "./audit/export.ts";
 import { auditList } from "./audit/list.ts";
 import { auditVerify } from "./audit/verify.ts";
+import { artifactGet } from "./artifact/get.ts";
+import { artifactList } from "./artifact/list.ts";
+import { artifactPut } from "./artifact/put.ts";
 import { bench } from "./bench.ts";
 import type { Command } from "#door/command.ts";
 import type { Door } from "#door/door.ts";
@@ -28,6 +31,7 @@ import { secretNewKey } from "./secret/new-key.ts";
 import { secretRotate } from "./secret/rotate.ts";
 import { secretSet } from "./secret/set.ts";
 import { shards } from "./cluster/shards.ts";
+import { step } from "./step.ts";
 import { tenantSet } from "./cluster/tenant-set.ts";
 import { up } from "./up.ts";
 import { why } from "./why.ts";
@@ -47,10 +51,12 @@ const first: readonly Command[] = [
   jobSignal,
 ];
 const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
+const ofTasks = [artifactPut, artifactGet, artifactList, step] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
 const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const;
 const last: readonly Command[] = [
   why,
+  ...ofTasks,
   ...schedules,
   ...scheduleChanges,
   auditList,

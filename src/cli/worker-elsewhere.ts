@@ -1,7 +1,7 @@
 /** The life of a worker elsewhere: until a signal; gently at the first, at once at the second. */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { z } from "zod";
 import { doors } from "#app/doors.ts";
 import { startElsewhere, type ElsewhereOptions } from "#app/elsewhere/worker.ts";
@@ -54,6 +54,8 @@ async function optionsOf(values: WorkerValues, world: World): Promise<ElsewhereO
   const given = { server, token, ...(ca !== undefined && { ca }) };
   return {
     server: {
+      url: url.origin,
+      ...(isTls && ca !== undefined && { caFile: resolve(ca) }),
       host: url.hostname.replace(/^\[|\]$/g, ""),
       port: Number(url.port || (isTls ? 443 : 80)),
       ...(isTls && { tls: ca === undefined ? {} : { ca: textIn(ca) } }),

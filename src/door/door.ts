@@ -12,6 +12,7 @@
 import type { z } from "zod";
 import type { Caller } from "#access/caller.ts";
 import type { Action } from "#access/policy.ts";
+import type { ClaimOf } from "#access/principal.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import type { Endpoint } from "#http/endpoint.ts";
@@ -60,6 +61,9 @@ export type Door<S = unknown> = {
   /** What a worker on a machine that is no node does for it; left out: nothing. */
   readonly elsewhere?: ((place: PlaceElsewhere) => Promise<DoorElsewhere>) | undefined;
 };
+
+/** Answers a question of an executor elsewhere about a task of the door that it holds. JSON in, JSON out. */
+export type TaskAnswer = (claim: ClaimOf, body: unknown) => Promise<unknown>;
 
 export type DoorElsewhere = { readonly labels: readonly string[]; readonly runners: Runners };
 
@@ -142,6 +146,8 @@ export type OpenDoor = {
   readonly http?: (request: Request, identify: Identify) => Promise<Response> | undefined;
   /** Follows the shards that this node owns. */
   readonly observer?: ShardObserver;
+  /** What executors elsewhere may ask about tasks of this door that they hold, by question ("ci.prepare"). */
+  readonly answers?: Readonly<Record<string, TaskAnswer>>;
   /** Called once, before the first request. */
   readonly metrics?: (metrics: Metrics) => void;
   close?(): Promise<void>;

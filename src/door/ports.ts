@@ -9,6 +9,7 @@ import type { LogFields } from "#edge/log/log.ts";
 import type { Records } from "#records/watch.ts";
 import type { Sources } from "#sources/sources.ts";
 import type { WorkClient } from "#shard/client/client.ts";
+import type { Granted } from "#shard/client/executor.ts";
 import type { Vault } from "#vault/vault.ts";
 import type { AttemptWatch } from "#worker/attempt-watch.ts";
 import type { LiveSource } from "#worker/printed/live-source.ts";
@@ -112,8 +113,17 @@ export type WorkPlace = {
   readonly boxed?: Boxed | undefined;
 };
 
-/** Where a worker runs work on a machine that is no node. */
-export type PlaceElsewhere = Omit<WorkPlace, "boxed">;
+/** Where a worker runs work on a machine that is no node. Blobs are in the context of each run. */
+export type PlaceElsewhere = Omit<WorkPlace, "boxed"> & {
+  /** The worker's name, as the cluster knows it. */
+  readonly name: string;
+  /** The node's address, as this machine reaches it. */
+  readonly server: string;
+  /** A folder that stays: a door keeps files of its own in a folder of its name below it. */
+  readonly dataFolder: string;
+  /** Asks the node about a task that this worker holds: what a door answers there (`OpenDoor.answers`). */
+  readonly ask: (task: Granted, question: string, body?: unknown) => Promise<unknown>;
+};
 
 /** What commands of tenants run in, and what is kept there for the next ones. */
 export type Boxed = {

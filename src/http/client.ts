@@ -57,6 +57,7 @@ export async function callEndpoint<D extends EndpointDeclaration>(
       ...(lastEventId !== undefined && { "last-event-id": lastEventId }),
     },
     ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as NonNullable<RequestInit["body"]>) }),
+    ...(body instanceof ReadableStream && { duplex: "half" }), // fetch wants it for bodies that are streams
     ...(signal && { signal }),
   });
   if (!response.ok) throw await failureOf(endpoint, response);

@@ -9,12 +9,12 @@ import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { FailReason, Plan, Step } from "#kernel/model/model.ts";
-import type { ExecutorClient } from "#shard/client/executor.ts";
+import type { ExecutorClient, Granted } from "#shard/client/executor.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { Stopped, type Holding } from "./holding.ts";
 import { Reports } from "./reports.ts";
-import type { Left, Planners, RunContext, Runner, RunOutcome, Runners } from "./runner.ts";
+import type { Left, Planners, RunContext, Runner, RunOutcome, Runners, TaskAccess } from "./runner.ts";
 import { digestsOf, uploadAll } from "./upload.ts";
 
 export type AttemptPorts = {
@@ -23,6 +23,8 @@ export type AttemptPorts = {
   readonly clock: Clock;
   readonly runners: Runners;
   readonly planners: Planners;
+  /** What a task may call with; left out: nothing. */
+  readonly access?: ((task: Granted) => Promise<TaskAccess | undefined>) | undefined;
   readonly log: (line: string) => void;
   /** How long a runner that was asked to stop may take before it is abandoned, unless its task says otherwise. */
   readonly stopMsMax: number;
@@ -97,7 +99,7 @@ type TaskRun = {
 async function runTask(
   holding: Holding,
   { runner, reports, checkpoints, refused }: TaskRun,
-  { blobs, clock }: AttemptPorts,
+  { blobs, clock, access: accessOf }: AttemptPorts,
 ): Promise<Ending> {
   const { granted: task, signal } = holding;
   if (!runner)
@@ -111,7 +113,9 @@ async function runTask(
   const report = (step: Step): void => reports.add(step);
   const checkpoint = (left: Left): Promise<void> => checkpoints.record(left);
   const onSignal: RunContext["onSignal"] = (listener) => holding.onSignal(listener);
-  return await runner({ task, signal, blobs, clock, leftMs, started, report, checkpoint, onSignal, afterwards });
+  const access = async (): Promise<TaskAccess | undefined> => await accessOf?.(task);
+  const more = { leftMs, started, report, checkpoint, onSignal, afterwards, access };
+  return await runner({ task, signal, blobs, clock, ...more });
 }
 
 async function plan(holding: Holding, { planners, client, blobs, clock }: AttemptPorts): Promise<Ending> {

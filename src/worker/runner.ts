@@ -6,6 +6,18 @@ import type { FailReason, Plan, Signal, Step } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Granted } from "#shard/client/executor.ts";
 
+/**
+ * Where a task is, and what it may call with: its own job's artifacts and its own steps. The token ends with the claim;
+ * it belongs into a file or the environment of what runs, never on a command line, in a log or in a result.
+ */
+export type TaskAccess = {
+  /** The node's address, as what runs here reaches it. */
+  readonly server: string;
+  readonly token: string;
+  /** Of the certificates of those who sign the node's, where this machine does not know them. */
+  readonly ca?: string | undefined;
+};
+
 export type RunContext = {
   readonly task: Granted;
   /** Aborted when the attempt must stop at once; the runner returns only when none of its processes runs any more. */
@@ -30,6 +42,8 @@ export type RunContext = {
   readonly report: (step: Step) => void;
   /** Called when nothing more will be reported: until then a later process may have to report the attempt. */
   readonly afterwards?: (done: () => void) => void;
+  /** Undefined where no node can be reached, or none issues tokens. */
+  readonly access?: () => Promise<TaskAccess | undefined>;
 };
 
 /** Bytes that the result names; the worker uploads them before it commits. */
@@ -71,7 +85,7 @@ export type Runner = ((context: RunContext) => Promise<RunOutcome>) & {
 /** Returns the tasks of a stage. Its inputs never change, so a repeated call returns the same tasks. */
 export type Planner = (
   inputs: PlanInputs,
-  context: Omit<RunContext, "report" | "checkpoint" | "onSignal" | "afterwards">,
+  context: Omit<RunContext, "report" | "checkpoint" | "onSignal" | "afterwards" | "access">,
 ) => Promise<Plan> | Plan;
 
 /** By kind of task, and by kind of plan. */

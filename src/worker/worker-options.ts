@@ -3,6 +3,7 @@ import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { ExecutorClient } from "#shard/client/executor.ts";
+import type { AttemptPorts } from "./attempt.ts";
 import type { Planners, Resume, Runners } from "./runner.ts";
 import type { WorkSources } from "./sources.ts";
 
@@ -51,6 +52,8 @@ export type WorkerPorts = {
   readonly sources: WorkSources;
   readonly runners: Runners;
   readonly planners: Planners;
+  /** What tasks may call nodes with; left out: nothing. */
+  readonly access?: AttemptPorts["access"];
   /** Tasks that an earlier process of this worker started and that still run. */
   readonly resumes?: readonly Resume[];
   readonly options?: Partial<WorkerOptions>;

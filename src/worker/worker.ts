@@ -309,8 +309,9 @@ export class PollingWorker implements Worker {
   }
 
   #attemptPorts(): AttemptPorts {
-    const { client, blobs, clock, runners, planners } = this.#ports;
+    const { client, blobs, clock, runners, planners, access } = this.#ports;
     const { stopMsMax, tellMsMax } = this.#options;
-    return { client, blobs, clock, runners, planners, stopMsMax, tellMsMax, log: this.#log, signal: this.#tell.signal };
+    const parts = { client, blobs, clock, runners, planners, access };
+    return { ...parts, stopMsMax, tellMsMax, log: this.#log, signal: this.#tell.signal };
   }
 }

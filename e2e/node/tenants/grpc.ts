@@ -14,6 +14,7 @@ import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.
 import { ServerReflection as Alpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
 import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
 import { Streams } from "#wire/generated/millrace/work/v1/streams.ts";
+import { Tasks } from "#wire/generated/millrace/work/v1/tasks.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { resultPrinting } from "#doors/build/testing/build.ts";
 import { executing, shAction } from "#e2e/node/build/execution-lab.ts";
@@ -25,6 +26,7 @@ export const services = [
   Work,
   Admin,
   Streams,
+  Tasks,
   Peer,
   Execution,
   ActionCache,

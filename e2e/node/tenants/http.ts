@@ -57,6 +57,7 @@ const ask = (
 };
 
 const operatorsOnly = clusterOnly("operators");
+const tasksOnly = { alike: "only tokens of claims are accepted", answers: [] };
 const jobsOnly = "only tokens of jobs are accepted";
 const digest = ({ blob }: Names): string => `${blob.hash}/${blob.sizeBytes}`;
 const body = { init: { body: "forged" } };
@@ -182,6 +183,21 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api GET /.well-known/jwks": [ask("GET", () => "/.well-known/jwks", clusterOnly("everyone"))],
   "api POST /v1/issuer/rotate": [
     ask("POST", () => "/v1/issuer/rotate", { ...operatorsOnly, ...json({ revoke: true }) }),
+  ],
+  "api GET /v1/jobs/{job}/artifacts": [
+    ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/artifacts?limit=5`),
+    ask("GET", ({ jobId, tenant }) => `/v1/jobs/${jobId}/artifacts?limit=5&tenant=${tenant}`),
+  ],
+  "api GET /v1/jobs/{job}/artifacts/{name+}": [
+    ask("GET", ({ jobId, key }) => `/v1/jobs/${jobId}/artifacts/${key}`, { alike: "neither has such an artifact" }),
+  ],
+  "api PUT /v1/task/artifacts/{name+}": [
+    ask("PUT", ({ key }) => `/v1/task/artifacts/${key}`, { ...body, ...tasksOnly }),
+  ],
+  "api GET /v1/task/artifacts/{name+}": [ask("GET", ({ key }) => `/v1/task/artifacts/${key}`, tasksOnly)],
+  "api GET /v1/task/artifacts": [ask("GET", () => "/v1/task/artifacts?limit=5", tasksOnly)],
+  "api POST /v1/task/steps": [
+    ask("POST", () => "/v1/task/steps", { ...json({ name: "forged", status: "started" }), ...tasksOnly }),
   ],
   "api GET /v1/session": [ask("GET", () => "/v1/session", clusterOnly("known"))],
   "api GET /v1/openapi.json": [

@@ -2,6 +2,7 @@
 import { formatTask } from "#base/ids.ts";
 import type { Command } from "#wire/generated/millrace/work/v1/commands.ts";
 import { Streams } from "#wire/generated/millrace/work/v1/streams.ts";
+import { Tasks } from "#wire/generated/millrace/work/v1/tasks.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { oneTask, submission, type Names } from "./names.ts";
 import { clusterOnly, row, type GrpcCaller, type GrpcRows } from "./row.ts";
@@ -93,6 +94,10 @@ export const workRows: GrpcRows = {
     row(Streams.methods.append, (named, as) => ({ stream: stream(named, as), offset: 0, data: Buffer.from("forged") })),
     row(Streams.methods.seal, (named, as) => ({ stream: stream(named, as) })),
     row(Streams.methods.drop, (named, as) => ({ stream: stream(named, as) })),
+    row(Tasks.methods.ask, (named, as) => {
+      const { name: _name, ...claim } = stream(named, as);
+      return { ...claim, question: "access", body: "" };
+    }),
     row(Work.methods.batch, (named, as) => ({ shard: 0, commands: batched(named, as) })),
     row(Admin.methods.drain, ({ executor }) => ({ shard: 0, executor, reason: "" }), operatorsOnly),
     row(Admin.methods.resume, ({ executor }) => ({ shard: 0, executor }), operatorsOnly),

@@ -22,6 +22,8 @@ const unaudited: ReadonlySet<Action> = new Set<Action>([
   "work.execute",
   "build.execute",
   "deploy.attach",
+  "task.artifacts",
+  "task.report",
   "cache.read",
   "cache.write",
   "action-cache.read",

@@ -75,7 +75,7 @@ function stageOf(stage: StageView, all: readonly StageView[]): Details["stages"]
 }
 
 function taskOf(shard: number, task: TaskView, stages: readonly StageView[]): Details["tasks"][number] {
-  const { key, kind, phase, attempts, claims, retryInMs, lastFailure, result } = task;
+  const { key, kind, phase, attempts, claims, retryInMs, lastFailure, result, steps } = task;
   return {
     task: formatTask(shard, task.task),
     stage: nameOf(task.stage, stages),
@@ -84,6 +84,7 @@ function taskOf(shard: number, task: TaskView, stages: readonly StageView[]): De
     phase,
     attempts,
     executors: claims.map(({ executor }) => executor),
+    ...(steps.length > 0 && { steps: steps.map(({ step, name, status }) => ({ step, name, status })) }),
     ...(retryInMs !== undefined && { retryInMs }),
     ...(lastFailure && { failure: { reason: lastFailure.reason, message: withoutOutput(lastFailure.message) } }),
     ...(result && { result: result.payload }),

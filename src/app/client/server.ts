@@ -18,10 +18,21 @@ export type Server = {
   readonly socket?: string | undefined;
 };
 
+/** What a task is given: the file is its own. */
+function tokenInFile(path: string | undefined): string | undefined {
+  if (path === undefined || path === "") return undefined;
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new Fault("invalid", doing, { file: path, errno: code, why: "$MILLRACE_TOKEN_FILE cannot be read" }, cause);
+  }
+}
+
 export function serverOf(values: ServerFlagValues, env: NodeJS.ProcessEnv): Server {
   const { data } = values;
   const server = values.server ?? (data === undefined ? env["MILLRACE_SERVER"] || undefined : undefined);
-  const token = values.token ?? (env["MILLRACE_TOKEN"] || undefined);
+  const token = values.token ?? (env["MILLRACE_TOKEN"] || tokenInFile(env["MILLRACE_TOKEN_FILE"]));
   const client = clientCertificate(values, env);
   if (server === undefined) return { ...serverIn(dataFolder(data ?? defaultDataPath(env)), token), client };
   const headers = bearing(token);

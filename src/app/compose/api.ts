@@ -15,6 +15,8 @@ import { audited, auditRoutes } from "#app/api/audit.ts";
 import { schedulesRoutes } from "#app/api/schedules.ts";
 import { secretRoutes } from "#app/api/secrets.ts";
 import { issuerRoutes } from "#app/api/issuer.ts";
+import { taskRoutes } from "#app/api/task-calls.ts";
+import type { JobArtifacts } from "#app/work/job-artifacts.ts";
 import { tenantRoutes } from "#app/api/tenants.ts";
 import { doors } from "#app/doors.ts";
 import type { Drain } from "#app/node/drain.ts";
@@ -30,6 +32,7 @@ import { auditEndpoints } from "#api/audit.ts";
 import { scheduleEndpoints } from "#api/schedules.ts";
 import { secretEndpoints } from "#api/secrets.ts";
 import { issuerEndpoints } from "#api/issuer.ts";
+import { artifactEndpoints, taskEndpoints } from "#api/task-calls.ts";
 import { tenantEndpoints } from "#api/tenants.ts";
 import type { Door } from "#door/door.ts";
 import type { HttpServed, Login } from "#edge/edge.ts";
@@ -66,6 +69,8 @@ export type ApiParts = {
   readonly audit?: AuditTrail | undefined;
   /** Left out: no tokens are issued. */
   readonly issuer?: Issuer | undefined;
+  /** What tasks put; left out: they cannot. */
+  readonly artifacts?: JobArtifacts | undefined;
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
@@ -75,6 +80,8 @@ export type ApiParts = {
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
 export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...jobsEndpoints,
+  ...artifactEndpoints,
+  ...taskEndpoints,
   jobSocket,
   ...clusterEndpoints,
   watchCluster,
@@ -129,7 +136,7 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
-  const { name, work, clock, status, drain, vaults, schedules, audit, issuer, routes = [] } = parts;
+  const { name, work, clock, status, drain, vaults, schedules, audit, issuer, artifacts, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status });
@@ -143,6 +150,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(vaults ? secretRoutes(vaults) : []),
     ...(schedules ? schedulesRoutes({ ...parts, schedules, doors: parts.doors ?? doors }) : []),
     ...(issuer ? issuerRoutes(issuer) : []),
+    ...(artifacts ? taskRoutes({ work, artifacts }) : []),
     ...routes,
     ...sessionRoutes(login),
     route(showOpenApi, () => ({ body: document as { openapi: string } })),

@@ -71,12 +71,12 @@ export async function doorPorts(
 }
 
 /** For uploads whose digest is not known yet; nothing in it survives the process. */
-async function spoolFolder({ path }: DataFolder): Promise<string> {
+export async function spoolFolder({ path }: DataFolder): Promise<string> {
   const folder = join(path, "spool");
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
 /** They are on the same disk as the store, which should not evict blobs for unfinished uploads. */
-const spoolBytesMax = ({ blobs }: Config): number =>
+export const spoolBytesMax = ({ blobs }: Config): number =>
   blobs.kind === "disk" ? Math.max(64 * 1024 ** 2, Math.floor(blobs.sizeMax / 4)) : 16 * 1024 ** 3;

@@ -2,7 +2,7 @@
 import { assert } from "#base/assert.ts";
 import type { Caller } from "#access/caller.ts";
 import type { Action } from "#access/policy.ts";
-import type { Door, Metrics, OpenDoor, PeerCalls } from "#door/door.ts";
+import type { Door, Metrics, OpenDoor, PeerCalls, TaskAnswer } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import type { Route } from "#http/route.ts";
@@ -24,6 +24,7 @@ export type OpenDoors = {
   readonly publishers: Readonly<Record<string, Publisher>>;
   readonly printed: Readonly<Record<string, PrintedByDoor>>;
   readonly calls: PeerCalls;
+  readonly answers: Readonly<Record<string, TaskAnswer>>;
   readonly routes: readonly Route[];
   readonly observers: readonly ShardObserver[];
   services(server: GrpcServer<Caller | undefined>): ReadonlyMap<string, Action>;
@@ -76,6 +77,7 @@ const together = (opened: readonly OpenDoor[]): OpenDoors => ({
   publishers: merged(opened.map(({ publishers }) => publishers)),
   printed: merged(opened.map(({ printed }) => printed)),
   calls: merged(opened.map(({ calls }) => calls)),
+  answers: merged(opened.map(({ answers }) => answers)),
   routes: opened.flatMap(({ routes = [] }) => routes),
   observers: opened.flatMap(({ observer }) => observer ?? []),
   services: (server) => new Map(opened.flatMap(({ services }) => [...(services?.(server) ?? [])])),

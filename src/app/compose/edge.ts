@@ -30,6 +30,7 @@ import { meshMetrics } from "#app/record/mesh-metrics.ts";
 import { peersRoute } from "#app/peers/mesh-routes.ts";
 import { bodyBytesMax, processMemory } from "#app/work/work-memory.ts";
 import { serveStreams, type StreamServicePorts } from "#app/work/stream-service.ts";
+import { serveTasks, type TaskServicePorts } from "#app/work/task-service.ts";
 import { workPolicy } from "#app/work/work-policy.ts";
 
 export type EdgeParts = {
@@ -53,7 +54,10 @@ export type EdgeParts = {
   readonly show?: ((registry: MetricsRegistry) => void) | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
   readonly api?:
-    | Pick<ApiParts, "name" | "work" | "doors" | "live" | "status" | "vaults" | "schedules" | "audit" | "issuer">
+    | Pick<
+        ApiParts,
+        "name" | "work" | "doors" | "live" | "status" | "vaults" | "schedules" | "audit" | "issuer" | "artifacts"
+      >
     | undefined;
   /** A Unix socket to serve on if `edge.listen` names no port, so that commands on this machine reach the node. */
   readonly socket?: string | undefined;
@@ -65,6 +69,8 @@ export type EdgeParts = {
   readonly callers?: TaskCallers | undefined;
   /** Takes what executors elsewhere print; left out: they cannot send it. */
   readonly streams?: StreamServicePorts | undefined;
+  /** Answers executors elsewhere about tasks that they hold; left out: they cannot ask. */
+  readonly tasks?: Pick<TaskServicePorts, "client" | "issuer"> | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -133,7 +139,8 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
         },
       });
       const streaming = parts.streams && serveStreams(server, admission, parts.streams);
-      return new Map([...workActions, ...(streaming ?? []), ...doors.services(server)]);
+      const tasks = parts.tasks && serveTasks(server, admission, { ...parts.tasks, clock, answers: doors.answers });
+      return new Map([...workActions, ...(streaming ?? []), ...(tasks ?? []), ...doors.services(server)]);
     },
     http(admission, registry, login) {
       parts.show?.(registry);

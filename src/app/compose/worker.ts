@@ -5,6 +5,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { KindTable } from "#shard/door-kinds.ts";
 import type { WorkSources } from "#worker/sources.ts";
+import type { WorkerPorts } from "#worker/worker-options.ts";
 import { createWorker } from "#worker/create-worker.ts";
 import type { Worker } from "#worker/worker.ts";
 import { ownPlanners, ownRunners } from "#app/work/own-work.ts";
@@ -23,11 +24,13 @@ type WorkerParts = {
   readonly sources: WorkSources;
   readonly doors: Pick<OpenDoors, "runners" | "planners" | "resumes">;
   readonly kinds: KindTable;
+  readonly access: WorkerPorts["access"];
   readonly log: (line: string) => void;
 };
 
 export function startWorker(parts: WorkerParts): Worker {
-  const { name, client, blobs, clock, random, labels, slots, planners, shards, sources, doors, kinds, log } = parts;
+  const { name, client, blobs, clock, random, labels, slots, planners, shards, sources, doors, kinds, access, log } =
+    parts;
   const worker = createWorker({
     client,
     blobs,
@@ -40,6 +43,7 @@ export function startWorker(parts: WorkerParts): Worker {
     runners: ownRunners(doors.runners, kinds),
     planners: ownPlanners(doors.planners, kinds),
     resumes: doors.resumes,
+    access,
     options: { slots, planners },
     log,
   });

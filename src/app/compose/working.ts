@@ -9,6 +9,7 @@ import { joinNode } from "./node.ts";
 import { openPlace } from "./place.ts";
 import { startSchedules } from "./schedules.ts";
 import { startWorker } from "./worker.ts";
+import { taskAccess } from "#app/work/task-access.ts";
 import type { Config } from "#app/config/config.ts";
 import { kindTableOf } from "#app/door-kinds.ts";
 import { checkSeparation } from "#app/config/task-separation.ts";
@@ -42,9 +43,10 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const kinds = kindTableOf(ground.doors);
   if (place) {
     const sources = workSources(node, tcp);
+    const access = taskAccess({ issuer: ground.issuer, origin: () => ground.serves.origin, log });
     const room = { slots: place.slots, planners: config.worker.planners };
     const where = { name, client, shards: node.cluster.shards, sources, ...room, blobs: stored.blobs };
-    const started = startWorker({ ...where, doors: opened, kinds, clock, random, labels, log });
+    const started = startWorker({ ...where, doors: opened, kinds, access, clock, random, labels, log });
     undo.defer(() => started.drain(0));
     worker = started;
   }

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { arch, platform } from "node:os";
 import { join } from "node:path";
+import { z } from "zod";
 import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import { Random } from "#base/random.ts";
@@ -23,14 +24,19 @@ import { reclaimScratch, ScratchDir } from "#worker/scratch.ts";
 import { createWorker } from "#worker/create-worker.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openProcesses, plainEnvironment } from "#app/compose/place.ts";
+import { remoteAsk } from "./ask.ts";
 import { remoteStreams } from "./remote-streams.ts";
 
 export type ElsewhereOptions = {
   /** Of the node: host, port, and how to trust it. */
   readonly server: {
+    /** The whole address. */
+    readonly url: string;
     readonly host: string;
     readonly port: number;
     readonly tls?: { readonly ca?: string } | undefined;
+    /** The file that `tls.ca` came from, for what runs here. */
+    readonly caFile?: string | undefined;
   };
   readonly token: string;
   /** As the node knows it: the name of its principal, or one below it. */
@@ -68,7 +74,9 @@ export async function startElsewhere(options: ElsewhereOptions, ports: Elsewhere
   undo.defer(() => transport.close());
   const shards = await shardsOf(transport, address, clock);
   const grpc = transport.client(address);
-  const place = await openPlaceElsewhere(options, { ...ports, streams: remoteStreams(grpc, options.name) }, undo);
+  const ask = remoteAsk(grpc, options.name);
+  const streams = remoteStreams(grpc, options.name);
+  const place = await openPlaceElsewhere(options, { ...ports, streams, ask }, undo);
   const opened = await Promise.all(ports.doors.map(async ({ elsewhere }) => await elsewhere?.(place)));
   const runners: Runners = Object.assign({}, ...opened.map((one) => one?.runners ?? {}));
   const labels = labelsOf(
@@ -86,6 +94,11 @@ export async function startElsewhere(options: ElsewhereOptions, ports: Elsewhere
     sources: () => new Map(),
     runners,
     planners: {},
+    access: async (task) => ({
+      server: options.server.url,
+      ...Access.parse(await ask(task, "access")),
+      ...caOf(options),
+    }),
     // The call that names shards with work is for nodes, so a request is held at each shard.
     options: { slots: options.slots, heldShardsMax: shards },
     log,
@@ -97,9 +110,18 @@ export async function startElsewhere(options: ElsewhereOptions, ports: Elsewhere
   return { worker, labels, ended, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
+const Access = z.object({ token: z.string() });
+
+const caOf = ({ server: { caFile } }: ElsewhereOptions) => (caFile === undefined ? {} : { ca: caFile });
+
+type PlacePorts = ElsewherePorts & {
+  readonly streams: ReturnType<typeof remoteStreams>;
+  readonly ask: PlaceElsewhere["ask"];
+};
+
 async function openPlaceElsewhere(
-  { folder, slots, printedBytesMax }: ElsewhereOptions,
-  { clock, log, streams }: ElsewherePorts & { readonly streams: ReturnType<typeof remoteStreams> },
+  { folder, slots, printedBytesMax, name, server }: ElsewhereOptions,
+  { clock, log, streams, ask }: PlacePorts,
   undo: AsyncDisposableStack,
 ): Promise<PlaceElsewhere> {
   const paths = pathsOf(folder);
@@ -108,7 +130,8 @@ async function openPlaceElsewhere(
   const processes = await openProcesses({ home: paths.launcher, slots }, { clock, live, log }, undo);
   await reclaimScratch(paths.scratch);
   const scratch = (task: string) => ScratchDir.create(paths.scratch, task);
-  return { slots, processes, env: plainEnvironment(process.env), live, printedBytesMax, scratch };
+  const here = { slots, processes, env: plainEnvironment(process.env), live, printedBytesMax, scratch };
+  return { ...here, name, server: server.url, dataFolder: folder, ask };
 }
 
 /** The node keeps the streams; it removes old ones by itself. */

@@ -4,6 +4,7 @@ import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { withOutput } from "#worker/printed/failure-output.ts";
 import { leasesOf } from "#worker/holding.ts";
+import { giveAccess } from "#worker/task-access-file.ts";
 import { TaskOutput, type KeptAs, type OutputPorts } from "#worker/printed/task-output.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import { politeMsOf } from "#worker/process.ts";
@@ -68,10 +69,11 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
   const name = spec.run.join(" ").slice(0, 200);
   report({ step: 1, name, status: "started" });
   const printed = new TaskOutput(context, ports.live);
+  const access = await giveAccess(context, scratch.path);
   const { exitCode, killedBy, output } = await ports.processes({
     command: spec.run,
     cwd: scratch.path,
-    env: { ...ports.env, ...spec.env, ...aboutTask(context), TMPDIR: scratch.path },
+    env: { ...ports.env, ...spec.env, ...aboutTask(context), ...access, TMPDIR: scratch.path },
     outputBytesMax: ports.printedBytesMax,
     signal,
     politeMs: politeMsOf(task.stopMs),

@@ -1,0 +1,9 @@
+/** Words of the commands for artifacts. */
+import { Fault } from "#base/fault.ts";
+
+export function requireWord(word: string | undefined, why: string): string {
+  if (word !== undefined && word !== "") return word;
+  throw new Fault("invalid", "read the command line", { why });
+}
+
+export const sizeText = (bytes: number): string => `${bytes} byte${bytes === 1 ? "" : "s"}`;
