@@ -79,6 +79,16 @@ async function logsOf(ask: Fetch, job: string, query: LogQuery = {}): Promise<st
   return reader.text;
 }
 
+type TextLog = { readonly status: number; readonly text: string; readonly kind: string | null; readonly range: string };
+
+/** The log of a job's only task as text. */
+async function textOf(ask: Fetch, job: string, headers: Record<string, string> = {}, more = ""): Promise<TextLog> {
+  const { tasks } = await callEndpoint(ask, showJob, { params: { job } });
+  const response = await ask(`/v1/jobs/${job}/tasks/${tasks[0]?.task}/log${more}`, { headers });
+  const [kind, range] = ["millrace-log", "content-range"].map((name) => response.headers.get(name));
+  return { status: response.status, text: await response.text(), kind: kind ?? null, range: range ?? "" };
+}
+
 const run = async (ask: Fetch, ...command: string[]): Promise<string> =>
   (await callEndpoint(ask, submitJob, { body: { command } })).job;
 const runFile = async (ask: Fetch, document: object): Promise<string> =>
@@ -124,6 +134,34 @@ describe("what tasks print, on one node", { timeout: 120_000 }, () => {
     const { tasks, shown } = await callEndpoint(as(ops), showJob, { params: { job } });
     match(tasks[0]?.failure?.message ?? "", /^exit code 3: [^]*broken$/);
     ok(!shown.join("\n").includes("[printed"));
+  });
+
+  test("is text with ranges, while it is printed and afterwards", async () => {
+    const go = join(root, "go-4");
+    const job = await run(as(ops), "sh", "-c", `echo one two; ${waitFor(go)}; echo three`);
+    const live = new Reader(as(ann), job, { follow: "true" });
+    await until("the beginning was read", () => live.text === "one two\n", patience);
+    const whole = { status: 200, text: "one two\n", kind: "live", range: "" };
+    deepEqual(await textOf(as(ann), job), whole);
+    const part = { status: 206, text: "two\n", kind: "live", range: "bytes 4-7/8" };
+    for (const range of ["bytes=4-", "bytes=-4", "bytes=4-100"]) deepEqual(await textOf(as(ann), job, { range }), part);
+    deepEqual((await textOf(as(ann), job, { range: "bytes=8-" })).range, "bytes */8");
+    equal((await textOf(as(ann), job, { range: "bytes=8-" })).status, 416);
+    equal((await textOf(as(ann), job, {}, "?stream=stdout")).status, 404);
+    writeFileSync(go, "");
+    await live.end;
+    deepEqual(await textOf(as(ann), job), { ...whole, text: "one two\nthree\n", kind: "sealed" });
+    const last = { status: 206, text: "three\n", kind: "sealed", range: "bytes 8-13/14" };
+    deepEqual(await textOf(as(ann), job, { range: "bytes=-6" }), last);
+    equal((await textOf(as(ann), job, { range: "bytes=14-" })).status, 416);
+    const path = `/v1/jobs/${job}/tasks/run/log`;
+    const sealed = await as(ann)(path, {});
+    await sealed.body?.cancel();
+    match(sealed.headers.get("content-type") ?? "", /^text\/plain/);
+    equal((await as(ann)(path, { headers: { "if-none-match": sealed.headers.get("etag") ?? "" } })).status, 304);
+    equal((await as(ann)(path, { headers: { range: "bytes=0-2", "if-range": '"other"' } })).status, 200);
+    equal((await as(ann)(path, { method: "HEAD" })).headers.get("content-length"), "14");
+    equal((await as(eve)(path, {})).status, 404);
   });
 
   test("of several tasks comes with the task, one of them by its name", async () => {
@@ -271,8 +309,10 @@ test("what tasks print on one node is read from another", { timeout: 120_000 }, 
   const job = await run(viaTwo, "sh", "-c", `echo begun; ${waitFor(go)}; echo ended`);
   const live = new Reader(viaTwo, job, { follow: "true" });
   await until("it was read from afar", () => live.text === "begun\n", patience);
+  equal((await textOf(viaTwo, job, { range: "bytes=-3" })).text, "un\n");
   writeFileSync(go, "");
   await live.end;
+  equal((await textOf(viaTwo, job, { range: "bytes=-3" })).text, "ed\n");
   equal(live.text, "begun\nended\n");
   equal(await logsOf(viaTwo, job), "begun\nended\n");
 });

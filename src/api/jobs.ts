@@ -233,6 +233,22 @@ export const logsOfJob = endpoint({
   answer: events(JobOutput),
 });
 
+export const logOfTask = endpoint({
+  method: "GET",
+  path: "/v1/jobs/{job}/tasks/{task}/log",
+  action: "work.read",
+  about:
+    "What the last attempt at a task has printed, as plain text: so far, while it runs. Takes one Range, also of the " +
+    "last bytes (bytes=-1000). The header millrace-log says whether it is live, sealed or empty.",
+  params: params.extend({
+    task: z.string().max(400).describe("The task's id, or its stage and key as stage/key, with the slash as %2F."),
+  }),
+  query: z.object({
+    stream: z.string().max(100).optional().describe("stdout or stderr, where they are kept apart; otherwise output."),
+  }),
+  answer: { kind: "bytes", contentType: "text/plain; charset=utf-8" },
+});
+
 export const followJob = endpoint({
   method: "GET",
   path: "/v1/jobs/{job}/follow",
@@ -310,6 +326,7 @@ export const jobsEndpoints = [
   showJob,
   watchJob,
   logsOfJob,
+  logOfTask,
   followJob,
   whyJob,
   cancelJob,

@@ -62,7 +62,7 @@ function streamed(
   bytes: () => Uint8Array | AsyncIterable<Uint8Array>,
 ): Response {
   const all = { ...always, "content-type": type, ...headers };
-  if (method === "HEAD") return new Response(null, { status: status ?? 200, headers: all });
+  if (method === "HEAD" || status === 304) return new Response(null, { status: status ?? 200, headers: all });
   const content = bytes();
   const body = content instanceof Uint8Array ? Uint8Array.from(content) : ReadableStream.from(content);
   return new Response(body, { status: status ?? 200, headers: all });

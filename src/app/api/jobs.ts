@@ -16,6 +16,7 @@ import {
   countJobs,
   followJob,
   listJobs,
+  logOfTask,
   logsOfJob,
   showJob,
   signalJob,
@@ -26,6 +27,7 @@ import {
 import { explainJob, showWhy } from "#app/job-view.ts";
 import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } from "./job-output.ts";
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
+import { logReply } from "./task-log.ts";
 import { LiveLists, type LiveListOptions } from "./live-lists.ts";
 import { rerunRoute, submitRoute, type SubmitPorts } from "./submit.ts";
 
@@ -86,6 +88,12 @@ const outputRoutes = (ports: OutputPorts, find: FindJob): readonly Route[] => [
     const task = query.task === undefined ? undefined : taskNamed(params.job, view, query.task);
     const wanted = { jobId: params.job, view, task, follow: query.follow === true, signal };
     return { body: logEvents(ports, { ...wanted, lastEventId: lastEventId(headers, url) }) };
+  }),
+  route(logOfTask, async (call) => {
+    const { params, query, headers, signal } = call;
+    const { view } = await find(call, tasksListed);
+    const task = taskNamed(params.job, view, params.task);
+    return await logReply(ports, { jobId: params.job, view, task, stream: query.stream, headers, signal });
   }),
   route(followJob, async (call) => {
     const { params, query, headers, url, signal } = call;

@@ -6,18 +6,23 @@ import type { Node } from "#shard/node.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
 import type { LiveSource, PullOptions } from "#worker/printed/live-source.ts";
 
-const Question = z.object({
+const Key = z.object({
   tenant: z.string().max(300),
   task: z.string().max(100),
   token: z.int().min(1),
   name: z.string().max(100),
+});
+
+const Question = Key.extend({
   offset: z.int().min(0),
   waitMs: z.number().min(0).max(60_000),
 });
 
 const Answer = z.object({ bytes: z.base64() });
+const SizeAnswer = z.object({ sizeBytes: z.int().min(0).nullable() });
 
 const method = "live";
+const sizeMethod = "live-size";
 const pieceBytesMax = 256 * 1024;
 
 /** Calls that a node serves for others. */
@@ -28,6 +33,11 @@ export const liveCalls = (streams: Streams | undefined) => ({
     const { offset, waitMs, ...key } = question.data;
     const bytes = await firstPiece(streams, key, offset, { waitMs, signal });
     return { bytes: Buffer.from(bytes).toString("base64") };
+  },
+  [sizeMethod]: async (body: unknown): Promise<z.input<typeof SizeAnswer>> => {
+    const key = Key.safeParse(body);
+    if (!key.success) throw new Fault("invalid", "read output", { why: "there is no output to read" });
+    return { sizeBytes: (await streams?.state(key.data))?.sizeBytes ?? null };
   },
 });
 
@@ -49,20 +59,36 @@ export const liveSource = (
 ): LiveSource => {
   const here = async (key: StreamKey, offset: number, options: PullOptions): Promise<Uint8Array | undefined> =>
     own.streams && (await firstPiece(own.streams, key, offset, options));
+  const addressOf = (worker: string) => {
+    const found = node.keeper.nodes.find(({ node: id }) => id === worker);
+    return { isNode: found !== undefined, address: found?.alive ? found.address : "" };
+  };
   return {
+    async size(worker, key, signal) {
+      const sizeHere = async (): Promise<number | undefined> => (await own.streams?.state(key))?.sizeBytes;
+      if (worker === own.name) return await sizeHere();
+      const { isNode, address } = addressOf(worker);
+      if (address !== "")
+        try {
+          return SizeAnswer.parse(await tcp.call(address, sizeMethod, key, signal)).sizeBytes ?? undefined;
+        } catch (error) {
+          if (!own.areShared || signal.aborted) throw error;
+        }
+      return own.areShared || !isNode ? await sizeHere() : undefined;
+    },
     async pull(worker, key, offset, options) {
       if (worker === own.name) return await here(key, offset, options);
-      const found = node.keeper.nodes.find(({ node: id }) => id === worker);
-      if (found?.alive && found.address !== "")
+      const { isNode, address } = addressOf(worker);
+      if (address !== "")
         try {
           const question = { ...key, offset, waitMs: options.waitMs };
-          const { bytes } = Answer.parse(await tcp.call(found.address, method, question, options.signal));
+          const { bytes } = Answer.parse(await tcp.call(address, method, question, options.signal));
           return Buffer.from(bytes, "base64");
         } catch (error) {
           if (!own.areShared || options.signal.aborted) throw error;
         }
       // A worker that is no node sends its output to the node that it is connected to.
-      return own.areShared || !found ? await here(key, offset, options) : undefined;
+      return own.areShared || !isNode ? await here(key, offset, options) : undefined;
     },
   };
 };

@@ -10,6 +10,7 @@ const never = new AbortController().signal;
 function asking() {
   const questions: { offset: number; signal: AbortSignal; answer: (text: string) => void }[] = [];
   const source: LiveSource = {
+    size: async () => undefined,
     pull: (_worker, _key, offset, { signal }) =>
       new Promise((resolve) => questions.push({ offset, signal, answer: (text) => resolve(Buffer.from(text)) })),
   };

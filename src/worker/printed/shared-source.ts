@@ -31,6 +31,7 @@ export function sharedSource(source: LiveSource): LiveSource {
   };
 
   return {
+    size: (worker, key, signal) => source.size(worker, key, signal),
     async pull(worker, key, offset, { waitMs, signal }) {
       const place = JSON.stringify([worker, key.tenant, key.task, key.token, key.name, offset]);
       const before = kept.get(place);
