@@ -25,6 +25,7 @@ export const rooms = {
   sources: ["base", "access", "http", "records", "blobs"],
   mesh: ["base"],
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
+  feed: ["base", "kernel", "records", "journal", "blobs", "shard"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
   door: ["base", "access", "http", "grpc", "kernel", "records", "vault", "blobs", "sources", "shard", "worker", "edge"],
   // never another door

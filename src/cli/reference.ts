@@ -1,4 +1,4 @@
-/** docs/reference/{cli,config,errors,http,limits}.md: `npm run generate` makes them from the program's own tables. */
+/** Pages of docs/reference that `npm run generate` makes from the program's own tables. */
 import { doors } from "#app/doors.ts";
 import { faultCodes } from "#app/record/fault-codes.ts";
 import { configReference } from "#app/config/config-reference.ts";
@@ -7,6 +7,7 @@ import { apiEndpoints } from "#app/compose/api.ts";
 import { httpReference } from "#http/reference.ts";
 import { rejections } from "#shard/work/rejected.ts";
 import { flagText, helpAll } from "./help.ts";
+import { eventLines } from "./reference-events.ts";
 import { tableOf } from "./table.ts";
 
 export type Page = { readonly path: string; readonly content: string };
@@ -15,6 +16,7 @@ export const referencePages = (): readonly Page[] => [
   { path: "docs/reference/cli.md", content: cliPage() },
   { path: "docs/reference/config.md", content: configReference() },
   { path: "docs/reference/errors.md", content: errorsPage() },
+  { path: "docs/reference/events.md", content: page("Events", eventLines()) },
   { path: "docs/reference/http.md", content: httpReference(apiEndpoints) },
   { path: "docs/reference/limits.md", content: limitsReference() },
 ];

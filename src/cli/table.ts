@@ -22,6 +22,7 @@ import { jobWhy } from "./job/why.ts";
 import { login } from "./cluster/login.ts";
 import { nodes } from "./cluster/nodes.ts";
 import { peers } from "./cluster/peers.ts";
+import { events } from "./events.ts";
 import { scheduleAdd } from "./schedule/add.ts";
 import { scheduleList } from "./schedule/list.ts";
 import { scheduleNext, schedulePause, scheduleRemove, scheduleResume, scheduleShow } from "./schedule/one.ts";
@@ -57,6 +58,7 @@ const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const
 const last: readonly Command[] = [
   why,
   ...ofTasks,
+  events,
   ...schedules,
   ...scheduleChanges,
   auditList,

@@ -27,7 +27,7 @@ export function respond(route: Route, request: Request, result: unknown, ports: 
       return jsonResponse(request, { status: status ?? answer.statuses[0] ?? 200, headers, body });
     case "events":
       return streamed(request, eventsType, status, headers, () =>
-        eventBytes(body as AsyncIterable<ServerEvent>, ports),
+        eventBytes(body as AsyncIterable<ServerEvent | readonly ServerEvent[]>, ports),
       );
     case "lines":
       return streamed(request, linesType, status, headers, () => lineBytes(body as AsyncIterable<unknown>));

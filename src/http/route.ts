@@ -32,7 +32,7 @@ export type ResultOf<D extends EndpointDeclaration> = D["answer"] extends {
 }
   ? Reply<z.input<S>>
   : D["answer"] extends { readonly kind: "events"; readonly schema: infer S extends z.ZodType }
-    ? Reply<AsyncIterable<ServerEvent<z.input<S>>>>
+    ? Reply<AsyncIterable<ServerEvent<z.input<S>> | readonly ServerEvent<z.input<S>>[]>>
     : D["answer"] extends { readonly kind: "lines"; readonly schema: infer S extends z.ZodType }
       ? Reply<AsyncIterable<z.input<S>>>
       : D["answer"] extends { readonly kind: "bytes" }

@@ -13,6 +13,7 @@ import { asProblem, Problem, problemResponse, refusalProblem } from "./problem.t
 import { respond } from "./respond.ts";
 import type { Call, Route } from "./route.ts";
 import { Router } from "./router.ts";
+import { eventsType } from "./live/sse.ts";
 
 export type Identify = (request: Request) => Promise<CallerResult>;
 
@@ -37,11 +38,18 @@ export function serveRoutes(routes: readonly Route[], ports: HttpPorts): Serve {
   const router = new Router(routes);
   return (request, identify) => {
     const url = new URL(request.url);
-    const found = router.find(request.method, url.pathname);
+    const found = streamed(router, request, url) ?? router.find(request.method, url.pathname);
     if (found.kind === "none") return undefined;
     if (found.kind === "method") return Promise.resolve(problemResponse(wrongMethod(request.method, found.allow)));
     return timed(found.route, ports, () => answer({ request, url, identify, ...found }, ports));
   };
+}
+
+/** Who accepts a stream of events gets it at the address of the list, too. */
+function streamed(router: Router<Route>, { method, headers }: Request, { pathname }: URL) {
+  if (method !== "GET" || headers.get("accept") !== eventsType) return undefined;
+  const live = router.find(method, `${pathname}/watch`);
+  return live.kind === "route" && live.route.answer.kind === "events" ? live : undefined;
 }
 
 type FoundRoute = {

@@ -13,6 +13,7 @@ import { Health } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
 import { ServerReflection as Alpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
 import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
+import { Events } from "#wire/generated/millrace/work/v1/events.ts";
 import { Streams } from "#wire/generated/millrace/work/v1/streams.ts";
 import { Tasks } from "#wire/generated/millrace/work/v1/tasks.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
@@ -27,6 +28,7 @@ export const services = [
   Admin,
   Streams,
   Tasks,
+  Events,
   Peer,
   Execution,
   ActionCache,

@@ -105,6 +105,30 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       },
     },
   ],
+  "api GET /v1/events": [
+    {
+      what: "of a job",
+      // The cursor counts what the shards recorded, as every stamp does.
+      run: async (as, { jobId }) => {
+        const response = await as.http("GET", `/v1/events?from=oldest&job=${jobId}`);
+        if (!response.ok) return shown(response);
+        const { items } = (await response.json()) as { readonly items: unknown };
+        return { status: response.status, items };
+      },
+    },
+    ask("GET", ({ tenant }) => `/v1/events?from=oldest&limit=1&tenant=${tenant}`),
+  ],
+  "api GET /v1/events/watch": [
+    {
+      run: async (as, { tenant }) => {
+        const response = await as.http("GET", `/v1/events/watch?from=oldest&tenant=${tenant}`);
+        if (!response.ok) return shown(response);
+        for await (const { data } of readEvents(response.body ?? ReadableStream.from<Uint8Array>([])))
+          return { status: 200, data };
+        return { status: response.status };
+      },
+    },
+  ],
   "api GET /v1/jobs/{job}": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}`)],
   "api GET /v1/jobs/{job}/watch": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/watch`)],
   "api POST /v1/jobs": [

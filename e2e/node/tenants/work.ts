@@ -1,6 +1,7 @@
 /** For tests: the work protocol's methods, called with names of things. */
 import { formatTask } from "#base/ids.ts";
 import type { Command } from "#wire/generated/millrace/work/v1/commands.ts";
+import { Events } from "#wire/generated/millrace/work/v1/events.ts";
 import { Streams } from "#wire/generated/millrace/work/v1/streams.ts";
 import { Tasks } from "#wire/generated/millrace/work/v1/tasks.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
@@ -98,6 +99,15 @@ export const workRows: GrpcRows = {
       const { name: _name, ...claim } = stream(named, as);
       return { ...claim, question: "access", body: "" };
     }),
+    row(Events.methods.read, ({ tenant }) => ({
+      tenant,
+      cursor: "",
+      fromOldest: true,
+      kinds: [],
+      doors: [],
+      tags: [],
+      job: "",
+    })),
     row(Work.methods.batch, (named, as) => ({ shard: 0, commands: batched(named, as) })),
     row(Admin.methods.drain, ({ executor }) => ({ shard: 0, executor, reason: "" }), operatorsOnly),
     row(Admin.methods.resume, ({ executor }) => ({ shard: 0, executor }), operatorsOnly),

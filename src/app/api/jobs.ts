@@ -1,6 +1,5 @@
 /** Serves /v1/jobs. A job of another tenant and a job that does not exist get the same answer. */
 import { Fault } from "#base/fault.ts";
-import { allTenants } from "#access/principal.ts";
 import type { EndpointDeclaration } from "#http/endpoint.ts";
 import { Problem } from "#http/problem.ts";
 import { route, type Call, type Route } from "#http/route.ts";
@@ -29,6 +28,7 @@ import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } fro
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
 import { logReply } from "./task-log.ts";
 import { LiveLists, type LiveListOptions } from "./live-lists.ts";
+import { scopeOf, type Scoped } from "./scope.ts";
 import { rerunRoute, submitRoute, type SubmitPorts } from "./submit.ts";
 
 export type JobsPorts = OutputPorts & SubmitPorts;
@@ -72,14 +72,8 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
   ];
 }
 
-type CallParts = Pick<Call<EndpointDeclaration>, "caller" | "tenant" | "url" | "signal">;
+type CallParts = Scoped & Pick<Call<EndpointDeclaration>, "signal">;
 type FindJob = (call: CallParts & { readonly params: { readonly job: string } }, tasksMax?: number) => Promise<Job>;
-
-/** Whose jobs are meant: the tenant that was named, or all that the caller may see. Undefined: every tenant's. */
-function scopeOf({ caller: { principal }, tenant, url }: CallParts): string | undefined {
-  const named = url.searchParams.get("tenant") ?? principal.tenant;
-  return named === allTenants ? undefined : tenant;
-}
 
 const outputRoutes = (ports: OutputPorts, find: FindJob): readonly Route[] => [
   route(logsOfJob, async (call) => {

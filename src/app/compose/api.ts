@@ -12,6 +12,7 @@ import { movedTo } from "#app/api/moved.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
 import { sessionRoutes } from "#app/api/session.ts";
 import { audited, auditRoutes } from "#app/api/audit.ts";
+import { eventsRoutes } from "#app/api/events.ts";
 import { schedulesRoutes } from "#app/api/schedules.ts";
 import { secretRoutes } from "#app/api/secrets.ts";
 import { issuerRoutes } from "#app/api/issuer.ts";
@@ -28,12 +29,14 @@ import { jobSocket } from "#api/job-socket.ts";
 import { jobsEndpoints } from "#api/jobs.ts";
 import { showOpenApi } from "#api/openapi.ts";
 import { sessionEndpoints } from "#api/session.ts";
+import { eventEndpoints } from "#api/events.ts";
 import { auditEndpoints } from "#api/audit.ts";
 import { scheduleEndpoints } from "#api/schedules.ts";
 import { secretEndpoints } from "#api/secrets.ts";
 import { issuerEndpoints } from "#api/issuer.ts";
 import { artifactEndpoints, taskEndpoints } from "#api/task-calls.ts";
 import { tenantEndpoints } from "#api/tenants.ts";
+import type { Feed } from "#feed/feed.ts";
 import type { Door } from "#door/door.ts";
 import type { HttpServed, Login } from "#edge/edge.ts";
 import type { Log } from "#edge/log/log.ts";
@@ -71,6 +74,8 @@ export type ApiParts = {
   readonly issuer?: Issuer | undefined;
   /** What tasks put; left out: they cannot. */
   readonly artifacts?: JobArtifacts | undefined;
+  /** Left out: there is no event feed. */
+  readonly feed?: Feed | undefined;
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
@@ -89,6 +94,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...tenantEndpoints,
   ...secretEndpoints,
   ...scheduleEndpoints,
+  ...eventEndpoints,
   ...auditEndpoints,
   ...issuerEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
@@ -136,7 +142,7 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
-  const { name, work, clock, status, drain, vaults, schedules, audit, issuer, artifacts, routes = [] } = parts;
+  const { name, work, clock, status, drain, vaults, schedules, feed, audit, issuer, artifacts, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status });
@@ -151,6 +157,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(schedules ? schedulesRoutes({ ...parts, schedules, doors: parts.doors ?? doors }) : []),
     ...(issuer ? issuerRoutes(issuer) : []),
     ...(artifacts ? taskRoutes({ work, artifacts }) : []),
+    ...(feed ? eventsRoutes({ feed, clock }) : []),
     ...routes,
     ...sessionRoutes(login),
     route(showOpenApi, () => ({ body: document as { openapi: string } })),

@@ -29,6 +29,7 @@ import { edgeAddressDefault, parseEdgeAddress } from "#app/config/edge-config.ts
 import { meshMetrics } from "#app/record/mesh-metrics.ts";
 import { peersRoute } from "#app/peers/mesh-routes.ts";
 import { bodyBytesMax, processMemory } from "#app/work/work-memory.ts";
+import { serveEvents } from "#app/work/events-service.ts";
 import { serveStreams, type StreamServicePorts } from "#app/work/stream-service.ts";
 import { serveTasks, type TaskServicePorts } from "#app/work/task-service.ts";
 import { workPolicy } from "#app/work/work-policy.ts";
@@ -56,7 +57,17 @@ export type EdgeParts = {
   readonly api?:
     | Pick<
         ApiParts,
-        "name" | "work" | "doors" | "live" | "status" | "vaults" | "schedules" | "audit" | "issuer" | "artifacts"
+        | "name"
+        | "work"
+        | "feed"
+        | "doors"
+        | "live"
+        | "status"
+        | "vaults"
+        | "schedules"
+        | "audit"
+        | "issuer"
+        | "artifacts"
       >
     | undefined;
   /** A Unix socket to serve on if `edge.listen` names no port, so that commands on this machine reach the node. */
@@ -138,9 +149,17 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
           return { cluster: node.cluster, ownerships, nodes };
         },
       });
+      const { feed } = parts.api ?? {};
+      const feeding = feed && serveEvents(server, admission, feed, leaving.signal);
       const streaming = parts.streams && serveStreams(server, admission, parts.streams);
       const tasks = parts.tasks && serveTasks(server, admission, { ...parts.tasks, clock, answers: doors.answers });
-      return new Map([...workActions, ...(streaming ?? []), ...(tasks ?? []), ...doors.services(server)]);
+      return new Map([
+        ...workActions,
+        ...(streaming ?? []),
+        ...(tasks ?? []),
+        ...(feeding ?? []),
+        ...doors.services(server),
+      ]);
     },
     http(admission, registry, login) {
       parts.show?.(registry);

@@ -14,6 +14,9 @@ import type { Worker } from "#worker/worker.ts";
 import type { OpenDoors } from "./doors.ts";
 import type { ComposedStore } from "./store/store.ts";
 import { shardsOf, type Config } from "#app/config/config.ts";
+import { askFeed, feedCalls } from "#app/peers/feed-calls.ts";
+import { FeedDesk } from "#feed/desk.ts";
+import { Feed } from "#feed/feed.ts";
 import { liveCalls } from "#app/peers/live-streams.ts";
 import { publisherOf } from "#app/work/publishers.ts";
 import { version } from "#app/version.ts";
@@ -44,12 +47,20 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly sandbox: s
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
   const { config, name, journal, stored, tcp, clock, random, memory, observers, doors, log } = parts;
   const { blobs, pins } = stored;
+  const desk = new FeedDesk(clock);
   const calls = () => ({
     ...directoryCalls(journal, () => node.status()),
     ...readyCalls(() => node),
     ...liveCalls(stored.streams),
+    ...feedCalls(desk),
     ...doors().calls,
   });
+  const shardLimits = (shards: number): Limits => ({
+    ...limitsOf(config, shards),
+    ...memoryLimits(memory.bytesMax, shards),
+  });
+  const report = (doing: string, error: unknown): void =>
+    log(`${doing}: ${error instanceof Error ? error.message : String(error)}`);
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls: calls() });
   const node: Node = createNode({
     id: name,
@@ -57,11 +68,11 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     journal,
     blobs,
     pins,
-    observers,
+    observers: [...observers, desk],
     random: random.fork("node"),
     transport: { ...tcp, listen },
     cluster: { shards: shardsOf(config), clusterId: config.cluster.name },
-    limits: ({ shards }) => ({ ...limitsOf(config, shards), ...memoryLimits(memory.bytesMax, shards) }),
+    limits: ({ shards }) => shardLimits(shards),
     memory,
     host: memorySettings(processMemory(), shardsOf(config)),
     keeper: { leaseMs: config.cluster.ownerLease },
@@ -71,7 +82,7 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
       const { slots = 0, running = 0, sandbox } = workerFacts();
       return { version, pid: process.pid, slots, running, ...doors().facts, ...(sandbox && { sandbox }) };
     },
-    report: (doing, error) => log(`${doing}: ${error instanceof Error ? error.message : String(error)}`),
+    report,
   });
   const router: Router = createRouter({
     self: node,
@@ -89,7 +100,9 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     random: random.fork("client"),
     texts: (text) => node.readText(text),
   });
-  return { node, client, routed: routedBy(router) };
+  const limits = (): Limits => shardLimits(node.cluster.shards);
+  const feed = new Feed({ clock, node, desk, journal, blobs, limits, ask: askFeed(tcp), report });
+  return { node, client, feed, routed: routedBy(router) };
 }
 
 /** For requests through this node's router: shorter than the caller's own timeout. */

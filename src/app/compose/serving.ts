@@ -11,6 +11,7 @@ import { ownTokens } from "./issuer.ts";
 import { startMesh, type RunningMesh } from "./mesh.ts";
 import type { Drain } from "#app/node/drain.ts";
 import { tellWhereEdgeIs, urlFromHere } from "#app/node/edge-notice.ts";
+import { feedMetrics } from "#app/record/feed-metrics.ts";
 import { factsFor } from "#app/peers/mesh-facts.ts";
 import { liveSource } from "#app/peers/live-streams.ts";
 import { foldersElsewhere, Readiness } from "#app/node/readiness.ts";
@@ -19,9 +20,10 @@ import type { Working } from "./working.ts";
 
 export async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving, issuer } = ground;
-  const { node, client, routed, worker, labels, doors, kinds, callers, scheduled } = working;
+  const { node, client, feed, routed, worker, labels, doors, kinds, callers, scheduled } = working;
   const show = (registry: MetricsRegistry): void => {
     scheduled.show(registry);
+    feedMetrics(registry, feed);
     stored.observe?.(registry);
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   };
@@ -36,7 +38,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const { streams, areStreamsShared: areShared = false } = stored;
   const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
   const { schedules } = scheduled;
-  const ofNode = { name, work: client, doors: ground.doors, live, status: () => node.status() };
+  const ofNode = { name, work: client, feed, doors: ground.doors, live, status: () => node.status() };
   const { records, vaults } = ground;
   const spool = spoolIn(await spoolFolder(folder), spoolBytesMax(config));
   const artifacts = new JobArtifacts({ records, blobs: stored.blobs, spool, clock });

@@ -39,6 +39,7 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   await place?.keepOnly(opened.found);
   await node.start();
   undo.defer(() => node.stop());
+  undo.defer(() => joined.feed.stop());
   const labels = labelsOf(config, name, opened.labels, about?.kind);
   const kinds = kindTableOf(ground.doors);
   if (place) {

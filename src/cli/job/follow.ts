@@ -119,7 +119,7 @@ type Following<T> = {
 };
 
 /** A connection that is lost is opened again where it ended, as long as a node may come back. */
-async function followed<T>(
+export async function followed<T>(
   open: (lastEventId: string | undefined, signal: AbortSignal) => Promise<Feed<T>>,
   { show, isEnd, isComplete, signal, waits }: Following<T>,
 ): Promise<void> {

@@ -3,7 +3,13 @@
  * a lost connection, so a feed that can resume gives every event one.
  */
 
-export type ServerEvent<T = unknown> = { readonly id?: string; readonly event?: string; readonly data: T };
+export type ServerEvent<T = unknown> = {
+  readonly id?: string;
+  readonly event?: string;
+  readonly data: T;
+  /** The data as JSON, where it is known: what many readers get is written once. */
+  readonly text?: string;
+};
 
 export const eventsType = "text/event-stream";
 
@@ -19,11 +25,12 @@ const encoder = new TextEncoder();
 const heartbeat = encoder.encode(":\n\n");
 
 /**
- * The events as bytes. It asks for the next event only when the connection takes more, so what is held for a slow
- * reader is one event; how far behind it may fall is the feed's to decide.
+ * The events as bytes, several together where the source gives several. It asks for the next ones only when the
+ * connection takes more, so what is held for a slow reader is what the source gave last; how far behind it may fall is
+ * the feed's to decide.
  */
 export async function* eventBytes(
-  events: AsyncIterable<ServerEvent>,
+  events: AsyncIterable<ServerEvent | readonly ServerEvent[]>,
   { clock, heartbeatMs }: EventStreamOptions,
 ): AsyncGenerator<Uint8Array> {
   const source = events[Symbol.asyncIterator]();
@@ -39,7 +46,7 @@ export async function* eventBytes(
         continue;
       }
       if (got.done === true) return;
-      yield encodeEvent(got.value);
+      yield encoder.encode("data" in got.value ? eventText(got.value) : got.value.map(eventText).join(""));
       next = source.next();
     }
   } finally {
@@ -48,12 +55,14 @@ export async function* eventBytes(
 }
 
 /** Ids and names with line breaks would let one event pretend to be two. */
-export function encodeEvent({ id, event, data }: ServerEvent): Uint8Array {
+function eventText({ id, event, data, text }: ServerEvent): string {
   if ((id !== undefined && /[\r\n\0]/.test(id)) || (event !== undefined && /[\r\n]/.test(event)))
     throw new Error("an event's id and name are one line");
   const head = `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}`;
-  return encoder.encode(`${head}data: ${JSON.stringify(data)}\n\n`);
+  return `${head}data: ${text ?? JSON.stringify(data)}\n\n`;
 }
+
+export const encodeEvent = (event: ServerEvent): Uint8Array => encoder.encode(eventText(event));
 
 /** What a client has seen already. The query parameter serves clients that cannot set a header on their first try. */
 export const lastEventId = (headers: Headers, url: URL): string | undefined =>

@@ -14,9 +14,9 @@ import { apply } from "#kernel/apply/apply.ts";
 import { historyOf, noRows, type Rows } from "#kernel/read/history.ts";
 import type { Limits } from "#kernel/model/limits.ts";
 import { createState } from "#kernel/model/state.ts";
-import type { Epoch, Journal, LogRecord, Segment, Seq } from "#journal/journal.ts";
+import type { Epoch, Journal, Seq } from "#journal/journal.ts";
 import { decodeEvents } from "#shard/codec/codec.ts";
-import { decodeLines, digestOf } from "#shard/codec/segment.ts";
+import { readLog } from "./log-reader.ts";
 import { countRows, mergeRows, splitRows } from "./projector-rows.ts";
 
 export type RebuildPorts = {
@@ -77,7 +77,7 @@ async function replay(
 ): Promise<void> {
   const state = createState(shard, ports.limits);
   let bytes = 0;
-  for await (const { seq, payload } of everything(ports, shard, tailSeq)) {
+  for await (const { seq, payload } of readLog(ports, shard, { from: 1, tailSeq })) {
     const rows = noRows();
     try {
       for (const event of decodeEvents(payload)) {
@@ -95,52 +95,6 @@ async function replay(
     await ports.clock.sleep(0);
   }
 }
-
-/** Every batch from the first to the tail, each exactly once. */
-async function* everything(ports: RebuildPorts, shard: ShardId, tailSeq: Seq): AsyncGenerator<LogRecord> {
-  let next: Seq = 1;
-  for (const segment of await ports.journal.segments(shard)) {
-    const { fromSeq, throughSeq, digest } = segment;
-    if (fromSeq !== next)
-      throw new Fault("not-found", "read log segment", { shard, missing: next, fromSeq, throughSeq, digest });
-    const bytes = await readSegment(ports.blobs, segment);
-    try {
-      yield* decodeLines(bytes, segment);
-    } catch (cause) {
-      throw isFault(cause) ? unreadable(segment, cause) : cause;
-    }
-    next = throughSeq + 1;
-  }
-  if (next > tailSeq) return;
-  for await (const record of ports.journal.read(shard, next)) {
-    yield record;
-    next = record.seq + 1;
-    if (next > tailSeq) return;
-  }
-  throw new Fault("corrupt", "read log", { shard, why: "the log ends before its tail", seq: next, tail: tailSeq });
-}
-
-async function readSegment(blobs: Pick<BlobStore, "read">, segment: Segment): Promise<Uint8Array> {
-  const { digest, sizeBytes } = segment;
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  try {
-    for await (const part of blobs.read(digest)) {
-      parts.push(Uint8Array.from(part)); // the store reuses the memory when the next part is requested
-      bytes += part.length;
-      if (bytes > sizeBytes) break;
-    }
-  } catch (cause) {
-    throw isFault(cause) ? unreadable(segment, cause) : cause;
-  }
-  const whole = Buffer.concat(parts);
-  const found = digestOf(whole);
-  if (found !== digest) throw unreadable(segment, new Fault("corrupt", "verify log segment", { digest, found }));
-  return whole;
-}
-
-const unreadable = ({ shard, fromSeq, throughSeq, digest }: Segment, cause: Fault): Fault =>
-  new Fault(cause.code, "read log segment", { shard, fromSeq, throughSeq, digest }, cause);
 
 type Place = { readonly shard: ShardId; readonly epoch: Epoch; readonly rowsMax: number };
 

@@ -1,6 +1,7 @@
 /** Adds each event of a shard to its open batch, right after the event was applied. */
 import type { Event } from "#kernel/model/event.ts";
 import { jobOf } from "#kernel/model/event-job.ts";
+import { feedOf } from "#kernel/read/feed.ts";
 import { historyOf } from "#kernel/read/history.ts";
 import type { Observer } from "#kernel/step.ts";
 import { journalKeyOf } from "./prepare.ts";
@@ -23,6 +24,7 @@ export class Absorber implements Observer {
     shard.writer.add(event);
     open.jobs.push(jobOf(state, event));
     if (shard.keepsHistory) historyOf(state, event, open.rows);
+    if (open.feed) feedOf(state, event, { seq: shard.seq + 1, index: open.events.length - 1 }, open.feed);
     if (event.kind === "forgotten") shard.forgets += 1;
     else if ((event.kind === "job-submitted" || event.kind === "job-joined") && event.key !== undefined)
       open.keys.push({

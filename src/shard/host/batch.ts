@@ -1,5 +1,6 @@
 /** What a shard decided between two appends, and the answers that wait for the append. */
 import type { Event } from "#kernel/model/event.ts";
+import type { FeedItem } from "#kernel/read/feed.ts";
 import { noRows, type Rows } from "#kernel/read/history.ts";
 import type { Answer } from "#kernel/read/query.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
@@ -32,6 +33,8 @@ export class OpenBatch {
   readonly jobs: (number | undefined)[] = [];
   readonly keys: RequestKey[] = [];
   readonly rows: Rows = noRows();
+  /** What the event feed says of the events; undefined while it has no reader. */
+  feed: FeedItem[] | undefined;
   readonly parked: ParkedAnswer[] = [];
   /** Run when the batch is closed: the state then equals the log up to this batch. */
   readonly atSeal: ((stamp: Stamp) => void)[] = [];
@@ -41,6 +44,10 @@ export class OpenBatch {
   readonly atLoss: (() => void)[] = [];
   /** A caller is about to hear that something does not exist: the epoch must be confirmed first (K8). */
   needsConfirm = false;
+
+  constructor(feed?: FeedItem[]) {
+    this.feed = feed;
+  }
 
   get isEmpty(): boolean {
     return (
@@ -56,7 +63,7 @@ export type SealedBatch = {
   /** Estimated memory to keep its events, or to read them back. */
   readonly weightBytes: number;
   readonly sealedMono: number;
-} & Pick<OpenBatch, "events" | "jobs" | "keys" | "rows" | "parked" | "atRelease" | "atLoss" | "needsConfirm">;
+} & Pick<OpenBatch, "events" | "jobs" | "keys" | "rows" | "feed" | "parked" | "atRelease" | "atLoss" | "needsConfirm">;
 
 export function sendAnswer({ asker, said }: ParkedAnswer, stamp: Stamp): void {
   said.stamp = stamp;

@@ -58,6 +58,8 @@ export class HostedShard {
   readonly absorber: Absorber;
   readonly waiters: Waiters;
   readonly watchers: Watchers;
+  /** Whether the event feed is read: then the next batch collects its items. */
+  isFed = false;
   /** Whether history rows are collected as events are applied. */
   readonly keepsHistory: boolean;
   phase: HostedPhase = "taking-over";
@@ -107,6 +109,12 @@ export class HostedShard {
     return this.lease.standsAt(this.#clock.monotonicMs());
   }
 
+  /** From the next event on, batches collect what the event feed says of them. */
+  feed(isWanted: boolean): void {
+    if (isWanted && !this.isFed && this.open.events.length === 0) this.open.feed = [];
+    this.isFed = isWanted;
+  }
+
   nowMs(): number {
     return this.kernelClock.nowMs();
   }
@@ -119,10 +127,10 @@ export class HostedShard {
     const stamp = { epoch: this.epoch, seq: this.seq + (hasEvents ? 1 : 0) };
     const payload = hasEvents ? this.writer.finish() : undefined;
     const weightBytes = payload ? weightOf(payload, open.events) : 0;
-    this.open = new OpenBatch();
+    this.open = new OpenBatch(this.isFed ? [] : undefined);
     this.seq = stamp.seq;
     for (const run of open.atSeal) run(stamp);
-    const { events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm } = open;
+    const { events, jobs, keys, rows, feed, parked, atRelease, atLoss, needsConfirm } = open;
     const sealedMono = this.#clock.monotonicMs();
     // Field by field: a spread is slow, and nearly every command makes a batch.
     this.inFlight = {
@@ -134,6 +142,7 @@ export class HostedShard {
       jobs,
       keys,
       rows,
+      feed,
       parked,
       atRelease,
       atLoss,

@@ -1,0 +1,32 @@
+/** How far the readers of the event feed are behind, at /metrics. */
+import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+import type { Feed } from "#feed/feed.ts";
+
+export function feedMetrics(registry: MetricsRegistry, feed: Pick<Feed, "status">): void {
+  const gauge = (name: string, help: string) => registry.gauge({ name, help }).with();
+  const counter = (name: string, help: string) => registry.counter({ name, help }).with();
+  const readers = gauge("millrace_feed_readers", "Open readers of the event feed on this node, webhooks included.");
+  const lag = gauge(
+    "millrace_feed_lag_batches",
+    "Batches of the log that the reader of the event feed on this node that is furthest behind has not seen.",
+  );
+  const delivered = counter(
+    "millrace_feed_items_total",
+    "Items of the event feed that readers on this node were given.",
+  );
+  const replays = counter(
+    "millrace_feed_replays_total",
+    "Times that this node read the log or the archive for readers of the event feed that were behind.",
+  );
+  const shed = counter("millrace_feed_shed_total", "Readers of the event feed that were too slow and sent away.");
+  let before = { delivered: 0, replays: 0, shed: 0 };
+  registry.beforeText(() => {
+    const now = feed.status();
+    readers.set(now.readers);
+    lag.set(now.lagBatches);
+    delivered.add(now.delivered - before.delivered);
+    replays.add(now.replays - before.replays);
+    shed.add(now.shed - before.shed);
+    before = now;
+  });
+}

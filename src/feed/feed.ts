@@ -1,0 +1,103 @@
+/** The event feed of a cluster, as one node serves it: readers of all shards, limited per tenant. */
+import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { Journal } from "#journal/journal.ts";
+import type { Limits } from "#kernel/model/limits.ts";
+import type { Node } from "#shard/node.ts";
+import type { FeedAnswer, FeedDesk, FeedQuestion } from "./desk.ts";
+import type { FeedFilter } from "./filter.ts";
+import { FeedHub, type HubSettings } from "./hub.ts";
+import { FeedReader, type FeedStart, type ReaderPorts } from "./reader.ts";
+import { ReplayedFeed, type ReplayedPorts } from "./replayed.ts";
+
+export type FeedPorts = {
+  readonly clock: Clock;
+  readonly node: Pick<Node, "keeper" | "cluster">;
+  /** Observes the shards of this node. */
+  readonly desk: FeedDesk;
+  readonly journal: Journal;
+  readonly blobs: BlobStore;
+  readonly limits: () => Limits;
+  /** Asks the desk of another node. */
+  readonly ask: (address: string, question: FeedQuestion, signal: AbortSignal) => Promise<readonly FeedAnswer[]>;
+  readonly base?: ReplayedPorts["base"];
+  readonly report: (doing: string, error: unknown) => void;
+  readonly settings?: Partial<FeedSettings>;
+};
+
+export type FeedSettings = {
+  readonly readersMax: number;
+  readonly hub: Partial<HubSettings>;
+  readonly replayed: NonNullable<ReplayedPorts["settings"]>;
+};
+
+const readersMaxDefault = 2_000;
+
+export type FeedStatus = {
+  readonly readers: number;
+  /** Of the reader that is furthest behind, in batches of the log. */
+  readonly lagBatches: number;
+  /** Reads of the log or the archive for readers that were behind. */
+  readonly replays: number;
+  readonly delivered: number;
+  readonly shed: number;
+};
+
+export class Feed {
+  readonly #readersMax: number;
+  readonly #reading: ReaderPorts;
+  readonly #hub: FeedHub;
+  readonly #replayed: ReplayedFeed;
+  readonly #open = new Map<FeedReader, string>();
+  readonly counts = { delivered: 0, shed: 0 };
+
+  constructor(ports: FeedPorts) {
+    const { clock, node, desk, journal, blobs, limits, base, report, settings } = ports;
+    this.#readersMax = settings?.readersMax ?? readersMaxDefault;
+    this.#replayed = new ReplayedFeed({
+      clock,
+      journal,
+      blobs,
+      limits,
+      ...(base && { base }),
+      settings: settings?.replayed ?? {},
+    });
+    this.#hub = new FeedHub({
+      clock,
+      shards: () => node.cluster.shards,
+      ownerOf: (shard) => (desk.serves(shard) ? "" : node.keeper.hintOf(shard)),
+      ask: (owner, question, signal) =>
+        owner === "" ? desk.ask(question, signal) : ports.ask(owner, question, signal),
+      replayed: this.#replayed,
+      tailOf: async (shard) => (await journal.tail(shard)).seq,
+      report,
+      settings: settings?.hub ?? {},
+    });
+    desk.onMove = () => this.#hub.look();
+    this.#reading = { clock, hub: this.#hub, replayed: this.#replayed, cluster: () => node.cluster };
+  }
+
+  /** The caller disposes of the reader. A tenant may have at most as many as are left for all others. */
+  async open(filter: FeedFilter, start: FeedStart, { isOurs = false } = {}): Promise<FeedReader> {
+    const tenant = filter.tenant ?? "";
+    const ofTenant = [...this.#open.values()].filter((name) => name === tenant).length;
+    if (!isOurs && ofTenant >= this.#readersMax - this.#open.size)
+      throw new Fault("exhausted", "read the event feed", {
+        readers: ofTenant,
+        why: "too many readers of this tenant",
+      });
+    const reader = await FeedReader.open(this.#reading, filter, start, () => this.#open.delete(reader));
+    this.#open.set(reader, tenant);
+    return reader;
+  }
+
+  status(): FeedStatus {
+    const lagBatches = [...this.#open.keys()].reduce((most, { lag }) => Math.max(most, lag), 0);
+    return { readers: this.#open.size, lagBatches, replays: this.#replayed.reads, ...this.counts };
+  }
+
+  stop(): void {
+    this.#hub.stop();
+  }
+}

@@ -1,0 +1,99 @@
+/** The newest items of one shard, in order, as many as fit: the batches after `after` up to `through`, all of them. */
+import type { Seq } from "#journal/journal.ts";
+import type { FeedItem } from "#kernel/read/feed.ts";
+
+/** What the feed says of one batch of the log; batches of which it says nothing are left out. */
+export type FeedBatch = { readonly seq: Seq; readonly items: readonly FeedItem[] };
+
+type Kept = { readonly batch: FeedBatch; readonly bytes: number };
+
+/** An estimate that is cheap: names, tags and reasons are short. */
+const itemBytes = 600;
+
+export class FeedRing {
+  readonly #bytesMax: number;
+  #kept: Kept[] = [];
+  /** Entries before this are released. */
+  #from = 0;
+  #bytes = 0;
+  #after: Seq;
+  #through: Seq;
+
+  constructor(after: Seq, bytesMax: number) {
+    this.#after = after;
+    this.#through = after;
+    this.#bytesMax = bytesMax;
+  }
+
+  get after(): Seq {
+    return this.#after;
+  }
+
+  get through(): Seq {
+    return this.#through;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The next batches, in order; `through` is the newest batch that is accounted for. False: they do not follow. */
+  extend(after: Seq, through: Seq, batches: readonly FeedBatch[]): boolean {
+    if (after > this.#through) return false;
+    for (const batch of batches) if (batch.seq > this.#through) this.#push(batch);
+    this.#through = Math.max(this.#through, through);
+    return true;
+  }
+
+  /** Forgets everything: what follows begins after this batch. */
+  reset(after: Seq): void {
+    this.#kept = [];
+    this.#from = 0;
+    this.#bytes = 0;
+    this.#after = after;
+    this.#through = after;
+  }
+
+  /** The batches after this one, up to about so many items; undefined if they are no longer all here. */
+  since(after: Seq, itemsMax: number): { readonly batches: readonly FeedBatch[]; readonly through: Seq } | undefined {
+    if (after < this.#after) return undefined;
+    const batches: FeedBatch[] = [];
+    let items = 0;
+    for (let i = this.#find(after); i < this.#kept.length; i += 1) {
+      const { batch } = this.#kept[i] as Kept;
+      if (items >= itemsMax) return { batches, through: batch.seq - 1 };
+      batches.push(batch);
+      items += batch.items.length;
+    }
+    return { batches, through: this.#through };
+  }
+
+  #push(batch: FeedBatch): void {
+    this.#through = batch.seq;
+    if (batch.items.length === 0) return;
+    const bytes = batch.items.length * itemBytes;
+    this.#kept.push({ batch, bytes });
+    this.#bytes += bytes;
+    while (this.#bytes > this.#bytesMax && this.#from < this.#kept.length - 1) {
+      const oldest = this.#kept[this.#from] as Kept;
+      this.#bytes -= oldest.bytes;
+      this.#after = oldest.batch.seq;
+      this.#from += 1;
+    }
+    if (this.#from * 2 <= this.#kept.length) return;
+    this.#kept.splice(0, this.#from);
+    this.#from = 0;
+  }
+
+  /** The first entry after the batch; most readers are near the end. */
+  #find(after: Seq): number {
+    let low = this.#from;
+    let high = this.#kept.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#kept[middle] as Kept).batch.seq <= after) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
