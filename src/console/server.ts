@@ -52,8 +52,12 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   return response.status === 204 ? (undefined as T) : ((await response.json()) as T);
 }
 
-export const post = <T>(path: string, body: object): Promise<T> =>
-  ask(path, { method: "POST", body: JSON.stringify(body), headers: { "idempotency-key": crypto.randomUUID() } });
+export const post = <T>(path: string, body?: object): Promise<T> =>
+  ask(path, {
+    method: "POST",
+    ...(body && { body: JSON.stringify(body) }),
+    headers: { "idempotency-key": crypto.randomUUID() },
+  });
 
 export async function reasonOf(path: string): Promise<string | undefined> {
   const stop = new AbortController();

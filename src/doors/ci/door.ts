@@ -24,6 +24,6 @@ export const ciDoor = defineDoor({
     ]
       .map((part, index) => (index === 0 ? part : encodeURIComponent(part)))
       .join("/"),
-  pages: [],
+  pages: [{ path: "runs", title: "Runs", module: "pages/doors/ci/runs.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openCi(ports, settings),
 });

@@ -230,6 +230,7 @@ export const LogLines = z.object({
       text: z.string(),
     }),
   ),
+  ended: z.boolean().optional().describe("True in the last event of a log that is followed."),
 });
 
 export const followLog = endpoint({

@@ -18,7 +18,7 @@ export type LogQuery = {
   readonly signal: AbortSignal;
 };
 
-type LogEvent = ServerEvent<{ lines: LogLine[] }>;
+type LogEvent = ServerEvent<{ lines: LogLine[]; ended?: true }>;
 
 const batchLines = 100;
 
@@ -39,6 +39,9 @@ export async function* logFeed(ports: FollowPorts, query: LogQuery): AsyncGenera
     }
     rest = text.subarray(text.lastIndexOf(newline) + 1);
   }
+  // without it a browser would ask again and again
+  if (query.follow && !query.signal.aborted)
+    yield { ...(place && { id: `${place.token}.${place.offset}` }), data: { lines: [], ended: true } };
 }
 
 type LogPlace = { readonly token: number; readonly offset: number };
