@@ -20,6 +20,7 @@ export const rooms = {
   audit: ["base", "records"],
   schedules: ["base", "records"],
   issuer: ["base", "access", "records", "vault"],
+  effects: ["base", "records"],
   journal: ["base", "records"],
   blobs: ["base", "wire", "h2", "grpc"],
   sources: ["base", "access", "http", "records", "blobs"],

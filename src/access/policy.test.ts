@@ -30,6 +30,9 @@ const matrix = `
   secret.rotate      operator
   schedule.write     operator member
   schedule.read      operator member viewer
+  effect.write       task
+  effect.read        operator member viewer task
+  effect.decide      operator member
   audit.read         operator viewer
   build.execute      operator member builder
   deploy.attach      operator agent
@@ -64,7 +67,9 @@ describe("the policy", () => {
   test("lets everyone but operators act in their own tenant only", () => {
     const clusterWide = actions.filter(
       (action) =>
-        !/^(work|task|build|deploy|ci|sources|cache|action-cache|audit|schedule|secret\.(write|list))\b/.test(action),
+        !/^(work|task|build|deploy|ci|sources|cache|action-cache|audit|schedule|effect|secret\.(write|list))\b/.test(
+          action,
+        ),
     );
     for (const role of roles)
       for (const action of actions) {

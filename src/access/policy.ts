@@ -41,6 +41,11 @@ export const policy = {
   "schedule.write": { of: "tenant", for: ["operator", "member"] },
   "schedule.read": { of: "tenant", for: ["operator", "member", "viewer"] },
 
+  // What a task does outside, under its own claim; a person decides what no task can know.
+  "effect.write": { of: "tenant", for: ["task"] },
+  "effect.read": { of: "tenant", for: ["operator", "member", "viewer", "task"] },
+  "effect.decide": { of: "tenant", for: ["operator", "member"] },
+
   "audit.read": { of: "tenant", for: ["operator", "viewer"] },
 
   // Execute, and wait for or cancel one's own actions. Separate from work.submit, which accepts any kind of work.

@@ -7,6 +7,9 @@ import { artifactPut } from "./artifact/put.ts";
 import { bench } from "./bench.ts";
 import type { Command } from "#door/command.ts";
 import type { Door } from "#door/door.ts";
+import { effectDecide, effectList } from "./effect/people.ts";
+import { effectRun } from "./effect/run.ts";
+import { effectBegin, effectCommit, effectUndo } from "./effect/tell.ts";
 import { drain } from "./cluster/drain.ts";
 import { historyRebuild } from "./cluster/history-rebuild.ts";
 import { issuerRotate } from "./issuer/rotate.ts";
@@ -55,12 +58,14 @@ const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey
 const ofTasks = [artifactPut, artifactGet, artifactList, step] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
 const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const;
+const effects = [effectRun, effectBegin, effectCommit, effectUndo, effectList, effectDecide] as const;
 const last: readonly Command[] = [
   why,
   ...ofTasks,
   events,
   ...schedules,
   ...scheduleChanges,
+  ...effects,
   auditList,
   auditExport,
   auditVerify,

@@ -196,6 +196,19 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/schedules/{name}/pause": [ask("POST", ({ schedule }) => `/v1/schedules/${schedule}/pause`)],
   "api POST /v1/schedules/{name}/resume": [ask("POST", ({ schedule }) => `/v1/schedules/${schedule}/resume`)],
   "api DELETE /v1/schedules/{name}": [ask("DELETE", ({ schedule }) => `/v1/schedules/${schedule}`)],
+  "api GET /v1/effects": [
+    ask("GET", () => "/v1/effects?limit=5", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/effects?limit=5&tenant=${tenant}`),
+  ],
+  "api POST /v1/effects:begin": [ask("POST", () => "/v1/effects:begin", { ...json({ name: "x" }), ...tasksOnly })],
+  "api POST /v1/effects:commit": [ask("POST", () => "/v1/effects:commit", { ...json({ name: "x" }), ...tasksOnly })],
+  "api POST /v1/effects:undo": [ask("POST", () => "/v1/effects:undo", { ...json({ name: "x" }), ...tasksOnly })],
+  "api POST /v1/effects:ask": [ask("POST", () => "/v1/effects:ask", { ...json({ name: "x" }), ...tasksOnly })],
+  "api GET /v1/effects/{key+}": [ask("GET", ({ key }) => `/v1/effects/job/${key}`, { alike: "neither has begun any" })],
+  "api PUT /v1/effects/{key+}": [
+    ask("PUT", ({ key }) => `/v1/effects/job/${key}`, { ...json({ wasDone: true }), alike: "neither has begun any" }),
+    ask("PUT", ({ tenant }) => `/v1/effects/job/x?tenant=${tenant}`, json({ wasDone: true })),
+  ],
   "api GET /v1/secrets": [
     ask("GET", () => "/v1/secrets?limit=5", { alike: "it names nothing" }),
     ask("GET", ({ tenant }) => `/v1/secrets?limit=5&tenant=${tenant}`),

@@ -20,6 +20,7 @@ const unaudited: ReadonlySet<Action> = new Set<Action>([
   "service.describe",
   "work.submit",
   "work.execute",
+  "effect.write",
   "build.execute",
   "deploy.attach",
   "task.artifacts",

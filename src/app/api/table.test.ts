@@ -31,6 +31,7 @@ const own = {
   drain: nothing,
   vaults: nothing,
   schedules: nothing,
+  effects: nothing,
   audit: nothing,
   status: nothing,
 };

@@ -15,6 +15,7 @@ import { audited, auditRoutes } from "#app/api/audit.ts";
 import { eventsRoutes } from "#app/api/events.ts";
 import { schedulesRoutes } from "#app/api/schedules.ts";
 import { secretRoutes } from "#app/api/secrets.ts";
+import { effectRoutes } from "#app/api/effects.ts";
 import { issuerRoutes } from "#app/api/issuer.ts";
 import { taskRoutes } from "#app/api/task-calls.ts";
 import type { JobArtifacts } from "#app/work/job-artifacts.ts";
@@ -32,6 +33,7 @@ import { sessionEndpoints } from "#api/session.ts";
 import { eventEndpoints } from "#api/events.ts";
 import { auditEndpoints } from "#api/audit.ts";
 import { scheduleEndpoints } from "#api/schedules.ts";
+import { effectEndpoints } from "#api/effects.ts";
 import { secretEndpoints } from "#api/secrets.ts";
 import { issuerEndpoints } from "#api/issuer.ts";
 import { artifactEndpoints, taskEndpoints } from "#api/task-calls.ts";
@@ -52,6 +54,7 @@ import type { WorkClient } from "#shard/client/client.ts";
 import type { Issuer } from "#issuer/issuer.ts";
 import type { AuditTrail } from "#audit/trail.ts";
 import type { Schedules } from "#schedules/schedule.ts";
+import type { Effects } from "#effects/effects.ts";
 import type { Vaults } from "./vault.ts";
 import { identifyBy } from "./identify.ts";
 import { routeMetrics } from "./route-metrics.ts";
@@ -68,6 +71,8 @@ export type ApiParts = {
   readonly vaults?: Vaults | undefined;
   /** Left out: there are none. */
   readonly schedules?: Schedules | undefined;
+  /** Left out: work has no ledger of effects. */
+  readonly effects?: Effects | undefined;
   /** Left out: nothing is audited. */
   readonly audit?: AuditTrail | undefined;
   /** Left out: no tokens are issued. */
@@ -95,6 +100,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...secretEndpoints,
   ...scheduleEndpoints,
   ...eventEndpoints,
+  ...effectEndpoints,
   ...auditEndpoints,
   ...issuerEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
@@ -142,7 +148,8 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
-  const { name, work, clock, status, drain, vaults, schedules, feed, audit, issuer, artifacts, routes = [] } = parts;
+  const { name, work, clock, status, drain, vaults, schedules, effects, feed } = parts;
+  const { audit, issuer, artifacts, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status });
@@ -154,6 +161,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(drain ? drainRoutes(drain) : []),
     ...tenantRoutes(work),
     ...(vaults ? secretRoutes(vaults) : []),
+    ...(effects ? effectRoutes({ effects, work }) : []),
     ...(schedules ? schedulesRoutes({ ...parts, schedules, doors: parts.doors ?? doors }) : []),
     ...(issuer ? issuerRoutes(issuer) : []),
     ...(artifacts ? taskRoutes({ work, artifacts }) : []),

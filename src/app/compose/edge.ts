@@ -65,6 +65,7 @@ export type EdgeParts = {
         | "status"
         | "vaults"
         | "schedules"
+        | "effects"
         | "audit"
         | "issuer"
         | "artifacts"

@@ -22,6 +22,13 @@ export const CiConfig = z.strictObject({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe("how jobs on this node reach a node, such as http://127.0.0.1:8980; left out: this node's own address"),
+  onRunnerLoss: z
+    .enum(["resume", "restart"])
+    .default("resume")
+    .describe(
+      "what becomes of a job whose runner is lost: resume goes on after its last finished step, on any machine; " +
+        "restart runs all of it again",
+    ),
   actions: z
     .string()
     .min(1)

@@ -62,6 +62,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           vault: ports.vault,
           url: () => settings.url ?? ports.origin(),
           actions: { folder: settings.actions, server: settings.actionServer },
+          ...(settings.onRunnerLoss === "resume" && { keptKey: () => ports.keyOf("ci.kept") }),
         }),
       },
       planners: ciPlanners,

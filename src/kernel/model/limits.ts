@@ -114,7 +114,7 @@ export const defaultLimits: Limits = {
   resultBytesMax: 64 * KiB,
   publishBytesMax: 2 * KiB,
   checkpointDigestsMax: 5_000,
-  checkpointMsMin: 1_000,
+  checkpointMsMin: 10,
   unpublishedMax: 100_000,
   publishMsMax: hour,
   nameLengthMax: 256,

@@ -18,7 +18,7 @@ describe("a checkpoint", () => {
       reserve ada start                   -> x#1; x RUNNING
       checkpoint ada x at=one digests=d   -> recorded
       checkpoint ada x at=one digests=d   -> recorded
-      checkpoint ada x at=two             -> REFUSED shard-full what=checkpoints of the task retryAfterMs=1000
+      checkpoint ada x at=two             -> REFUSED shard-full what=checkpoints of the task retryAfterMs=10
       +1s                                 ->
       checkpoint ada x at=two             -> recorded
       checkpoint bea x at=lie             -> REFUSED token-stale task=1 offered=0 current=1

@@ -8,11 +8,14 @@ import { Fault } from "#base/fault.ts";
 import type { Boxed, WorkPlace } from "#door/ports.ts";
 import { leasesOf } from "#worker/holding.ts";
 import type { RunContext } from "#worker/runner.ts";
+import { boxRoot } from "#worker/sandbox/box.ts";
 import { fileHead } from "#worker/printed/file-head.ts";
 
 export type JobBox = AsyncDisposable & {
   /** As the node sees it. */
   readonly folder: string;
+  /** As the job sees it. */
+  readonly seenAs: string;
   /** Puts a file into the folder, for the job alone. Before it starts. */
   give(name: string, text: string): void;
   /** Makes a folder in it the job's own. Before it starts. */
@@ -36,6 +39,7 @@ export async function plainBox({ scratch, processes }: WorkPlace, context: RunCo
   const folder = await scratch(task.taskId);
   return {
     folder: folder.path,
+    seenAs: folder.path,
     give: (name, text) => writeFileSync(join(folder.path, name), text, { mode: 0o600, flag: "wx" }),
     own: () => {},
     async run({ argv, env }, signal) {
@@ -59,6 +63,7 @@ export async function sandboxBox({ sandbox, pidsMax }: Boxed, context: RunContex
   const { root, stderr } = attempt.folder;
   return {
     folder: root,
+    seenAs: sandbox.about.kind === "bubblewrap" ? boxRoot : root,
     give(name, text) {
       const path = join(root, name);
       writeFileSync(path, text, { mode: 0o600, flag: "wx" });

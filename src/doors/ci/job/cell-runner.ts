@@ -32,9 +32,11 @@ import { type JobBox, plainBox, sandboxBox } from "./box.ts";
 import { askToCancel } from "./cancel-file.ts";
 import { bringCommit } from "./checkout.ts";
 import { keepDetails } from "./details-file.ts";
+import { keeping, readerOf } from "./keeping.ts";
+import { bringLog } from "./kept-steps.ts";
 import { LogSender } from "./log-sender.ts";
 import { type JobRequest, names } from "./request.ts";
-import { StepReader } from "./step-reader.ts";
+import type { StepReader } from "./step-reader.ts";
 import { vaultSecrets } from "./vault-secrets.ts";
 import type { Vault } from "#vault/vault.ts";
 import { numericRunId } from "./run-id.ts";
@@ -51,6 +53,8 @@ export type CellPorts = {
   readonly url: () => string | undefined;
   /** Where actions of others come from. */
   readonly actions: Omit<ActionSettings, "sources">;
+  /** A key of the cluster for what jobs keep between steps; left out: a job whose runner is lost starts again. */
+  readonly keptKey?: (() => Promise<Uint8Array>) | undefined;
 };
 
 const host = fileURLToPath(new URL("./host.ts", import.meta.url));
@@ -69,7 +73,7 @@ export const cellRunner =
 
 async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Promise<RunOutcome> {
   const { task, blobs } = context;
-  const { cell, fails, request } = await prepare(box, context, ports);
+  const { cell, fails, request, kept } = await prepare(box, context, ports);
   for (const [name, text] of [
     [names.request, JSON.stringify(request)],
     [names.log, ""],
@@ -77,7 +81,8 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   ] as const)
     box.give(name, text);
   const log = ports.place.live && new LogSender(ports.place.live, task);
-  const steps = new StepReader(context.report);
+  if (kept) await bringLog(kept, join(box.folder, names.log), task, ports.place);
+  const steps = readerOf(request, kept, { box, context, log });
   await log?.follow(join(box.folder, names.log));
   await steps.follow(join(box.folder, names.steps));
   using stop = stopping(box, context);
@@ -133,8 +138,9 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
   const number = (await ports.client.job(task.jobId, { tasksMax: 0 })).view.series?.number ?? 1;
   const { spec, cell, fails, secrets } = cellOf(cellTask, withRunId(record, task.jobId, { attempt, number }));
   const { source } = record;
+  const keep = await keeping(box, context, ports.keptKey);
   const mirror = source && (await mirrorOf(source, task.tenant, ports));
-  if (source && mirror !== undefined) box.own(await bringCommit(mirror, source.sha, box.folder));
+  if (source && mirror !== undefined && !keep.kept) box.own(await bringCommit(mirror, source.sha, box.folder));
   const actions = await layActions(
     { ...ports.actions, sources: ports.sources },
     {
@@ -152,9 +158,10 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
     ...passedOn(await granted(record, attempt, context, ports), secrets),
     ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
     actions,
+    ...(keep.request && { keep: keep.request }),
     logBytesMax,
   };
-  return { cell, fails, request };
+  return { cell, fails, request, kept: keep.kept };
 }
 
 /** CI-61: a called workflow knows the secrets that its callers give it; what it does not know stays masked. */

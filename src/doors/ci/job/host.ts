@@ -5,6 +5,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runJob } from "#doors/ci/run/job.ts";
+import { StepKeeper } from "#doors/ci/resume/step-keeper.ts";
 import { nothingToDo } from "#doors/ci/local/machine.ts";
 import { ActionFault } from "#doors/ci/run/manifest.ts";
 import type { JobMachine, JobSpec } from "#doors/ci/run/spec.ts";
@@ -19,22 +20,39 @@ const folder = process.cwd();
 
 const request = JSON.parse(readFileSync(names.request, "utf8")) as JobRequest;
 rmSync(names.request);
-using files = new JobFiles(folder, request.logBytesMax);
 using cancelled = watchCancel(folder);
 const machine = machineOf(request);
-if (request.checkout) await checkOut(request.checkout, { folder, workspace: machine.workspace, env: machine.baseEnv });
+const keeper = keeperOf(request);
+const { deltas } = request.keep ?? {};
+const memory = deltas === undefined ? undefined : keeper?.restore(deltas);
+using files = new JobFiles(folder, request.logBytesMax);
+if (request.checkout && !memory)
+  await checkOut(request.checkout, { folder, workspace: machine.workspace, env: machine.baseEnv });
 for (const [name, { sha }] of Object.entries(request.actions ?? {}))
   if (sha !== undefined)
     files.add({ kind: "job-note", level: "plain", text: `Download action repository '${name}' (SHA:${sha})` });
 const { result, outputs } = await runJob(specOf(request), machine, {
   report: (report) => files.add(report),
   signal: cancelled.signal,
+  memory,
+  ...(keeper && { keep: (kept) => keeper.keep(kept) }),
 });
 files[Symbol.dispose]();
 const outcome: JobOutcomeFile = { result, outputs: Object.fromEntries(outputs) };
 writeFileSync(`${names.outcome}.new`, JSON.stringify(outcome));
 renameSync(`${names.outcome}.new`, names.outcome);
 process.exit(0);
+
+function keeperOf({ keep }: JobRequest): StepKeeper | undefined {
+  if (!keep) return undefined;
+  return new StepKeeper({
+    folder,
+    key: Buffer.from(keep.key, "base64"),
+    tell: (news) => files.kept(news),
+    note: (text) => files.add({ kind: "job-note", level: "warning", text }),
+    signal: cancelled.signal,
+  });
+}
 
 function specOf({ spec, github = {} }: JobRequest): JobSpec {
   const known = spec.contexts["github"] as Readonly<Record<string, PlainValue>>;

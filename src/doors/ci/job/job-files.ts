@@ -1,9 +1,10 @@
 /** Writes a job's log and its steps for the node to read, in larger pieces than lines. */
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, writeSync } from "node:fs";
 import type { Report } from "#doors/ci/run/report.ts";
 import { DetailsWriter } from "./details-file.ts";
 import { formatLine, linesOf } from "./log-line.ts";
 import { names, type StepNews } from "./request.ts";
+import type { KeptNews } from "#doors/ci/resume/step-keeper.ts";
 
 const flushMs = 20;
 const heldMax = 64 * 1024;
@@ -23,6 +24,13 @@ export class JobFiles implements Disposable {
     this.#steps = openSync(`${folder}/${names.steps}`, "a", 0o600);
     this.#details = new DetailsWriter(`${folder}/${names.details}`);
     this.#bytesMax = bytesMax;
+    this.#bytes = fstatSync(this.#log).size; // an earlier attempt's
+  }
+
+  /** Tells the node that something is kept, with the log as it is now. */
+  kept(news: KeptNews): void {
+    this.#flush();
+    writeAll(this.#steps, `${JSON.stringify({ ...news, logBytes: fstatSync(this.#log).size })}\n`);
   }
 
   add(report: Report): void {

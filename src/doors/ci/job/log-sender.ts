@@ -12,6 +12,8 @@ export class LogSender {
   readonly #task: { readonly tenant: string; readonly task: string; readonly token: number };
   #tail: FileTail | undefined;
   #hasSent = false;
+  #sentBytes = 0;
+  #sent = Promise.withResolvers<void>();
 
   constructor(live: NonNullable<WorkPlace["live"]>, { tenant, taskId, token }: Granted) {
     this.#live = live;
@@ -22,7 +24,15 @@ export class LogSender {
     this.#tail = await FileTail.open(path, async (piece, at) => {
       await this.#live.streams.append({ ...this.#task, name: logName }, at, piece);
       this.#hasSent = true;
+      this.#sentBytes = at + piece.length;
+      this.#sent.resolve();
+      this.#sent = Promise.withResolvers<void>();
     });
+  }
+
+  /** Resolves when so much of it is durable. */
+  async reached(bytes: number): Promise<void> {
+    while (this.#sentBytes < bytes) await this.#sent.promise;
   }
 
   /** Everything is in the stream; the digest where it is a blob now. The job must have ended. */

@@ -33,6 +33,13 @@ export type JobRequest = {
     Record<string, { readonly folder?: string; readonly sha?: string; readonly missing?: string }>
   >;
   readonly logBytesMax: number;
+  /** Left out: if the runner is lost, the job starts again. */
+  readonly keep?: {
+    /** Seals what the job keeps, as base64. */
+    readonly key: string;
+    /** How many deltas of an earlier attempt are in the folder; left out: the job starts. */
+    readonly deltas?: number;
+  };
 };
 
 /** One line of the file of steps. */

@@ -2,6 +2,7 @@
 import type { Step } from "#kernel/model/model.ts";
 import type { StepLine } from "#doors/ci/result.ts";
 import { FileTail } from "./file-tail.ts";
+import { KeptLine } from "./kept-steps.ts";
 import type { StepNews } from "./request.ts";
 
 /** A result has room for so many; a job with more keeps the first. */
@@ -11,12 +12,23 @@ const lineLengthMax = 64 * 1024;
 
 export class StepReader {
   readonly #report: (step: Step) => void;
+  readonly #onKept: ((line: KeptLine) => void) | undefined;
   readonly #lines = new Map<number, StepLine>();
   #rest = "";
   #tail: FileTail | undefined;
 
-  constructor(report: (step: Step) => void) {
+  /** `before`: the steps that an earlier attempt has ended. */
+  constructor(
+    report: (step: Step) => void,
+    { before = [], onKept }: { readonly before?: readonly StepLine[]; readonly onKept?: (line: KeptLine) => void } = {},
+  ) {
     this.#report = report;
+    this.#onKept = onKept;
+    for (const line of before) this.#lines.set(line.number, line);
+  }
+
+  get lines(): readonly StepLine[] {
+    return [...this.#lines.values()];
   }
 
   async follow(path: string): Promise<void> {
@@ -35,6 +47,8 @@ export class StepReader {
   }
 
   #line(text: string): void {
+    const kept = readKeptLine(text);
+    if (kept) return this.#onKept?.(kept);
     const news = readNews(text);
     if (!news) return; // a job can write what it likes into its own folder
     const name = news.name.slice(0, nameLengthMax);
@@ -52,6 +66,15 @@ const statuses = {
   cancelled: "failed",
   skipped: "skipped",
 } as const satisfies Record<StepNews["status"], Step["status"]>;
+
+function readKeptLine(text: string): KeptLine | undefined {
+  if (!text.startsWith('{"kept":')) return undefined;
+  try {
+    return KeptLine.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
 
 function readNews(text: string): StepNews | undefined {
   try {

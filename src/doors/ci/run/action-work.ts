@@ -10,14 +10,23 @@ import { type Frame, type JobState } from "./job-state.ts";
 import { type Action, ActionFault, type ActionRuns, readAction } from "./manifest.ts";
 import { type StepJob, runCommand, type WorkEnd } from "./step-work.ts";
 
-/** What is left to do for an action when all steps have ended (CI-13). */
+/** What is left to do for an action when all steps have ended (CI-13). Data, so that another process can do it. */
 export type PostStep = {
   readonly name: string;
   readonly if: Condition;
   readonly frame: Frame;
   readonly env: ReadonlyMap<string, string>;
-  readonly work: (job: StepJob) => Promise<WorkEnd>;
+  readonly uses: string;
+  /** Of the action's files, the one to run. */
+  readonly file: string;
+  readonly inputs: ReadonlyMap<string, string>;
+  /** What the action's main part said with save-state. */
+  readonly state: ReadonlyMap<string, string>;
 };
+
+export async function runPost({ uses, file, inputs, state }: PostStep, job: StepJob): Promise<WorkEnd> {
+  return await runNode(job, await actionOf(uses, job.state), file, { inputs, state });
+}
 
 export type ActionPorts = {
   readonly posts: PostStep[];
@@ -58,7 +67,10 @@ export async function runAction(step: UsesStep, job: StepJob, ports: ActionPorts
       if: runs.postIf,
       frame: framed.frame,
       env: job.env,
-      work: (later) => runNode(later, action, post, { inputs, state: job.output.effects.state }),
+      uses: step.uses,
+      file: post,
+      inputs,
+      state: job.output.effects.state,
     });
   return await runNode(framed, action, runs.main, { inputs, state: new Map() });
 }

@@ -25,6 +25,10 @@ export class Backgrounds<T> {
     running.end.then(over, over); // who waits for it hears of an error
   }
 
+  get isActive(): boolean {
+    return this.#running.length > 0;
+  }
+
   async wait(id: string): Promise<readonly T[]> {
     return await this.#take(({ id: other }) => other.toLowerCase() === id.toLowerCase());
   }

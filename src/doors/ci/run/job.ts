@@ -11,9 +11,10 @@ import { parseExpression } from "#doors/ci/workflow/expression/parse.ts";
 import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { conditionHolds, templateNumber, templateTexts } from "#doors/ci/workflow/plan/template.ts";
 import { places } from "#doors/ci/workflow/schema/places.ts";
-import { actionOf, type PostStep, runAction, runPre } from "./action-work.ts";
+import { actionOf, type PostStep, runAction, runPost, runPre } from "./action-work.ts";
 import { Backgrounds } from "./backgrounds.ts";
 import { withPaths } from "./file-commands.ts";
+import { type JobMemory, recall, remember } from "./job-memory.ts";
 import { type Frame, JobState, merged } from "./job-state.ts";
 import { ActionFault } from "./manifest.ts";
 import { standardGrace, type StopGrace } from "./process.ts";
@@ -30,6 +31,13 @@ export type JobPorts = {
   /** Aborted to cancel the job. */
   readonly signal: AbortSignal;
   readonly grace?: StopGrace;
+  /**
+   * Called between steps, while nothing of the job runs: the next step starts when it resolves. With what it was given
+   * last, another process can go on.
+   */
+  readonly keep?: (memory: JobMemory) => Promise<void>;
+  /** What an earlier process of the same job was given last; its files are in place. */
+  readonly memory?: JobMemory | undefined;
 };
 
 export async function runJob(spec: JobSpec, machine: JobMachine, ports: JobPorts): Promise<JobOutcome> {
@@ -48,7 +56,10 @@ class JobRun {
   readonly #stopping = new Stopping();
   readonly #posts: PostStep[] = [];
   readonly #backgrounds = new Backgrounds<Finished>();
+  #initialEnv: ReadonlyMap<string, string> = new Map();
   #steps = 0;
+  /** The first of the job's steps that has not ended. */
+  #next = 0;
 
   constructor(spec: JobSpec, machine: JobMachine, ports: JobPorts) {
     this.#state = new JobState(spec, machine);
@@ -60,8 +71,13 @@ class JobRun {
     const { root } = this.#state;
     try {
       this.#setUp();
-      await this.#prepareActions(this.#state.spec.steps);
-      await this.#stepsOf(this.#state.spec.steps, root);
+      await this.#begin();
+      for (const step of this.#state.spec.steps.slice(this.#next)) {
+        if (this.#stopping.isKilled) break;
+        await this.#one(step, root);
+        this.#next += 1;
+        await this.#keep();
+      }
       await this.#finishBackgrounds();
     } catch (error) {
       if (!isKnown(error)) throw error;
@@ -75,6 +91,26 @@ class JobRun {
     } finally {
       this.#state.groups.killAll();
     }
+  }
+
+  async #begin(): Promise<void> {
+    const { memory } = this.#ports;
+    this.#initialEnv = new Map(this.#state.env);
+    if (!memory) {
+      await this.#prepareActions(this.#state.spec.steps);
+      return await this.#keep();
+    }
+    this.#posts.push(...recall(this.#state, memory));
+    this.#steps = memory.numbered;
+    this.#next = memory.next;
+  }
+
+  /** What runs beside the steps is in no file: while there is any, the job can only be started again. */
+  async #keep(): Promise<void> {
+    if (!this.#ports.keep || this.#stopping.isCancelled || this.#backgrounds.isActive) return;
+    if (this.#state.groups.areAlive) return;
+    const progress = { next: this.#next, numbered: this.#steps, posts: this.#posts, initialEnv: this.#initialEnv };
+    await this.#ports.keep(remember(this.#state, progress));
   }
 
   #setUp(): void {
@@ -238,11 +274,14 @@ class JobRun {
   }
 
   async #runPosts(): Promise<void> {
-    for (const post of this.#posts.toReversed()) {
+    for (let post = this.#posts.at(-1); post; post = this.#posts.at(-1)) {
       if (this.#stopping.isKilled) return;
+      const running = post;
       const frame = { ...post.frame, status: this.#state.root.status };
       const named = { id: "", name: post.name, condition: post.if, frame, env: post.env };
-      await this.#work(named, (job) => post.work(job));
+      await this.#work(named, (job) => runPost(running, job));
+      this.#posts.pop();
+      await this.#keep();
     }
   }
 

@@ -36,6 +36,12 @@ export class ProcessGroups {
     this.#groups.add(pid);
   }
 
+  /** Whether a step has left a process running. */
+  get areAlive(): boolean {
+    for (const pid of this.#groups) if (isGroupAlive(pid)) return true;
+    return false;
+  }
+
   killAll(): void {
     for (const pid of this.#groups) killGroup(pid);
     this.#groups.clear();
@@ -101,6 +107,15 @@ function stopWhenAborted(child: ChildProcess, { signal, grace }: ProcessRequest)
 
 function send(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+}
+
+function isGroupAlive(pid: number): boolean {
+  try {
+    process.kill(-pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
 }
 
 function killGroup(pid: number): void {

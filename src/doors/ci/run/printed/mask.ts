@@ -32,6 +32,16 @@ export class Masks {
     return this.#root;
   }
 
+  /** Everything that is hidden, in all its forms. */
+  get forms(): readonly string[] {
+    return [...this.#forms];
+  }
+
+  addForms(forms: readonly string[]): void {
+    for (const form of forms) this.#forms.add(form);
+    this.#root = undefined;
+  }
+
   get size(): number {
     return this.#forms.size;
   }

@@ -7,7 +7,7 @@ import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import type { NormalJob } from "#doors/ci/workflow/compile/model.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
-import { runJob } from "#doors/ci/run/job.ts";
+import { type JobPorts, runJob } from "#doors/ci/run/job.ts";
 import type { JobOutcome, Report } from "#doors/ci/run/report.ts";
 import type { JobMachine, JobSpec } from "#doors/ci/run/spec.ts";
 
@@ -22,6 +22,10 @@ export type Rig = {
   readonly signal?: AbortSignal;
   readonly onReport?: (report: Report) => void;
   readonly spec?: Partial<JobSpec>;
+  readonly keep?: JobPorts["keep"];
+  readonly memory?: JobPorts["memory"];
+  /** Left out: one of its own, which is removed afterwards. */
+  readonly folder?: string;
 };
 
 export type RigEnd = JobOutcome & {
@@ -33,7 +37,7 @@ export type RigEnd = JobOutcome & {
 };
 
 export async function runRig(rig: Rig): Promise<RigEnd> {
-  const folder = await mkdtemp(join(tmpdir(), "millrace-ci-test-"));
+  const folder = rig.folder ?? (await mkdtemp(join(tmpdir(), "millrace-ci-test-")));
   try {
     const machine = await machineIn(folder, rig);
     const reports: Report[] = [];
@@ -44,10 +48,12 @@ export async function runRig(rig: Rig): Promise<RigEnd> {
       },
       signal: rig.signal ?? new AbortController().signal,
       grace: { interruptMs: 300, terminateMs: 300 },
+      ...(rig.keep && { keep: rig.keep }),
+      memory: rig.memory,
     });
     return { ...outcome, reports, lines: linesOf(reports), ends: endsOf(reports) };
   } finally {
-    clearAway(folder);
+    if (rig.folder === undefined) clearAway(folder);
   }
 }
 

@@ -1,0 +1,91 @@
+/**
+ * A node is killed while it runs a job, with everything that it runs: the job goes on after its last finished step, and
+ * an outside process counts what steps did.
+ */
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { mkdtempSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { readOwnerToken } from "#app/node/owner-token.ts";
+import { NodeProcess } from "#e2e/store/node-process.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { until } from "#testing/until.ts";
+import { CiNode } from "./ci-node.ts";
+import { TestRepository } from "./repository.ts";
+
+const skip = process.platform === "linux" ? false : "needs linux: jobs run in its process groups";
+
+/** Counts calls by path; `/hold` is answered only when it is called for the second time. */
+async function counter() {
+  const counts = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const path = request.url ?? "";
+    const count = (counts.get(path) ?? 0) + 1;
+    counts.set(path, count);
+    if (path !== "/hold" || count > 1) response.end("ok\n");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return { counts, url: `http://127.0.0.1:${port}`, close: () => (server.closeAllConnections(), server.close()) };
+}
+
+const workflow = (url: string): string => `
+on: workflow_dispatch
+jobs:
+  build:
+    runs-on: ubuntu-latest
+    outputs: { word: "\${{ steps.first.outputs.word }}" }
+    steps:
+      - id: first
+        run: |
+          curl -fsS ${url}/one
+          bin="$RUNNER_TOOL_CACHE/bin"; mkdir -p "$bin"; echo "$bin" >> "$GITHUB_PATH"
+          printf '#!/bin/sh\\necho the tool runs\\n' > "$bin/tool"; chmod +x "$bin/tool"
+          echo "word=kept" >> "$GITHUB_OUTPUT"; echo "FROM_FIRST=yes" >> "$GITHUB_ENV"
+          echo hello > made; echo "the first step"
+      - run: curl -fsS ${url}/two; echo more >> made; echo "the second step"
+      - run: curl -fsS ${url}/hold; tool; echo "third $FROM_FIRST $(cat made | tr '\\n' ' ')"
+      - run: curl -fsS ${url}/four; echo "the fourth step"
+`;
+
+test("steps that have ended are not run again when the runner is lost", { skip, timeout: 180_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "millrace-ci-resume-"));
+  const outside = await counter();
+  using repository = new TestRepository({ ".github/workflows/w.yml": workflow(outside.url) });
+  const node = await NodeProcess.open(folder, { worker: { slots: 1 } });
+  const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");
+  try {
+    await ci.register("mill/flour", repository.folder);
+    const run = await ci.dispatch("mill/flour", "w");
+    await until("the third step runs", () => outside.counts.has("/hold"), { limitMs: 60_000, everyMs: 50 });
+    await node.kill();
+    await node.start();
+    const shown = await ci.ended(run, 120_000);
+    equal(shown.conclusion, "success");
+    deepEqual(
+      shown.jobs.map(({ id, attempts }) => `${id} ${attempts}`),
+      ["build 2"],
+    );
+    deepEqual(
+      [...outside.counts],
+      [
+        ["/one", 1],
+        ["/two", 1],
+        ["/hold", 2],
+        ["/four", 1],
+      ],
+    );
+    const texts = (await ci.log(run, "build")).split("\n").flatMap((line) => /\| (.+)$/.exec(line)?.[1] ?? []);
+    const said = texts.filter((text) => /step$|^third|tool runs/.test(text));
+    deepEqual(said, ["the first step", "the second step", "the tool runs", "third yes hello more ", "the fourth step"]);
+    ok(shown.jobs[0]?.steps?.length === undefined || shown.jobs[0].steps.length === 4, "all steps are shown");
+  } finally {
+    await node[Symbol.asyncDispose]();
+    outside.close();
+    clearAway(folder);
+  }
+});

@@ -1,0 +1,60 @@
+/** Whether a job keeps what its steps leave, and what an earlier attempt at it has kept. */
+import { hkdfSync } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { isFault } from "#base/fault.ts";
+import { restoredFolder } from "#doors/ci/resume/step-keeper.ts";
+import type { RunContext } from "#worker/runner.ts";
+import type { JobBox } from "./box.ts";
+import { bringKept, type Kept, KeptSteps, readKept } from "./kept-steps.ts";
+import type { LogSender } from "./log-sender.ts";
+import type { JobRequest } from "./request.ts";
+import { StepReader } from "./step-reader.ts";
+
+export type Keeping = { readonly request?: NonNullable<JobRequest["keep"]>; readonly kept?: Kept };
+
+/** How this job keeps what its steps leave, and what an earlier attempt has kept. */
+export async function keeping(
+  box: JobBox,
+  { task, blobs, checkpoint }: RunContext,
+  keptKey: (() => Promise<Uint8Array>) | undefined,
+): Promise<Keeping> {
+  if (!keptKey || !checkpoint) return {};
+  const secret = await keptKey().catch(() => undefined); // nodes without keys keep nothing
+  if (!secret) return {};
+  const { tenant, jobId, taskId } = task;
+  const key = Buffer.from(hkdfSync("sha256", secret, "", `${tenant} ${jobId} ${taskId}`, 32)).toString("base64");
+  const kept = task.checkpoint && readKept(task.checkpoint.payload);
+  if (kept?.seenAs !== box.seenAs) return { request: { key } };
+  try {
+    box.own(await bringKept(kept, box.folder, blobs));
+    return { request: { key, deltas: kept.deltas.length }, kept };
+  } catch (error) {
+    if (!isFault(error, "not-found")) throw error;
+    await rm(join(box.folder, restoredFolder), { recursive: true, force: true }); // a piece is gone: start again
+    return { request: { key } };
+  }
+}
+
+export function readerOf(
+  request: JobRequest,
+  kept: Kept | undefined,
+  { box, context, log }: { readonly box: JobBox; readonly context: RunContext; readonly log: LogSender | undefined },
+): StepReader {
+  const { checkpoint, report, blobs, task } = context;
+  if (!request.keep || !checkpoint) return new StepReader(report);
+  const keeper = new KeptSteps(
+    {
+      folder: box.folder,
+      seenAs: box.seenAs,
+      blobs,
+      token: task.token,
+      checkpoint,
+      logged: async (bytes) => log?.reached(bytes),
+      steps: () => steps.lines,
+    },
+    kept,
+  );
+  const steps = new StepReader(report, { before: kept?.steps ?? [], onKept: (line) => keeper.take(line) });
+  return steps;
+}
