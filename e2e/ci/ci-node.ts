@@ -19,16 +19,16 @@ export type RunShown = z.output<typeof RunDetails>;
 type LogPage = { readonly id: string | undefined; readonly texts: readonly string[] };
 
 export class CiNode {
-  readonly #base: string;
+  readonly base: string;
   readonly #token: () => string;
 
   constructor(base: string, token: () => string) {
-    this.#base = base;
+    this.base = base;
     this.#token = token;
   }
 
   fetch = async (path: string, init: RequestInit = {}): Promise<Response> =>
-    await fetch(`${this.#base}${path}`, {
+    await fetch(`${this.base}${path}`, {
       ...init,
       headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${this.#token()}` },
     });

@@ -1,14 +1,18 @@
 /** Why runs, jobs and steps are where they are, and what jobs say besides their logs, asked of a node. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtemp } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { WebSocket } from "ws";
+import type { z } from "zod";
 import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
+import { RunSocketSends } from "#doors/ci/endpoints.ts";
 import { showDetails, whyRun, whyRunJob, whyStep } from "#doors/ci/why/endpoints.ts";
 import { callEndpoint } from "#http/client.ts";
 import { clearAway } from "#testing/clear-away.ts";
@@ -164,6 +168,16 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
     match(told.out, /^j\d-\d+ failure: failed: parts\nlint: it was skipped/);
     match(told.out, /parts: it failed\n {2}step 2, .* failed\n/);
     match((await cli("why", run, "parts", "1")).out, /step 1, .* was skipped\n {2}success\(\) &&/);
+    match((await cli("ci", "logs", run, "parts", "--search", "BLUNT")).out, /^\d+: it is blunt$/m);
+    const headers = { authorization: `Bearer ${node.owner}` };
+    const socket = new WebSocket(`${ci.base.replace("http", "ws")}/v1/runs/${run}/socket`, { headers });
+    const heard: z.output<typeof RunSocketSends>[] = [];
+    socket.on("message", (data: Buffer) => heard.push(RunSocketSends.parse(JSON.parse(data.toString()))));
+    await once(socket, "close");
+    deepEqual(
+      heard.map((one) => (one.kind === "run" ? `run ${one.run.conclusion}` : one.kind)),
+      ["run failure", "end"],
+    );
     equal((JSON.parse((await cli("why", run, "lint", "--json")).out) as { id: string }).id, "lint");
   });
 

@@ -304,6 +304,12 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/runs/{run}/rerun": [
     ask("POST", ({ jobId }) => `/v1/runs/${jobId}/rerun`, { ...json({}), alike: "neither is a run" }),
   ],
+  "api GET /v1/runs/{run}/jobs/{job}/log/search": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/log/search?text=x`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runs/{run}/socket": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/socket`, { alike: "neither is a run" }),
+  ],
   "api GET /v1/runs/{run}/why": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}/why`, { alike: "neither is a run" })],
   "api GET /v1/runs/{run}/jobs/{job}/why": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/why`, { alike: "neither is a run" }),

@@ -1,7 +1,7 @@
 /** The door's calls under /v1: what may be asked, and the shape of the answers. */
 import { z } from "zod";
 import { pageFields, pageOf } from "#http/cursor.ts";
-import { endpoint, events, json, jsonBody, none } from "#http/endpoint.ts";
+import { endpoint, events, json, jsonBody, none, socket } from "#http/endpoint.ts";
 import { Conclusion, jobParams, RunId, runParams, Status } from "./run-fields.ts";
 
 const Name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/);
@@ -253,6 +253,51 @@ export const readLog = endpoint({
   answer: { kind: "bytes", contentType: "text/plain; charset=utf-8" },
 });
 
+export const searchLog = endpoint({
+  method: "GET",
+  path: "/v1/runs/{run}/jobs/{job}/log/search",
+  action: "ci.read",
+  about: "Finds lines of a job's log so far that have a text in them, in any case.",
+  params: jobParams,
+  query: z.object({
+    text: z.string().min(1).max(500),
+    limit: z.coerce.number().int().min(1).max(1_000).default(100),
+    step: stepField,
+  }),
+  answer: json(
+    z.object({
+      matches: z.array(
+        z.object({
+          line: z.int().describe("Its number, from 1; of a step alone, its number among the step's."),
+          at: z.string(),
+          step: z.int().optional(),
+          kind: z.string(),
+          text: z.string(),
+        }),
+      ),
+      isCut: z.boolean().describe("There are more."),
+    }),
+  ),
+});
+
+/** "refresh" asks for the run's state now, changed or not. */
+export const RunSocketReceives = z.strictObject({ kind: z.literal("refresh") });
+
+/** The run at first and after each change; "end" is the last message, and the node closes the connection after it. */
+export const RunSocketSends = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("run"), run: RunDetails }),
+  z.object({ kind: z.literal("end") }),
+]);
+
+export const runSocket = endpoint({
+  method: "GET",
+  path: "/v1/runs/{run}/socket",
+  action: "ci.read",
+  about: "Opens a WebSocket that sends the run with its jobs and steps whenever it changes, until it has ended.",
+  params: runParams,
+  answer: socket(RunSocketReceives, RunSocketSends),
+});
+
 export const ciEndpoints = [
   listRepositories,
   putRepository,
@@ -266,4 +311,6 @@ export const ciEndpoints = [
   rerunRun,
   followLog,
   readLog,
+  searchLog,
+  runSocket,
 ] as const;

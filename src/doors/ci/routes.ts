@@ -13,7 +13,10 @@ import * as endpoints from "./endpoints.ts";
 import { formatLine } from "./job/log-line.ts";
 import { door, needsIn } from "./plan.ts";
 import { dispatch } from "./runs/dispatch.ts";
+import { gathered } from "./runs/gather.ts";
 import { logFeed } from "./runs/log-feed.ts";
+import { searchLog } from "./runs/log-search.ts";
+import { tellRun } from "./runs/run-socket.ts";
 import { rerun } from "./runs/rerun.ts";
 import { detailsOf, findRun, listedRun, taskOf } from "./runs/look.ts";
 import { findStored, readRun } from "./runs/record.ts";
@@ -101,7 +104,14 @@ const shown = ({ name, url }: Repository) => ({ repository: name, ...(url !== un
 const unknownRepository = (repository: string): Fault =>
   new Fault("not-found", "find the repository", { repository, try: "register it with: millrace ci add" });
 
-const runRoutes = ({ client, start }: RoutePorts): readonly Route[] => [
+async function shownRun({ client, start }: RoutePorts, run: string, tenant: string) {
+  const { view, about } = await findRun(client, run, tenant);
+  const stored = await findStored(start.blobs, about.record);
+  const needs = stored ? needsIn(await readRun(start.blobs, stored)) : new Map<string, readonly string[]>();
+  return detailsOf(run, view, about, needs);
+}
+
+const runRoutes = (ports: RoutePorts): readonly Route[] => [
   route(endpoints.listRuns, async ({ query, tenant }) => {
     const { limit, cursor, repository, workflow, branch } = query;
     const wanted = {
@@ -110,7 +120,7 @@ const runRoutes = ({ client, start }: RoutePorts): readonly Route[] => [
       branch,
     };
     const tags = Object.entries(wanted).flatMap(([name, value]) => (value === undefined ? [] : [{ name, value }]));
-    const page = await client.jobs({
+    const page = await ports.client.jobs({
       tenant,
       door,
       limit,
@@ -120,15 +130,15 @@ const runRoutes = ({ client, start }: RoutePorts): readonly Route[] => [
     const next = page.cursor === undefined ? {} : { next: page.cursor };
     return { body: { items: page.jobs.map((job) => listedRun(job)), ...next } };
   }),
-  route(endpoints.showRun, async ({ params: { run }, tenant }) => {
-    const { view, about } = await findRun(client, run, tenant);
-    const stored = await findStored(start.blobs, about.record);
-    const needs = stored ? needsIn(await readRun(start.blobs, stored)) : new Map<string, readonly string[]>();
-    return { body: detailsOf(run, view, about, needs) };
+  route(endpoints.showRun, async ({ params: { run }, tenant }) => ({ body: await shownRun(ports, run, tenant) })),
+  route(endpoints.runSocket, async ({ params: { run }, tenant }) => {
+    await findRun(ports.client, run, tenant); // a missing run refuses the upgrade with 404
+    const look = async () => await shownRun(ports, run, tenant);
+    return { body: async (connection) => await tellRun(ports, { run, look }, connection) };
   }),
   route(endpoints.cancelRun, async ({ params: { run }, tenant, caller }) => {
-    await findRun(client, run, tenant);
-    await client.cancel(run, `cancelled by ${caller.principal.name}`);
+    await findRun(ports.client, run, tenant);
+    await ports.client.cancel(run, `cancelled by ${caller.principal.name}`);
     return undefined;
   }),
 ];
@@ -157,13 +167,19 @@ const logRoutes = ({ client, clock, live, printed }: RoutePorts): readonly Route
       async ({ params: { run, job }, query: { follow, step }, tenant, headers, url, signal }) => {
         const { view } = await findRun(client, run, tenant);
         const at = { run, tenant, task: taskOf(run, view, job), follow, step, signal };
-        return { body: logFeed(ports, { ...at, lastEventId: lastEventId(headers, url) }) };
+        const feed = logFeed(ports, { ...at, lastEventId: lastEventId(headers, url) });
+        return { body: follow ? gathered(feed, clock) : feed };
       },
     ),
     route(endpoints.readLog, async ({ params: { run, job }, query: { step }, tenant, signal }) => {
       const { view } = await findRun(client, run, tenant);
       const at = { run, tenant, task: taskOf(run, view, job), follow: false, step, signal };
       return { body: textOf(logFeed(ports, at)) };
+    }),
+    route(endpoints.searchLog, async ({ params: { run, job }, query: { step, text, limit }, tenant, signal }) => {
+      const { view } = await findRun(client, run, tenant);
+      const at = { run, tenant, task: taskOf(run, view, job), follow: false, step, signal };
+      return { body: await searchLog(logFeed(ports, at), { text, limit }) };
     }),
   ];
 };

@@ -28,18 +28,24 @@ export const ciLogs = command({
     ...serverFlags,
     follow: { type: "boolean", about: "go on until the job has ended", short: "f" },
     step: { type: "string", value: "NUMBER", about: "only this step" },
+    search: {
+      type: "string",
+      value: "TEXT",
+      about: "only lines with this text so far, in any case, with their numbers",
+    },
   },
   examples: ["millrace ci logs j0-1", "millrace ci logs -f j0-1 build"],
   async run({ positionals: [run, job], values }, world) {
     if (run === undefined) return usage(world, "ci logs j0-1 build");
-    const { showLog } = await import("./watch-run.ts");
+    const { findInLog, showLog } = await import("./watch-run.ts");
     const fetch = await fetchOf(values, world);
     const { jobs } = await callEndpoint(fetch, showRun, { params: { run } });
     const named = job === undefined ? jobs.flatMap((one) => one.job ?? []) : [job];
     for (const one of named) {
       const name = jobs.find((other) => other.job === one)?.name;
       if (named.length > 1 && name !== undefined && !values.json) world.note(`== ${name}`);
-      await showLog(fetch, { run, job: one, ...values }, world);
+      if (values.search === undefined) await showLog(fetch, { run, job: one, ...values }, world);
+      else await findInLog(fetch, { run, job: one, ...values, search: values.search }, world);
     }
     return 0;
   },

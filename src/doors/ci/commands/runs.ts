@@ -105,6 +105,7 @@ export const ciCancel = command({
   async run({ positionals: [run], values }, world) {
     if (run === undefined) return usage(world, "ci cancel j0-1");
     await callEndpoint(await fetchOf(values, world), cancelRun, { params: { run } });
+    if (values.json) world.out(JSON.stringify({ run, cancelled: true }));
     return 0;
   },
 });

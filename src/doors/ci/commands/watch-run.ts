@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { isFault } from "#base/fault.ts";
 import type { ExitCode, World } from "#door/command.ts";
 import { callEndpoint, type Fetch } from "#http/client.ts";
-import { followLog, type RunDetails, showRun } from "#doors/ci/endpoints.ts";
+import { followLog, type RunDetails, searchLog, showRun } from "#doors/ci/endpoints.ts";
 import { whyRun } from "#doors/ci/why/endpoints.ts";
 import { duration } from "#doors/ci/local/view.ts";
 
@@ -104,6 +104,24 @@ export async function showLog(
       lastEventId = id ?? lastEventId;
     }
   });
+}
+
+export async function findInLog(
+  fetch: Fetch,
+  asked: {
+    readonly run: string;
+    readonly job: string;
+    readonly search: string;
+    readonly step?: string;
+    readonly json?: boolean;
+  },
+  world: World,
+): Promise<void> {
+  const { run, job, search, step, json } = asked;
+  const query = { text: search, ...(step !== undefined && { step }) };
+  const { matches, isCut } = await callEndpoint(fetch, searchLog, { params: { run, job }, query });
+  for (const match of matches) world.out(json ? JSON.stringify(match) : `${match.line}: ${match.text}`);
+  if (isCut && !json) world.note("there are more; search for a longer text");
 }
 
 const heads: Readonly<Record<string, string>> = {
