@@ -7,6 +7,13 @@ export const BatchConfig = z.strictObject({
     .describe(
       "How much of what tasks hand on is kept as files, and how much one task may write while memory is short.",
     ),
+  recognise: z
+    .enum(["place", "content"])
+    .default("place")
+    .describe(
+      "How a file is recognised when results of earlier queries are looked for: by its place on disk, size and " +
+        "times, or by its bytes, which are all read once.",
+    ),
   taskMemory: Size({ min: "64MiB" })
     .optional()
     .describe(

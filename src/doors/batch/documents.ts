@@ -67,6 +67,10 @@ export type TaskResult = {
   readonly shares: string;
   readonly cuts: readonly string[];
   readonly cpuMs: number;
+  /** Found, not computed: an earlier task with the same key has written the pack. */
+  readonly reused?: boolean;
+  /** Why it was computed. */
+  readonly why?: string;
   readonly by: Producer;
 };
 

@@ -10,6 +10,9 @@ const Stage = z.object({
   rows: z.int(),
   bytes: z.int(),
   cpuMs: z.number(),
+  reused: z.int().describe("Tasks whose result was there already."),
+  why: z.array(z.string()).describe("Why the others were computed, each reason once."),
+  skew: z.number().describe("Rows of the largest task, as a multiple of the mean."),
 });
 
 export const QueryView = z.object({

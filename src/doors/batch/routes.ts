@@ -29,7 +29,7 @@ export const batchRoutes = ({ client }: { readonly client: Pick<WorkClient, "job
         ended: view.endedAtMs !== undefined,
         tasks: sum(({ tasks }) => tasks),
         done: sum(({ done }) => done),
-        stages: [...stages],
+        stages: stages.map((stage) => ({ ...stage, why: [...stage.why] })),
         ...(plan !== undefined && { plan }),
         ...(result && { result: [...result] }),
         ...(written && { written }),

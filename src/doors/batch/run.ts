@@ -1,17 +1,22 @@
 /** What a worker does for this door: plans a query, plans a wave of stages, runs one part of a stage. */
 import { createReadStream } from "node:fs";
 import { isFault } from "#base/fault.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { FailReason } from "#kernel/model/model.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
-import { encodeDocument, type CommitSpec, type TaskResult, type TaskSpec } from "./documents.ts";
+import { encodeDocument, type CommitSpec, type StageDocument, type TaskResult, type TaskSpec } from "./documents.ts";
+import type { ContentDigests } from "./memo/identity.ts";
+import { taskKey, type TaskKey } from "./memo/key.ts";
+import { findMemo, keepMemo, whyNoMemo, type MemoResult } from "./memo/memo.ts";
+import type { SourceFile } from "./plan/source.ts";
 import { writeOutput } from "./output/commit.ts";
 import { kinds, readJob } from "./plan.ts";
 import { planWave, type PlanResult } from "./plan-wave.ts";
 import { Documents } from "./run/documents-cache.ts";
 import { EngineError, type Engines } from "./run/engines.ts";
-import { checkSources, heldPacks, packsOf, readPacks, type PackPorts } from "./run/inputs.ts";
+import { checkSources, filesOf, heldPacks, packsOf, readPacks, type PackPorts, type Packs } from "./run/inputs.ts";
 import { prepareQuery } from "./run/prepare.ts";
 import { packIn, runPart, type TaskFiles, type TaskLimits } from "./run/task.ts";
 
@@ -28,6 +33,13 @@ export type BatchPorts = PackPorts & {
   /** What a task gets at most, however often it ran out. */
   readonly memoryBytesMax: number;
   readonly spillBytes: number;
+  /** Left out: nothing is looked up, and nothing is kept for others. */
+  readonly memo?: {
+    readonly index: ActionIndex;
+    readonly looked: (tenant: string, outcome: "hit" | "miss") => void;
+    /** Left out: files are recognised by their place. */
+    readonly contents?: ContentDigests | undefined;
+  };
 };
 
 export function batchRunners(ports: BatchPorts, documents = new Documents()): Runners {
@@ -57,12 +69,16 @@ async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promi
   return { kind: "done", payload: JSON.stringify(result), digests: [plan] };
 }
 
-async function runTask({ task, signal }: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
+async function runTask(context: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
+  const { task, signal } = context;
   const { stage: digest, part } = JSON.parse(task.spec) as TaskSpec;
   const by = { tenant: task.tenant, blobs: ports.blobs };
   const document = await documents.stage(digest, by);
   await checkSources(document, part);
   const named = await packsOf(document, documents, by);
+  const known = { tenant: task.tenant, document, part, named, signal };
+  const memo = task.generation > 1 ? undefined : await memoOf(known, ports);
+  if (memo?.found) return await reusedOutcome(memo.found, known, task, ports);
   using _held = await heldPacks(named, by.blobs, ports);
   const packs: TaskFiles["packs"] = new Map(
     [...named].map(([id, { types, digests }]) => [
@@ -81,8 +97,72 @@ async function runTask({ task, signal }: RunContext, ports: BatchPorts, document
   const bytes = () => createReadStream(packIn(scratch.path), { highWaterMark: 1024 * 1024 });
   await ports.blobs.write(result.pack, bytes());
   if (result.isResult) await ports.store.forTenant(task.tenant).blobs.write(result.pack, bytes());
-  const done: TaskResult = { ...result, by: { task: task.taskId, generation: task.generation } };
-  return { kind: "done", payload: JSON.stringify(done), digests: [result.pack] };
+  // What was read is what was there when the job began, until the end.
+  await checkSources(document, part);
+  const why = memo && { why: memo.why };
+  const done: TaskResult = { ...result, ...why, by: { task: task.taskId, generation: task.generation } };
+  const kept = memo && (await keepMemo(memo.key, result, ports.blobs));
+  return {
+    kind: "done",
+    payload: JSON.stringify(done),
+    digests: [result.pack, ...(kept ? [kept.memo] : [])],
+    ...(kept && { publish: kept.publish }),
+  };
+}
+
+type Known = {
+  readonly tenant: string;
+  readonly document: StageDocument;
+  readonly part: number;
+  readonly named: Packs;
+  readonly signal: AbortSignal;
+};
+
+type Memo = { readonly key: TaskKey; readonly found: MemoResult | undefined; readonly why: string };
+
+async function memoOf({ tenant, document, part, named, signal }: Known, ports: BatchPorts): Promise<Memo | undefined> {
+  const { memo } = ports;
+  if (!memo) return undefined;
+  const packs = new Map([...named].map(([id, { digests }]) => [id, digests]));
+  const identities = new Map<string, string>();
+  if (memo.contents)
+    for (const file of filesOf(document, part)) {
+      await using scratch = await ports.scratch("identity");
+      identities.set(file.path, await memo.contents.of(file, scratch.path, signal));
+    }
+  const identityOf = ({ path, place }: SourceFile): string => identities.get(path) ?? place;
+  const key = taskKey(document, part, { identityOf, packs });
+  if (!key) return undefined;
+  const from = { index: memo.index, blobs: ports.blobs };
+  const found = await findMemo(key, tenant, from);
+  memo.looked(tenant, found ? "hit" : "miss");
+  return { key, found, why: found ? "" : (await whyNoMemo(key, tenant, from)).slice(0, 300) };
+}
+
+/** The same pack under this job's own names. */
+async function reusedOutcome(
+  found: MemoResult,
+  { tenant, document, part }: Known,
+  task: RunContext["task"],
+  ports: BatchPorts,
+): Promise<RunOutcome> {
+  const { stage } = document;
+  const isResult = stage.output.kind === "result";
+  if (isResult) {
+    const { blobs } = ports.store.forTenant(tenant);
+    const missing = await blobs.missing([found.pack]);
+    if (missing.length > 0) await blobs.write(found.pack, ports.blobs.read(found.pack));
+  }
+  const done: TaskResult = {
+    ...found,
+    stage: stage.id,
+    about: stage.about.slice(0, 100),
+    isResult,
+    part,
+    reused: true,
+    by: { task: task.taskId, generation: task.generation },
+  };
+  return { kind: "done", payload: JSON.stringify(done), digests: [found.pack] };
 }
 
 async function commitOutput(context: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {

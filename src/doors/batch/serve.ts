@@ -6,7 +6,9 @@ import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import type { BatchConfig } from "./config.ts";
-import { engineLabel, planLabel, taskLabel } from "./plan.ts";
+import { ContentDigests } from "./memo/identity.ts";
+import { memoPublisher } from "./memo/memo.ts";
+import { door, engineLabel, planLabel, taskLabel } from "./plan.ts";
 import { batchRoutes } from "./routes.ts";
 import { batchPlanners, batchRunners } from "./run.ts";
 import { Engines } from "./run/engines.ts";
@@ -15,21 +17,22 @@ const MiB = 1024 * 1024;
 
 /** Runs nothing, with a line in the log, where the engine is not there. */
 export async function openBatch(
-  { place, clock, stored, client, dataFolder, log }: DoorPorts,
-  { packsMax, taskMemory }: BatchConfig,
+  { place, clock, stored, client, dataFolder, log, counts }: DoorPorts,
+  { packsMax, taskMemory, recognise }: BatchConfig,
 ): Promise<OpenDoor> {
   const routes = batchRoutes({ client });
-  if (!place) return { routes };
+  const { store, index } = stored.counted("batch");
+  const publishers = { [door]: memoPublisher(index, () => counts.publicationRefused(door)) };
+  if (!place) return { routes, publishers };
   if (!isEngineThere()) {
     log("queries are not run here: the npm package @duckdb/node-api is not installed for this platform");
-    return { routes };
+    return { routes, publishers };
   }
   const home = join(dataFolder, "batch");
   await mkdir(home, { recursive: true, mode: 0o700 });
   const files = await LinkCache.open({ folder: join(home, "packs"), bytesMax: packsMax });
   const engines = new Engines({ clock, enginesMax: place.slots });
   const memoryBytesMax = Math.floor(totalmem() * 0.6);
-  const { store } = stored.counted("batch");
   const ports = {
     blobs: stored.blobs,
     store,
@@ -39,6 +42,11 @@ export async function openBatch(
     memoryBytes: taskMemory ?? Math.max(256 * MiB, Math.floor(memoryBytesMax / place.slots)),
     memoryBytesMax,
     spillBytes: packsMax,
+    memo: {
+      index,
+      looked: (tenant: string, outcome: "hit" | "miss") => counts.looked("batch", tenant, outcome),
+      contents: recognise === "content" ? new ContentDigests(engines) : undefined,
+    },
     invalidate: (taskId: string, generation: number, reason: string) => client.invalidate(taskId, generation, reason),
   };
   return {
@@ -46,6 +54,7 @@ export async function openBatch(
     runners: batchRunners(ports),
     planners: batchPlanners(ports),
     routes,
+    publishers,
     close: () => engines[Symbol.asyncDispose](),
   };
 }

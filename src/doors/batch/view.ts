@@ -14,6 +14,12 @@ export type StageLine = {
   readonly rows: number;
   readonly bytes: number;
   readonly cpuMs: number;
+  /** Tasks whose result was there already. */
+  readonly reused: number;
+  /** Why the others were computed, each reason once. */
+  readonly why: readonly string[];
+  /** The largest part of its rows in one task, as a multiple of the mean. */
+  readonly skew: number;
 };
 
 export type BatchView = {
@@ -59,12 +65,22 @@ function lineOf(id: string, parts: readonly (TaskResult & { readonly wave: numbe
     tasks: parts.length,
     rows: sum(({ rows }) => rows),
     bytes: sum(({ bytes }) => bytes),
-    cpuMs: sum(({ cpuMs }) => cpuMs),
+    cpuMs: sum(({ cpuMs, reused }) => (reused ? 0 : cpuMs)),
+    reused: parts.filter(({ reused }) => reused).length,
+    why: [...new Set(parts.flatMap(({ why }) => (why === undefined ? [] : [why])))].slice(0, whyMax),
+    skew: skewOf(parts.map(({ rows }) => rows)),
   };
 }
 
-export const stageText = ({ wave, about, tasks, rows, bytes, cpuMs }: StageLine): string => {
-  const count = `${tasks} ${tasks === 1 ? "task" : "tasks"}`;
+const whyMax = 20;
+
+function skewOf(rows: readonly number[]): number {
+  const mean = rows.reduce((all, one) => all + one, 0) / Math.max(1, rows.length);
+  return mean === 0 ? 1 : Math.round((Math.max(...rows) / mean) * 100) / 100;
+}
+
+export const stageText = ({ wave, about, tasks, rows, bytes, cpuMs, reused }: StageLine): string => {
+  const count = `${tasks} ${tasks === 1 ? "task" : "tasks"}${reused > 0 ? ` (${reused} reused)` : ""}`;
   return `  wave ${wave}: ${about}: ${count}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU`;
 };
 

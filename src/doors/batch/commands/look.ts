@@ -59,6 +59,53 @@ export const batchShow = command({
   },
 });
 
+export const batchWhy = command({
+  name: "batch why",
+  about: "Show what of a query was reused from earlier ones, what was computed, and which input differs.",
+  words: "<job>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: batchFlags,
+  examples: ["millrace batch why j0-1"],
+  async run({ positionals, values }, world) {
+    const jobId = named("batch why", positionals, world);
+    if (jobId === undefined) return 2;
+    const { stages, phase, failure } = await queryView(jobId, values, world);
+    if (values.json) {
+      for (const { id, about, tasks, reused, why } of stages)
+        world.out(JSON.stringify({ jobId, stage: id, about, tasks, reused, why }));
+      return 0;
+    }
+    world.out(`${jobId}  ${phase}${failure === undefined ? "" : `: ${failure}`}`);
+    for (const { wave, about, tasks, reused, why } of stages) {
+      world.out(`  wave ${wave}: ${about}: ${tasks} ${tasks === 1 ? "task" : "tasks"}, ${reused} reused`);
+      for (const reason of why) world.out(`    computed: ${reason}`);
+    }
+    return 0;
+  },
+});
+
+export const batchCancel = command({
+  name: "batch cancel",
+  about: "Stop a query: tasks that run are stopped, others never start, nothing is written.",
+  words: "<job>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: { ...batchFlags, reason: { type: "string", value: "TEXT", about: "shown to whoever submitted it" } },
+  examples: ["millrace batch cancel j0-1"],
+  async run({ positionals, values }, world) {
+    const jobId = named("batch cancel", positionals, world);
+    if (jobId === undefined) return 2;
+    await queryView(jobId, values, world); // of this door, and the caller's
+    const http = await world.http(values);
+    const body = JSON.stringify({ reason: values.reason ?? "" });
+    const init = { method: "POST", body, headers: { "content-type": "application/json" } };
+    await http.ask(`/v1/jobs/${encodeURIComponent(jobId)}/cancel`, "cancel query", init);
+    world.out(values.json ? JSON.stringify({ jobId, kind: "cancelling" }) : `${jobId} is being cancelled`);
+    return 0;
+  },
+});
+
 export const batchGet = command({
   name: "batch get",
   about: "Wait for a query and show its result, as `millrace sql` does.",

@@ -1,4 +1,4 @@
-import { command, type ExitCode, type Flags, type World } from "#door/command.ts";
+import { command, type ExitCode, type Flags, type ServerFlagValues, type World } from "#door/command.ts";
 import { parseSizeBytes, sizeHelp } from "#base/units.ts";
 import type { CutSettings } from "#doors/batch/plan/settings.ts";
 import type { Submission } from "#doors/batch/api/job.ts";
@@ -28,6 +28,9 @@ const flags = {
   detach: { type: "boolean", about: "do not wait for the result" },
 } as const satisfies Flags;
 
+/** The document of a job, or as much of it as a file says. */
+export type JobDocument = Submission & { readonly folder?: string };
+
 type Values = {
   readonly [K in keyof typeof flags]?: (typeof flags)[K]["type"] extends "boolean" ? boolean : string;
 };
@@ -55,46 +58,68 @@ export const sqlCommand = command({
 
 export const batchRun = command({
   name: "batch run",
-  about: "Run the query that a TypeScript file exports, as `millrace sql` would.",
+  about: "Run the query of a job file (TypeScript, YAML or JSON), as `millrace sql` would.",
   words: "<file>",
   positionalsMax: 1,
   takesRest: false,
-  flags,
-  examples: ["millrace batch run job.ts", "millrace batch run --explain job.ts"],
+  flags: { ...flags, watch: { type: "boolean", about: "run it again whenever the file changes, until Ctrl-C" } },
+  examples: ["millrace batch run job.ts", "millrace batch run --explain job.yaml", "millrace batch run --watch job.ts"],
   async run({ positionals: [file], values }, world) {
     if (file === undefined) {
       world.note("batch run: name a file, for example: millrace batch run job.ts");
       return 2;
     }
-    const read = async (): Promise<Submission> => {
-      const [{ readJobFile }, { connectWith }] = await Promise.all([
-        import("#doors/batch/api/job-file.ts"),
-        import("#doors/batch/api/connect.ts"),
-      ]);
-      // What the file itself collects, it asks the same node for.
-      connectWith(async (options) => {
-        const http = await world.http({ ...values, ...options });
-        return (path, doing, init) => http.ask(path, doing, init);
-      });
-      return await readJobFile(file);
-    };
-    return await runQuery("batch run", read, values, world);
+    const once = (): Promise<ExitCode> => runQuery("batch run", () => readJob(file, values, world), values, world);
+    if (!values.watch) return await once();
+    return await (await import("./watch-file.ts")).againOnChange(file, once, world);
   },
 });
 
+export const batchSubmit = command({
+  name: "batch submit",
+  about: "Submit the query of a job file (TypeScript, YAML or JSON) and do not wait.",
+  words: "<file>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags,
+  examples: ["millrace batch submit job.yaml", "millrace batch submit --key nightly-2026-11-18 job.ts"],
+  async run({ positionals: [file], values }, world) {
+    if (file === undefined) {
+      world.note("batch submit: name a file, for example: millrace batch submit job.yaml");
+      return 2;
+    }
+    const detached = { ...values, detach: true };
+    return await runQuery("batch submit", () => readJob(file, values, world), detached, world);
+  },
+});
+
+async function readJob(file: string, values: ServerFlagValues, world: World): Promise<JobDocument> {
+  if (/\.(ya?ml|json)$/.test(file)) return await (await import("./job-document.ts")).readJobDocument(file);
+  const [{ readJobFile }, { connectWith }] = await Promise.all([
+    import("#doors/batch/api/job-file.ts"),
+    import("#doors/batch/api/connect.ts"),
+  ]);
+  // What the file itself collects, it asks the same node for.
+  connectWith(async (options) => {
+    const http = await world.http({ ...values, ...options });
+    return (path, doing, init) => http.ask(path, doing, init);
+  });
+  return await readJobFile(file);
+}
+
 /** What the flags change, or what is wrong with them. */
 function settingsIn(values: Values): Partial<CutSettings> | string {
-  const { "split-size": split, "broadcast-size": broadcast, partitions: count = "0", rows = "100" } = values;
+  const { "split-size": split, "broadcast-size": broadcast, partitions: count, rows = "100" } = values;
   const splitBytes = split === undefined ? undefined : parseSizeBytes(split);
   const broadcastBytes = broadcast === undefined ? undefined : parseSizeBytes(broadcast);
   if (split !== undefined && !splitBytes) return `--split-size: ${sizeHelp}`;
   if (broadcast !== undefined && broadcastBytes === undefined) return `--broadcast-size: ${sizeHelp}`;
-  const partitions = Number(count);
+  const partitions = Number(count ?? 0);
   if (!Number.isInteger(partitions) || partitions < 0 || partitions > 64)
     return "--partitions: write a number from 1 to 64";
   if (!/^\d{1,9}$/.test(rows)) return "--rows: write a number of rows";
   return {
-    partitions,
+    ...(count !== undefined && { partitions }),
     ...(splitBytes !== undefined && { splitBytes, reduceBytes: splitBytes }),
     ...(broadcastBytes !== undefined && { broadcastBytes }),
   };
@@ -102,7 +127,7 @@ function settingsIn(values: Values): Partial<CutSettings> | string {
 
 async function runQuery(
   name: string,
-  query: () => Promise<Submission>,
+  query: () => Promise<JobDocument>,
   values: Values,
   world: World,
 ): Promise<ExitCode> {
@@ -120,7 +145,7 @@ async function runQuery(
     return 2;
   }
   const output = isFolder ? { output: { folder: out, partitionBy } } : {};
-  const document = { ...submission, ...output, folder: process.cwd(), explain, ...said };
+  const document = { folder: process.cwd(), ...submission, ...output, explain, ...said };
   const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
   const http = await world.http(values);
   const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;

@@ -19,7 +19,7 @@ test("splits take every row of every file once, in order", () => {
         format: "parquet",
         options: [],
         columns: [],
-        files: files.map((one, i) => ({ path: `/f${i}`, modifiedMs: 0, ...one })),
+        files: files.map((one, i) => ({ path: `/f${i}`, place: "", ...one })),
       };
       const taken = splitsOf(source, splitBytes).flat();
       const rows = taken.flatMap(({ file: at, rows: range }) => {
@@ -34,7 +34,7 @@ test("splits take every row of every file once, in order", () => {
 });
 
 test("a text file is never cut", () => {
-  const files = [{ path: "/a.csv", bytes: 1e9, modifiedMs: 0 }];
+  const files = [{ path: "/a.csv", bytes: 1e9, place: "" }];
   deepEqual(splitsOf({ format: "csv", files, columns: [], options: [] }, 1_000), [[{ file: 0 }]]);
 });
 

@@ -4,7 +4,8 @@ import { digestOf } from "./stage.ts";
 export type SourceFile = {
   readonly path: string;
   readonly bytes: number;
-  readonly modifiedMs: number;
+  /** What it is recognised by: its place on disk, size and times. */
+  readonly place: string;
   /** Of Parquet only. */
   readonly rows?: number;
   readonly rowGroups?: number;

@@ -2,6 +2,7 @@
 import { glob, stat } from "node:fs/promises";
 import { isAbsolute, resolve } from "node:path";
 import { Fault } from "#base/fault.ts";
+import { placeOf } from "#doors/batch/memo/identity.ts";
 import { quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
 import type { NamedSource } from "#doors/batch/plan/query-sources.ts";
 import type { Source, SourceColumn, SourceFile } from "#doors/batch/plan/source.ts";
@@ -53,11 +54,12 @@ async function matching(pattern: string): Promise<readonly string[]> {
 }
 
 async function fileAt(path: string): Promise<SourceFile> {
+  const place = await placeOf(path);
   const about = await stat(path).catch((error: unknown) => {
     throw new Fault("not-found", "find files", { path, why: "there is no such file, or it cannot be read" }, error);
   });
   if (!about.isFile()) throw new Fault("invalid", "find files", { path, why: "it is no file" });
-  return { path, bytes: about.size, modifiedMs: Math.floor(about.mtimeMs) };
+  return { path, bytes: about.size, place: place ?? "" };
 }
 
 const listed = (files: readonly SourceFile[]): string => `[${files.map(({ path }) => quoteText(path)).join(", ")}]`;

@@ -1,9 +1,10 @@
 /** What a task reads: packs that other tasks wrote, as files, and sources as they were when the job began. */
-import { stat } from "node:fs/promises";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { StageDocument, StageInput } from "#doors/batch/documents.ts";
+import { placeOf } from "#doors/batch/memo/identity.ts";
+import type { SourceFile } from "#doors/batch/plan/source.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
 import type { Documents, ReadBy } from "./documents-cache.ts";
 
@@ -53,19 +54,21 @@ export async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalid
 
 export const readPacks = "read packs";
 
-/** Every attempt reads what was there when the job began, or none does. */
-export async function checkSources({ stage, sources, parts }: StageDocument, part: number): Promise<void> {
+/** The files of sources that a part reads. */
+export function filesOf({ stage, sources, parts }: StageDocument, part: number): readonly SourceFile[] {
   const what = parts[part];
-  for (const input of stage.branches[what?.branch ?? 0]?.inputs ?? []) {
-    if (input.from !== "source") continue;
-    const source = sources[input.source];
-    const taken =
-      what?.slice.by === "source" && input.take === "part" ? what.slice.split.map(({ file }) => file) : undefined;
-    for (const [i, { path, bytes, modifiedMs }] of (source?.files ?? []).entries()) {
-      if (taken && !taken.includes(i)) continue;
-      const now = await stat(path).catch(() => undefined);
-      if (now?.size !== bytes || Math.floor(now.mtimeMs) !== modifiedMs)
-        throw new Fault("stale", "read source", { path, why: "it was changed or removed after the job began" });
-    }
-  }
+  return (stage.branches[what?.branch ?? 0]?.inputs ?? []).flatMap((input) => {
+    if (input.from !== "source") return [];
+    const files = sources[input.source]?.files ?? [];
+    return what?.slice.by === "source" && input.take === "part"
+      ? what.slice.split.flatMap(({ file }) => files[file] ?? [])
+      : files;
+  });
+}
+
+/** Every attempt reads what was there when the job began, or none does. */
+export async function checkSources(document: StageDocument, part: number): Promise<void> {
+  for (const { path, place } of filesOf(document, part))
+    if ((await placeOf(path)) !== place)
+      throw new Fault("stale", "read source", { path, why: "it was changed or removed after the job began" });
 }
