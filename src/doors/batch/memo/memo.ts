@@ -1,5 +1,5 @@
 /**
- * Results of tasks, found again across jobs and days, by tenant. The index names a small document, which names the pack.
+ * Results of tasks, found again across jobs and days, by tenant. The index names a small document; that names the pack.
  *
  * BM2 A result is reused only while its pack can be read.
  * BM3 A result is entered by the shard's owner once its commit counts, never by the task itself.
