@@ -1,6 +1,6 @@
 /** A node, a git repository with a service, and agents: all real processes. */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { clearAway } from "#testing/clear-away.ts";
@@ -47,10 +47,11 @@ export class DeployFleet implements AsyncDisposable {
     return this.#git("rev-parse", "HEAD").trim();
   }
 
-  startAgent(machine: string): void {
+  startAgent(machine: string, env: Readonly<Record<string, string>> = {}): void {
     const at = ["--data", this.node.folder, "--machine", machine, "--region", "eu", "--label", "role=web"];
     const child = spawn(process.execPath, [main, "agent", "run", ...at, "--root", join(this.folder, machine)], {
-      stdio: "ignore",
+      stdio: ["ignore", "ignore", openSync(join(this.folder, `${machine}.log`), "a")],
+      env: { ...process.env, ...env },
     });
     this.#agents.set(machine, child);
   }

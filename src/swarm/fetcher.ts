@@ -49,7 +49,7 @@ const slowMsMin = 1_500;
 /** Before the first unit there is no pace to compare with. */
 const firstMsMax = 20_000;
 const askPauseMsMin = 1_000;
-const askPauseMsMax = 16_000;
+const askPauseMsMax = 4_000;
 /** How long a peer may take to say why it sends nothing. */
 const answerMsMax = 2_000;
 const behindShare = 0.7;

@@ -88,6 +88,10 @@ export class Tracker {
     return this.#known.size - 1;
   }
 
+  isBanned(id: number): boolean {
+    return this.#known.get(id)?.isBanned ?? false;
+  }
+
   step(event: TrackerEvent, effects: TrackerEffect[]): void {
     switch (event.kind) {
       case "plan":
@@ -181,6 +185,7 @@ export class Tracker {
     parent.accusers.add(from);
     if (parent.accusers.size < accusersMin) return;
     parent.isBanned = true;
+    this.#freeAll(parent);
     effects.push({ kind: "banned", id: about });
   }
 

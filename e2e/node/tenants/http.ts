@@ -261,6 +261,15 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     }),
   ],
   "api GET /v1/deploy/blobs/{digest+}": [ask("GET", (named) => `/v1/deploy/blobs/${digest(named)}`)],
+  "api POST /v1/deploy/machines/{machine}/swarm": [
+    ask("POST", ({ key }) => `/v1/deploy/machines/${key}/swarm`, {
+      ...json({ question: { kind: "complete", content: "none/1" } }),
+      alike: "neither has such a swarm",
+    }),
+  ],
+  "api GET /v1/deploy/units/{content+}": [
+    ask("GET", (named) => `/v1/deploy/units/${digest(named)}?stripe=0&from=0&to=1&priority=1`),
+  ],
   "api POST /v1/deploy/releases": [
     ask("POST", () => "/v1/deploy/releases", { ...json({}), alike: "it names nothing" }),
   ],

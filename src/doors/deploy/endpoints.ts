@@ -69,6 +69,70 @@ export const readBlob = endpoint({
   answer: { kind: "bytes", contentType: "application/octet-stream" },
 });
 
+const Rate = z.number().min(0).nullable().describe("Bytes a second; null: no limit.");
+const Caps = z.object({ host: Rate, rack: Rate, wan: Rate });
+
+const SwarmQuestionBody = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("join"),
+    content: DigestText,
+    units: z.int().min(1).max(200_000),
+    address: z.string().max(300),
+    rack: z.string().max(200),
+  }),
+  z.strictObject({
+    kind: z.literal("ask"),
+    content: DigestText,
+    stripe: z.int().min(0).max(1_000),
+    why: z.enum(["gone", "bad", "slow", "help", "none"]),
+    about: z.string().max(200).optional(),
+  }),
+  z.strictObject({ kind: z.literal("complete"), content: DigestText }),
+]);
+
+export const askSwarm = endpoint({
+  method: "POST",
+  path: "/v1/deploy/machines/{machine}/swarm",
+  action: "deploy.attach",
+  about: "Names the machines that a machine fetches a release from.",
+  params: z.object({ machine: MachineName }),
+  body: jsonBody(z.strictObject({ question: SwarmQuestionBody }), 16 * 1024),
+  answer: json(
+    z.object({
+      secret: z.object({ epoch: z.int(), secret: z.string() }),
+      isBanned: z.boolean(),
+      origin: z.string().describe("How the node itself is named among the parents."),
+      parents: z.array(
+        z
+          .object({
+            peer: z.string(),
+            address: z.string(),
+            identity: z.string(),
+            key: z.string(),
+            distance: z.enum(["rack", "region"]),
+          })
+          .nullable(),
+      ),
+      caps: Caps,
+    }),
+  ),
+});
+
+export const readUnits = endpoint({
+  method: "GET",
+  path: "/v1/deploy/units/{content+}",
+  action: "deploy.attach",
+  about: "Sends units of one stripe of a release, each with its number and its length before it.",
+  params: z.object({ content: DigestText }),
+  query: z.object({
+    stripe: z.coerce.number().int().min(0).max(1_000),
+    from: z.coerce.number().int().min(0),
+    to: z.coerce.number().int().min(0),
+    priority: z.coerce.number().int().min(0).max(2),
+  }),
+  answer: { kind: "bytes", contentType: "application/octet-stream" },
+});
+
 const Job = z.object({ job: z.string().describe("The job's id.") });
 
 export const startRelease = endpoint({
@@ -177,6 +241,8 @@ export const deployEndpoints = [
   attachMachine,
   reportMachine,
   readBlob,
+  askSwarm,
+  readUnits,
   startRelease,
   listMachines,
   showService,

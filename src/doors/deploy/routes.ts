@@ -7,21 +7,32 @@ import type { WorkClient } from "#shard/client/client.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import * as endpoints from "./endpoints.ts";
 import type { FleetDesk, Machine } from "./fleet/desk.ts";
-import { isTarget, type Fleet } from "./fleet/fleet.ts";
+import { isTarget, type Fleet, type Waking } from "./fleet/fleet.ts";
 import type { GoalStore } from "./fleet/goals.ts";
 import { door, planRelease, planRollback } from "./plan.ts";
 import type { Signed, Signer } from "./signing/signing.ts";
+import type { Priority } from "#swarm/uploads.ts";
+import { capsAsJson } from "./swarm/caps.ts";
+import type { Origin } from "./swarm/origin.ts";
+import { questionOf, type SwarmDesk } from "./swarm/swarm-desk.ts";
 
 export type RoutePorts = {
   readonly client: WorkClient;
   readonly goals: GoalStore;
   readonly desk: FleetDesk;
   readonly fleet: Fleet;
+  readonly news: Waking;
   readonly store: Store;
   readonly signer: Signer;
+  readonly swarms: SwarmDesk;
+  readonly origin: Origin;
 };
 
-export const deployRoutes = (ports: RoutePorts): readonly Route[] => [...agentRoutes(ports), ...peopleRoutes(ports)];
+export const deployRoutes = (ports: RoutePorts): readonly Route[] => [
+  ...agentRoutes(ports),
+  ...swarmRoutes(ports),
+  ...peopleRoutes(ports),
+];
 
 const agentRoutes = ({ desk, store, signer }: RoutePorts): readonly Route[] => [
   route(endpoints.listKeys, () => ({ body: { keys: [signer.publicPem] } })),
@@ -38,7 +49,20 @@ const agentRoutes = ({ desk, store, signer }: RoutePorts): readonly Route[] => [
   }),
 ];
 
-const peopleRoutes = ({ client, goals, desk, fleet }: RoutePorts): readonly Route[] => [
+const swarmRoutes = ({ swarms, origin }: RoutePorts): readonly Route[] => [
+  route(endpoints.askSwarm, async ({ params, body, tenant }) => {
+    const { caps, parents, ...rest } = await swarms.answer(tenant, params.machine, questionOf(body.question));
+    return { body: { ...rest, parents: [...parents], caps: capsAsJson(caps) } };
+  }),
+  route(endpoints.readUnits, ({ params, query, tenant, signal }) => {
+    if (!isDigest(params.content)) throw new Fault("invalid", "read units", { content: params.content });
+    const { stripe, from, to, priority } = query;
+    const range = { stripe, from, to, priority: priority as Priority };
+    return { body: origin.units(tenant, params.content, range, signal) };
+  }),
+];
+
+const peopleRoutes = ({ client, goals, news, fleet }: RoutePorts): readonly Route[] => [
   route(endpoints.startRelease, async ({ body, tenant }) => {
     const { jobId } = await client.submit(planRelease(body, { tenant }));
     return { status: 202, body: { job: jobId } };
@@ -80,7 +104,7 @@ const peopleRoutes = ({ client, goals, desk, fleet }: RoutePorts): readonly Rout
       const head = await goals.head(at);
       if (!head || head.goal.halted === body.halted) continue;
       const { format: _f, service: _s, region: _r, version: _v, previous: _p, ...same } = head.goal;
-      desk.wake(await goals.append(at, head, { ...same, halted: body.halted }));
+      news.wake(await goals.append(at, head, { ...same, halted: body.halted }));
     }
     return undefined;
   }),

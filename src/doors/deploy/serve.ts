@@ -1,26 +1,41 @@
 /** The deploy door on a node. */
 import { join } from "node:path";
+import { z } from "zod";
 import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import { FleetDesk } from "./fleet/desk.ts";
-import { fleetOf, seenMethod } from "./fleet/fleet.ts";
+import { fleetOf, seenMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
-import { openSigner } from "./fleet/signing-key.ts";
+import { openSigner, openTicketKey } from "./fleet/signing-key.ts";
 import { kinds, planFinish, planLabel, planWave, taskLabel } from "./plan.ts";
+import { deployMetrics } from "./metrics.ts";
 import { deployRoutes } from "./routes.ts";
 import { buildRunner } from "./run/build.ts";
 import { finishRunner, rollbackRunner } from "./run/finish.ts";
 import { waveRunner } from "./run/wave.ts";
 import type { DeploySettings } from "./config.ts";
+import { noCaps } from "./swarm/caps.ts";
+import { Origin } from "./swarm/origin.ts";
+import { SwarmDesk } from "./swarm/swarm-desk.ts";
 
-export async function openDeploy(ports: DoorPorts, { signingKey }: DeploySettings): Promise<OpenDoor> {
-  const { stored, clock, client, node, peers, place, dataFolder } = ports;
+export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Promise<OpenDoor> {
+  const { stored, clock, client, node, peers, place, dataFolder, keyOf, random } = ports;
   const { store, index } = stored;
-  const signer = await openSigner(join(dataFolder, "deploy"), signingKey);
+  const keys = { keyOf, folder: join(dataFolder, "deploy") };
+  const signer = await openSigner(keys, settings.signingKey);
+  const clusterKey = await openTicketKey(keys);
+  const swarms = new SwarmDesk({
+    clock,
+    random: random.fork("swarm"),
+    clusterKey,
+    caps: () => Promise.resolve(noCaps),
+  });
+  const origin = new Origin({ store, clock, bytesPerSecond: settings.originUpload });
   const goals = new GoalStore({ index, store, signer, clock });
   const desk = new FleetDesk(goals, clock);
   const fleet = fleetOf(node, desk, peers);
-  const running = { goals, desk, fleet };
+  const news = waking(node, desk, peers);
+  const running = { goals, desk: news, fleet };
   return {
     labels: [taskLabel, planLabel],
     ...(place && {
@@ -32,7 +47,14 @@ export async function openDeploy(ports: DoorPorts, { signingKey }: DeploySetting
       },
       planners: { [kinds.planWave]: planWave, [kinds.planFinish]: planFinish },
     }),
-    calls: { [seenMethod]: () => Promise.resolve(desk.seen()) },
-    routes: deployRoutes({ client, store, signer, ...running }),
+    calls: {
+      [seenMethod]: () => Promise.resolve(desk.seen()),
+      [wakeMethod]: (body) => {
+        desk.wake(z.object({ region: z.string() }).parse(body));
+        return Promise.resolve({});
+      },
+    },
+    metrics: (metrics) => deployMetrics(metrics, { desk, swarms, origin }),
+    routes: deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news }),
   };
 }

@@ -9,6 +9,7 @@ import { openGoal } from "#doors/deploy/goal/goal.ts";
 import { KeyRing, type Signed } from "#doors/deploy/signing/signing.ts";
 import type { Machine } from "#doors/deploy/fleet/desk.ts";
 import { ServiceName } from "#doors/deploy/service/service-file.ts";
+import { AgentSwarm, type SwarmPorts } from "#doors/deploy/swarm/agent-swarm.ts";
 import { readIfThere, writeDurably } from "./durable-files.ts";
 import type { AgentLink } from "./link.ts";
 import { ServiceAgent, type ServiceStatus } from "./service-agent.ts";
@@ -22,7 +23,11 @@ export type AgentPorts = {
   readonly log: (line: string) => void;
   /** The public keys to trust, as PEM. Left out: those of the node at the first start, and the same ever after. */
   readonly trusted?: readonly string[] | undefined;
+  /** How it takes part in the spreading of releases; left out: all bytes come from a node. */
+  readonly swarm?: SwarmPlace | undefined;
 };
+
+export type SwarmPlace = Pick<SwarmPorts, "rack" | "host" | "port" | "caps" | "disturb">;
 
 const servicesMax = 100;
 const tickMs = 500;
@@ -34,6 +39,7 @@ export class Agent {
   readonly #ports: AgentPorts;
   readonly #services = new Map<string, ServiceAgent>();
   #ring = new KeyRing([]);
+  #swarm: AgentSwarm | undefined;
 
   constructor(ports: AgentPorts) {
     this.#ports = ports;
@@ -44,6 +50,7 @@ export class Agent {
     const { root, link, log } = this.#ports;
     await mkdir(join(root, "services"), { recursive: true });
     this.#ring = new KeyRing(await this.#trustedKeys(signal));
+    this.#swarm = await this.#openSwarm();
     // What ran before goes on being looked after, whether a node answers or not.
     for (const name of await readdir(join(root, "services"))) await this.#service(name);
     const following = this.#forever(signal, "follow goals", async () => {
@@ -59,6 +66,21 @@ export class Agent {
       await this.#ports.clock.sleep(tickMs, signal).catch(() => undefined);
     }
     await Promise.all([following, beating]);
+    await this.#swarm?.[Symbol.asyncDispose]();
+  }
+
+  async #openSwarm(): Promise<AgentSwarm | undefined> {
+    const { swarm, machine, link, clock, log } = this.#ports;
+    if (!swarm) return undefined;
+    return await AgentSwarm.open({
+      ...swarm,
+      machine: machine.machine,
+      nowMs: () => clock.monotonicMs(),
+      log,
+      ask: (question) => link.ask(question),
+      originUnits: (content, range, signal) => link.units(content, range, signal),
+      goal: (signed) => void this.#take(signed).catch((error: unknown) => log(`goal of a peer: ${String(error)}`)),
+    });
   }
 
   async #take(signed: Signed): Promise<void> {
@@ -89,6 +111,8 @@ export class Agent {
       clock,
       manifest: (digest) => link.manifest(digest),
       segment: (digest) => link.segment(digest),
+      swarm: this.#swarm,
+      log: (line) => log(`${name}: ${line}`),
       changed: (status: ServiceStatus) => {
         log(`${name}: ${status.state}: ${status.why}`);
         void link.report(status).catch(() => undefined); // the next heartbeat says it again

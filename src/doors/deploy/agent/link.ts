@@ -3,12 +3,28 @@ import { createHash } from "node:crypto";
 import { parseDigest, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { callEndpoint, type Fetch } from "#http/client.ts";
-import { attachMachine, listKeys, readBlob, reportMachine } from "#doors/deploy/endpoints.ts";
+import { askSwarm, attachMachine, listKeys, readBlob, readUnits, reportMachine } from "#doors/deploy/endpoints.ts";
+import type { SwarmAnswer, SwarmQuestion } from "#doors/deploy/swarm/agent-swarm.ts";
+import { capsFromJson } from "#doors/deploy/swarm/caps.ts";
+import { unitFrameBytesMax } from "#doors/deploy/swarm/wire.ts";
 import type { Machine } from "#doors/deploy/fleet/desk.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
 import type { ServiceStatus } from "./service-agent.ts";
 
+export type UnitRange = {
+  readonly stripe: number;
+  readonly from: number;
+  readonly to: number;
+  readonly priority: number;
+};
+
 export type AgentLink = {
+  ask(question: SwarmQuestion): Promise<SwarmAnswer>;
+  units(
+    content: Digest,
+    range: UnitRange,
+    signal: AbortSignal,
+  ): AsyncIterable<{ readonly unit: number; readonly bytes: Buffer }>;
   keys(): Promise<readonly string[]>;
   goals(signal: AbortSignal): AsyncIterable<Signed>;
   manifest(digest: Digest): Promise<Signed>;
@@ -47,9 +63,43 @@ export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machin
       return JSON.parse(whole.toString("utf8")) as Signed;
     },
     segment,
+    async ask(question) {
+      const body = { question };
+      const answer = await callEndpoint(fetch, askSwarm, { params, body, signal: AbortSignal.timeout(reportMsMax) });
+      return { ...answer, caps: capsFromJson(answer.caps) };
+    },
+    async *units(content, range, signal) {
+      const response = await callEndpoint(fetch, readUnits, { params: { content }, query: range, signal });
+      yield* unitsIn(response.body ?? []);
+    },
     async report({ service, goalVersion, state, running, why }) {
       const body = { service, goalVersion, state, running, why: why.slice(0, 4_000) };
       await callEndpoint(fetch, reportMachine, { params, query, body, signal: AbortSignal.timeout(reportMsMax) });
     },
   };
+}
+
+/** Each unit has its number and its length before it. */
+async function* unitsIn(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
+  let parts: Uint8Array[] = [];
+  let length = 0;
+  let wants = 8;
+  for await (const part of body) {
+    parts.push(part);
+    length += part.length;
+    while (length >= wants) {
+      const all = Buffer.concat(parts);
+      const size = all.readUInt32BE(4);
+      if (size > unitFrameBytesMax) throw new Fault("corrupt", "read units", { bytes: size, why: "too long" });
+      wants = 8 + size;
+      if (length < wants) {
+        parts = [all];
+        break;
+      }
+      yield { unit: all.readUInt32BE(0), bytes: all.subarray(8, wants) };
+      parts = [all.subarray(wants)];
+      length -= wants;
+      wants = 8;
+    }
+  }
 }

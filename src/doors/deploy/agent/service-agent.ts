@@ -12,6 +12,7 @@ import { Fault } from "#base/fault.ts";
 import { openGoal, refuseGoal, type SignedGoal } from "#doors/deploy/goal/goal.ts";
 import type { MachineState } from "#doors/deploy/health/judge.ts";
 import { parseManifest, type Manifest } from "#doors/deploy/manifest/manifest.ts";
+import type { AgentSwarm } from "#doors/deploy/swarm/agent-swarm.ts";
 import type { KeyRing, Signed } from "#doors/deploy/signing/signing.ts";
 import { readIfThere, switchLink, writeDurably } from "./durable-files.ts";
 import { failureKey, nextStep, type Step } from "./machine.ts";
@@ -40,6 +41,9 @@ export type ServicePorts = {
   readonly clock: Clock;
   readonly manifest: (digest: Digest) => Promise<Signed>;
   readonly segment: SegmentSource;
+  /** Left out: all bytes come from a node. */
+  readonly swarm?: Pick<AgentSwarm, "fill" | "keep" | "withdraw"> | undefined;
+  readonly log: (line: string) => void;
   readonly changed: (status: ServiceStatus) => void;
 };
 
@@ -128,10 +132,29 @@ export class ServiceAgent {
     const manifest = await this.#manifestOf(next.manifest);
     if (next.kind === "stage") {
       this.#say("staging", `fetches ${next.manifest.slice(0, 12)}`);
-      await stage(this.#versions, next.manifest, manifest, this.#ports.segment);
+      const { segment, swarm } = this.#ports;
+      const isRollback = this.#goal?.goal.kind === "rollback";
+      const fill = swarm && ((folder: string) => this.#fill(swarm, next.manifest, manifest, folder, isRollback));
+      const folder = await stage(this.#versions, next.manifest, manifest, segment, fill);
+      swarm?.keep(next.manifest, manifest, folder);
       this.#say("staged", `${next.manifest.slice(0, 12)} is complete`);
       await this.#collect(manifest.run.keepVersions);
     } else await this.#activate(next.manifest, manifest);
+  }
+
+  /** What goes wrong among machines is no reason to fail: the node has all of it. */
+  async #fill(
+    swarm: Pick<AgentSwarm, "fill">,
+    digest: Digest,
+    manifest: Manifest,
+    folder: string,
+    isRollback: boolean,
+  ): Promise<void> {
+    try {
+      await swarm.fill(digest, manifest, folder, isRollback);
+    } catch (error) {
+      this.#ports.log(`fetch from other machines: ${(error as Error).message}; the node sends the rest`);
+    }
   }
 
   /** Old process out, link over, new process in; the old version again when the new one does not answer. */
@@ -204,7 +227,10 @@ export class ServiceAgent {
     // The network comes back and disks are cleaned: only bytes or versions that are wrong are not tried again.
     const isFinal = error instanceof Fault && (error.code === "invalid" || error.code === "corrupt");
     if (isFinal) await this.#rememberFailure(next.manifest);
-    this.#say("failed", (error as Error).message);
+    const isFull = error instanceof Fault && error.code === "exhausted";
+    // Trouble on the way is not trouble of the version: a fetch that is tried again counts as still fetching.
+    const isUnderWay = next.kind === "stage" && !isFinal && !isFull;
+    this.#say(isUnderWay ? "staging" : "failed", (error as Error).message);
   }
 
   #settle(why: string): void {

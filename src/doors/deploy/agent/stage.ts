@@ -14,8 +14,10 @@ import { manifestSizeBytes, segmentBytes, type Manifest, type ManifestFile } fro
 import { ignoreMissing } from "#base/ignore-missing.ts";
 import { flushFolder } from "./durable-files.ts";
 
-/** Where bytes come from: a node, later also other machines. */
+/** Where whole segments come from: a node. */
 export type SegmentSource = (digest: Digest) => AsyncIterable<Uint8Array>;
+/** Puts into the staging folder what other machines have. Whatever it leaves out is fetched from the source. */
+export type Fill = (folder: string, manifest: Manifest) => Promise<void>;
 
 const freeBytesMin = 64 * 1024 * 1024;
 const doing = "stage release";
@@ -26,12 +28,14 @@ export async function stage(
   digest: Digest,
   manifest: Manifest,
   source: SegmentSource,
+  fill?: Fill,
 ): Promise<string> {
   const done = versionFolder(folder, digest);
   if (await exists(done)) return done;
   const work = `${done}.staging`;
   await reserve(folder, work, manifest);
   await mkdir(work, { recursive: true });
+  await fill?.(work, manifest);
   const folders = new Set([work]);
   for (const file of manifest.files) {
     await makeParents(work, file.path, folders);

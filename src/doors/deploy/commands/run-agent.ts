@@ -2,7 +2,8 @@ import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import type { NodeHttp, World } from "#door/command.ts";
-import { Agent } from "#doors/deploy/agent/agent.ts";
+import { Size } from "#base/config-words.ts";
+import { Agent, type SwarmPlace } from "#doors/deploy/agent/agent.ts";
 import { agentLink } from "#doors/deploy/agent/link.ts";
 import { systemClock } from "#door/system-clock.ts";
 
@@ -12,6 +13,9 @@ export type AgentOptions = {
   readonly labels: readonly string[];
   readonly root: string | undefined;
   readonly trust: readonly string[] | undefined;
+  readonly rack: string | undefined;
+  readonly peer: string | undefined;
+  readonly upload: string | undefined;
 };
 
 /** Until SIGTERM or SIGINT. The services that it started stay up. */
@@ -22,5 +26,27 @@ export async function runAgent(options: AgentOptions, http: NodeHttp, { note }: 
   const machine = { machine: name, region, labels };
   const link = agentLink((path, init) => http.reach(path, init), machine);
   const trusted = trust && (await Promise.all(trust.map((file) => readFile(file, "utf8"))));
-  await new Agent({ machine, root: resolve(root), link, clock: systemClock, log: note, trusted }).run(stop.signal);
+  const swarm = swarmPlace(options);
+  const agent = new Agent({ machine, root: resolve(root), link, clock: systemClock, log: note, trusted, swarm });
+  await agent.run(stop.signal);
+}
+
+function swarmPlace({ peer, rack = "", upload }: AgentOptions): SwarmPlace | undefined {
+  if (peer === "none") return undefined;
+  const [, host, port] = /^(.*?)(?::(\d{1,5}))?$/.exec(peer ?? "127.0.0.1") ?? [];
+  const rate = upload === undefined ? Infinity : Size().parse(upload);
+  const caps = { host: rate, rack: Infinity, wan: Infinity };
+  return { rack, host: host ?? "127.0.0.1", port: Number(port ?? 0), caps, disturb: liar() };
+}
+
+/** For tests of the fleet's defences only: sends wrong bytes, some (a share such as 0.01) or all of them (1). */
+function liar(): SwarmPlace["disturb"] {
+  const share = Number(process.env["MILLRACE_TEST_WRONG_UNITS"] ?? 0);
+  if (!(share > 0)) return undefined;
+  return (bytes, unit) => {
+    if (((unit * 2_654_435_761) % 1_000) / 1_000 >= share) return bytes;
+    const wrong = Buffer.from(bytes);
+    wrong.writeUInt8((wrong.readUInt8(0) + 1) % 256, 0);
+    return wrong;
+  };
 }

@@ -32,14 +32,15 @@ type Attached = Machine & {
 
 const machinesMax = 10_000;
 const servicesPerMachineMax = 100;
-const pollMs = 500;
+/** How long a goal may stay unseen here if the node that wrote it could not say so. */
+const lookEveryMs = 2_000;
 const forgottenAfterMs = 10 * 60_000;
 
 export class FleetDesk {
   readonly #goals: GoalStore;
   readonly #clock: Clock;
   readonly #machines = new Map<string, Attached>();
-  readonly #wakers = new Set<() => void>();
+  readonly #looks = new Map<string, Look>();
 
   constructor(goals: GoalStore, clock: Clock) {
     this.#goals = goals;
@@ -54,14 +55,15 @@ export class FleetDesk {
     try {
       while (!signal.aborted) {
         attached.seenAtMs = this.#clock.monotonicMs();
-        for (const head of await this.#goals.heads(machine.tenant, machine.region)) {
+        const watch = this.#watch(machine);
+        for (const head of await watch.heads) {
           const { service, version, labels } = head.goal;
           if (!labels.every((label) => machine.labels.includes(label))) continue;
           if ((sent.get(service) ?? 0) >= version) continue;
           sent.set(service, version);
           yield head.signed;
         }
-        await this.#news(signal);
+        await watch.news(signal);
       }
     } finally {
       attached.streams -= 1;
@@ -76,9 +78,15 @@ export class FleetDesk {
     attached.reports.set(report.service, { ...report, atMs: attached.seenAtMs });
   }
 
-  /** A goal was written here: machines of this node need not wait for the next look. */
-  wake(_head: Head): void {
-    for (const wake of this.#wakers) wake();
+  /** A goal was written, here or on a node that says so: machines need not wait for the next look. */
+  wake({ region }: { readonly region: string }): void {
+    for (const [key, look] of this.#looks) if ((JSON.parse(key) as string[])[1] === region) look.end();
+  }
+
+  counts(): { readonly attached: number; readonly silent: number } {
+    const all = [...this.#machines.values()];
+    const attached = all.filter(({ streams }) => streams > 0).length;
+    return { attached, silent: all.length - attached };
   }
 
   seen(): readonly Seen[] {
@@ -106,14 +114,38 @@ export class FleetDesk {
     return attached;
   }
 
-  /** Goals of other nodes are found by polling: the store sends no news. */
-  async #news(signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wakers.add(resolve);
-    const cancel = this.#clock.after(pollMs, resolve);
-    signal.addEventListener("abort", () => resolve(), { once: true });
-    await promise;
-    cancel();
-    this.#wakers.delete(resolve);
+  /** The store is asked once for all machines of a region, and again when there is news, or after a while. */
+  #watch({ tenant, region }: Machine): Look {
+    const key = JSON.stringify([tenant, region]);
+    const known = this.#looks.get(key);
+    if (known) return known;
+    const ended = Promise.withResolvers<void>();
+    const end = (): void => {
+      if (this.#looks.get(key) === look) this.#looks.delete(key);
+      cancel();
+      ended.resolve();
+    };
+    const cancel = this.#clock.after(lookEveryMs, end);
+    const look: Look = {
+      heads: this.#goals.heads(tenant, region),
+      end,
+      news: async (signal) => {
+        const stopped = Promise.withResolvers<void>();
+        const stop = (): void => stopped.resolve();
+        signal.addEventListener("abort", stop, { once: true });
+        await Promise.race([ended.promise, stopped.promise]);
+        signal.removeEventListener("abort", stop);
+      },
+    };
+    look.heads.catch(end);
+    this.#looks.set(key, look);
+    return look;
   }
 }
+
+type Look = {
+  readonly heads: Promise<readonly Head[]>;
+  /** Resolves when the store should be asked again. */
+  news(signal: AbortSignal): Promise<void>;
+  end(): void;
+};

@@ -3,6 +3,7 @@ import type { Peers } from "#door/ports.ts";
 import type { FleetDesk, Machine, Seen } from "./desk.ts";
 
 export const seenMethod = "deploy.machines";
+export const wakeMethod = "deploy.wake";
 
 const answerMsMax = 5_000;
 
@@ -32,6 +33,18 @@ export function fleetOf(node: string, desk: FleetDesk, peers: Peers): Fleet {
     },
   };
 }
+
+/** Tells this node's desk, and those of all others, that there is a new goal in a region. */
+export const waking = (node: string, desk: FleetDesk, peers: Peers) => ({
+  wake({ goal: { region } }: { readonly goal: { readonly region: string } }): void {
+    desk.wake({ region });
+    for (const peer of peers.nodes())
+      if (peer.node !== node && peer.alive)
+        // One that does not hear it looks by itself a little later.
+        void peers.call(peer.address, wakeMethod, { region }, AbortSignal.timeout(answerMsMax)).catch(() => undefined);
+  },
+});
+export type Waking = ReturnType<typeof waking>;
 
 export const isTarget = (
   { region, labels }: Machine,

@@ -25,6 +25,16 @@ const File = z.strictObject({
 });
 const Link = z.strictObject({ path: Path, target: z.string().min(1).max(pathLengthMax) });
 
+/** SHA-256 of each unit, as base64url: what machines give each other is verified by these (layout.ts). */
+const Units = z.strictObject({
+  bytes: z
+    .int()
+    .min(4 * 1024)
+    .max(16 * 1024 * 1024),
+  sha256: z.array(z.string().regex(/^[A-Za-z0-9_-]{43}$/, "not a hash")).max(200_000),
+});
+export type Units = z.output<typeof Units>;
+
 export const Manifest = z.strictObject({
   format: z.literal(1),
   service: ServiceName,
@@ -35,15 +45,18 @@ export const Manifest = z.strictObject({
   run: RunSpec,
   files: z.array(File).max(filesMax),
   links: z.array(Link).max(filesMax),
+  /** Left out: its bytes come from nodes only. */
+  units: Units.optional(),
 });
 export type Manifest = z.output<typeof Manifest>;
 export type ManifestFile = Manifest["files"][number];
 
 /** The one spelling of a manifest: entries by path, keys in the schema's order. */
-export function manifestText({ format, service, sha, builder, run, files, links }: Manifest): string {
+export function manifestText({ format, service, sha, builder, run, files, links, units }: Manifest): string {
   const byPath = <T extends { readonly path: string }>(entries: readonly T[]): readonly T[] =>
     entries.toSorted((a, b) => (a.path < b.path ? -1 : 1));
-  return JSON.stringify({ format, service, sha, builder, run, files: byPath(files), links: byPath(links) });
+  const same = { format, service, sha, builder, run, files: byPath(files), links: byPath(links) };
+  return JSON.stringify({ ...same, ...(units && { units }) });
 }
 
 /** Refuses what could harm the machine that unpacks it, also when it is signed (MF1). */
@@ -69,10 +82,20 @@ export function parseManifest(text: string): Manifest {
     if (sizes.some((size, i) => size > segmentBytes || (i < sizes.length - 1 && size !== segmentBytes)))
       throw invalid({ path, why: `every segment but the last has ${segmentBytes} bytes` });
   }
+  if (manifest.units && manifest.units.sha256.length !== unitCount(manifest, manifest.units.bytes))
+    throw invalid({ why: "the units do not add up to the segments" });
   for (const { path, target } of manifest.links)
     if (!staysBelow(path, target)) throw invalid({ path, target, why: "the link leaves the release's folder" });
   return manifest;
 }
+
+/** Equal segments are in the units once. */
+export const distinctSegments = ({ files }: Pick<Manifest, "files">): readonly string[] => [
+  ...new Set(files.flatMap(({ segments }) => segments)),
+];
+
+export const unitCount = (manifest: Pick<Manifest, "files">, unitBytes: number): number =>
+  Math.ceil(distinctSegments(manifest).reduce((sum, digest) => sum + digestSizeBytes(digest), 0) / unitBytes);
 
 export const manifestSizeBytes = ({ files }: Manifest): number =>
   files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);

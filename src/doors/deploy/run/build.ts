@@ -9,7 +9,7 @@ import { runSpecOf } from "#doors/deploy/manifest/run-spec.ts";
 import type { Signer } from "#doors/deploy/signing/signing.ts";
 import type { GoalStore } from "#doors/deploy/fleet/goals.ts";
 import type { BuildResult, BuildSpec } from "#doors/deploy/plan.ts";
-import { pack } from "./pack.ts";
+import { packWithUnits } from "./pack.ts";
 
 export type BuildPorts = {
   readonly place: WorkPlace;
@@ -36,7 +36,7 @@ export const buildRunner =
       (await run(["git", "checkout", "--quiet", "--detach", sha, "--"], source)) ??
       (service.build && (await run(commandOf(service.build.run), source)));
     if (failed) return failed;
-    const packed = await pack(join(source, service.build?.output ?? "."), blobs);
+    const packed = await packWithUnits(join(source, service.build?.output ?? "."), blobs);
     const text = manifestText({
       format: 1,
       service: service.service,

@@ -1,12 +1,11 @@
 /** The end of a release: what ended well becomes the version to go back to, and what did not is rolled back. */
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
-import type { FleetDesk } from "#doors/deploy/fleet/desk.ts";
-import { isTarget, type Fleet } from "#doors/deploy/fleet/fleet.ts";
+import { isTarget, type Fleet, type Waking } from "#doors/deploy/fleet/fleet.ts";
 import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
 import type { FinishSpec, RollbackSpec } from "#doors/deploy/plan.ts";
 import { wholePpm } from "#doors/deploy/service/service-file.ts";
 
-export type FinishPorts = { readonly goals: GoalStore; readonly fleet: Fleet; readonly desk: FleetDesk };
+export type FinishPorts = { readonly goals: GoalStore; readonly fleet: Fleet; readonly desk: Waking };
 
 const lookEveryMs = 300;
 /** How long machines may take to go back before the task says who has not. */

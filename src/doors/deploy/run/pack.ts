@@ -4,9 +4,21 @@ import { lstat, open, readdir, readlink } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { hashUnits } from "#doors/deploy/manifest/layout.ts";
 import { segmentBytes, type Manifest, type ManifestFile } from "#doors/deploy/manifest/manifest.ts";
 
-export async function pack(folder: string, blobs: BlobStore): Promise<Pick<Manifest, "files" | "links">> {
+/** With the hashes by which machines verify what they get from each other. */
+export async function packWithUnits(
+  folder: string,
+  blobs: BlobStore,
+): Promise<Pick<Manifest, "files" | "links" | "units">> {
+  const { files, links } = await pack(folder, blobs);
+  // The order of the units is the order of the files in the manifest.
+  const byPath = files.toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  return { files: byPath, links, units: await hashUnits({ files: byPath }, blobs) };
+}
+
+async function pack(folder: string, blobs: BlobStore): Promise<Pick<Manifest, "files" | "links">> {
   const files: ManifestFile[] = [];
   const links: Manifest["links"] = [];
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });

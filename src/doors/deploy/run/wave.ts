@@ -2,14 +2,14 @@
 import { Fault, isFault } from "#base/fault.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
-import { isTarget, type Fleet } from "#doors/deploy/fleet/fleet.ts";
-import type { FleetDesk, Seen } from "#doors/deploy/fleet/desk.ts";
+import { isTarget, type Fleet, type Waking } from "#doors/deploy/fleet/fleet.ts";
+import type { Seen } from "#doors/deploy/fleet/desk.ts";
 import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
 import { isInShare, membersOf } from "#doors/deploy/goal/membership.ts";
 import { judge, type MachineReport, type Verdict } from "#doors/deploy/health/judge.ts";
 import type { WaveResult, WaveSpec } from "#doors/deploy/plan.ts";
 
-export type WavePorts = { readonly goals: GoalStore; readonly fleet: Fleet; readonly desk: FleetDesk };
+export type WavePorts = { readonly goals: GoalStore; readonly fleet: Fleet; readonly desk: Waking };
 
 const lookEveryMs = 300;
 

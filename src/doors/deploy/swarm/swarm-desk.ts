@@ -1,0 +1,179 @@
+/**
+ * The node's part: a tracker for each release that its machines fetch, and tickets for those that are to talk to each
+ * other. Soft: after a restart machines keep their parents, and those that ask join again.
+ *
+ * SD1 Trackers are kept apart by tenant; a tenant has a bounded number of them.
+ */
+import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
+import type { Random } from "#base/random.ts";
+import { originId, Tracker, type TrackerEffect, type TrackerEvent } from "#swarm/tracker.ts";
+import type { Why } from "#swarm/fetcher.ts";
+import { shapeOf } from "#swarm/units.ts";
+import type { Caps } from "#swarm/uploads.ts";
+import type { SwarmAnswer, SwarmQuestion } from "./agent-swarm.ts";
+import { epochMs, secretOf, ticketOf, type Ticket } from "./tickets.ts";
+
+type Known = { readonly machine: string; address: string; rack: string };
+
+type Swarm = {
+  readonly tracker: Tracker;
+  readonly stripes: number;
+  readonly ids: Map<string, number>;
+  readonly members: (Known | undefined)[];
+  /** Those that came before the plan; undefined once it is made. */
+  gathering: Map<number, (parents: readonly (number | undefined)[]) => void> | undefined;
+  usedMs: number;
+  messages: number;
+};
+
+export type SwarmDeskPorts = {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Base64, the same on all nodes. */
+  readonly clusterKey: string;
+  readonly caps: (tenant: string) => Promise<Caps>;
+};
+
+/** Machines hear of a goal at the same moment; those that join within this are planned for together. */
+const gatherMs = 400;
+const swarmsMax = 50;
+const machinesMax = 20_000;
+const idleMs = 30 * 60_000;
+/** How many children of a whole share the node feeds at once. */
+const originShares = 2;
+const originName = "";
+
+export class SwarmDesk {
+  readonly #ports: SwarmDeskPorts;
+  readonly #swarms = new Map<string, Swarm>();
+
+  constructor(ports: SwarmDeskPorts) {
+    this.#ports = ports;
+  }
+
+  async answer(tenant: string, machine: string, question: SwarmQuestion): Promise<SwarmAnswer> {
+    const parents = await this.#parents(tenant, machine, question);
+    const epoch = Math.floor(this.#ports.clock.wallMs() / epochMs);
+    const secret = secretOf(this.#ports.clusterKey, tenant, machine, epoch);
+    const swarm = this.#swarms.get(keyOf(tenant, question.content));
+    const isBanned = swarm?.tracker.isBanned(swarm.ids.get(machine) ?? originId) ?? false;
+    return { secret, origin: originName, isBanned, parents, caps: await this.#ports.caps(tenant) };
+  }
+
+  /** For metrics and people. */
+  get open(): number {
+    return this.#swarms.size;
+  }
+
+  async #parents(tenant: string, machine: string, question: SwarmQuestion): Promise<readonly (Ticket | null)[]> {
+    const key = keyOf(tenant, question.content);
+    const known = this.#swarms.get(key);
+    if (question.kind === "join") {
+      const swarm = known ?? this.#open(tenant, key, question.units);
+      const parents = await this.#join(swarm, machine, question);
+      return parents.map((id) => this.#ticket(tenant, machine, swarm, id));
+    }
+    const from = known?.ids.get(machine);
+    if (!known || from === undefined) throw new Fault("not-found", "find swarm", { content: question.content });
+    known.usedMs = this.#ports.clock.monotonicMs();
+    const effects = this.#step(known, eventOf(known, from, question));
+    const given = effects.find((effect) => effect.kind === "given");
+    return given ? [this.#ticket(tenant, machine, known, given.peer)] : [];
+  }
+
+  async #join(
+    swarm: Swarm,
+    machine: string,
+    { address, rack }: Extract<SwarmQuestion, { kind: "join" }>,
+  ): Promise<readonly (number | undefined)[]> {
+    swarm.usedMs = this.#ports.clock.monotonicMs();
+    const id = swarm.ids.get(machine) ?? swarm.members.length;
+    if (id >= machinesMax) throw new Fault("exhausted", "join swarm", { machinesMax });
+    swarm.ids.set(machine, id);
+    swarm.members[id] = { machine, address, rack };
+    const { gathering } = swarm;
+    if (gathering) return await new Promise((resolve) => gathering.set(id, resolve));
+    const member = { rack, slots: swarm.stripes };
+    const [joined] = this.#step(swarm, { kind: "join", id, member }).filter(({ kind }) => kind === "parents");
+    return joined?.kind === "parents" ? joined.parents : [];
+  }
+
+  #open(tenant: string, key: string, units: number): Swarm {
+    this.#forget(tenant);
+    const { stripes } = shapeOf(units);
+    const swarm: Swarm = {
+      tracker: new Tracker(stripes, originShares * stripes, this.#ports.random.fork(key)),
+      stripes,
+      ids: new Map(),
+      // The origin has the first number.
+      members: [undefined],
+      gathering: new Map(),
+      usedMs: this.#ports.clock.monotonicMs(),
+      messages: 0,
+    };
+    this.#swarms.set(key, swarm);
+    this.#ports.clock.after(gatherMs, () => this.#plan(swarm));
+    return swarm;
+  }
+
+  #plan(swarm: Swarm): void {
+    const waiting = swarm.gathering;
+    if (!waiting) return;
+    swarm.gathering = undefined;
+    const members = new Map(
+      [...waiting.keys()].map((id) => [id, { rack: swarm.members[id]?.rack ?? "", slots: swarm.stripes }]),
+    );
+    for (const effect of this.#step(swarm, { kind: "plan", members }))
+      if (effect.kind === "parents") waiting.get(effect.to)?.(effect.parents);
+  }
+
+  #step(swarm: Swarm, event: TrackerEvent): readonly TrackerEffect[] {
+    const effects: TrackerEffect[] = [];
+    swarm.messages += 1;
+    swarm.tracker.step(event, effects);
+    return effects;
+  }
+
+  #ticket(tenant: string, from: string, { members }: Swarm, id: number | undefined): Ticket | null {
+    if (id === undefined) return null;
+    if (id === originId) return { peer: originName, address: "", identity: "", key: "", distance: "region" };
+    const to = members[id];
+    if (!to) return null;
+    const mine = members.find((each) => each?.machine === from);
+    const epoch = Math.floor(this.#ports.clock.wallMs() / epochMs);
+    const secret = secretOf(this.#ports.clusterKey, tenant, to.machine, epoch);
+    const distance = mine?.rack === to.rack ? "rack" : "region";
+    return ticketOf(secret, from, { peer: to.machine, address: to.address, distance });
+  }
+
+  /** The least recently used ones of a tenant make room (SD1). */
+  #forget(tenant: string): void {
+    const nowMs = this.#ports.clock.monotonicMs();
+    const mine = [...this.#swarms].filter(([key]) => (JSON.parse(key) as string[])[0] === tenant);
+    for (const [key, { usedMs }] of mine) if (nowMs - usedMs > idleMs) this.#swarms.delete(key);
+    if (mine.length < swarmsMax) return;
+    const [oldest] = mine.toSorted(([, a], [, b]) => a.usedMs - b.usedMs);
+    if (oldest) this.#swarms.delete(oldest[0]);
+  }
+}
+
+const keyOf = (tenant: string, content: string): string => JSON.stringify([tenant, content]);
+
+/** A field that is left out is left out. */
+export const questionOf = (
+  body:
+    | Exclude<SwarmQuestion, { kind: "ask" }>
+    | { kind: "ask"; content: string; stripe: number; why: Why; about?: string | undefined },
+): SwarmQuestion => {
+  if (body.kind !== "ask") return body;
+  const { kind, content, stripe, why, about } = body;
+  return { kind, content, stripe, why, ...(about !== undefined && { about }) };
+};
+
+function eventOf(swarm: Swarm, from: number, question: Exclude<SwarmQuestion, { kind: "join" }>): TrackerEvent {
+  if (question.kind === "complete") return { kind: "complete", id: from };
+  const { stripe, why, about } = question;
+  const id = about === originName ? originId : about === undefined ? undefined : swarm.ids.get(about);
+  return { kind: "ask", from, stripe, why, about: id };
+}
