@@ -25,7 +25,6 @@ const data = randomBytes(3 * 1024 * 1024 + 17);
 const small = Buffer.from("small");
 const blobs = new Map([data, small].map((bytes) => [digestOf(bytes), bytes]));
 const store = {
-  // eslint-disable-next-line typescript/require-await -- the store's reads are asynchronous
   async *read(digest: string, range: { readonly offset: number; readonly length?: number } = { offset: 0 }) {
     const bytes = blobs.get(digest) ?? Buffer.alloc(0);
     yield bytes.subarray(range.offset, range.offset + (range.length ?? bytes.length));
