@@ -51,7 +51,7 @@ describe("a release that spreads among eight machines", { skip, timeout: 240_000
     return Number(new RegExp(`^${name} (\\d+)`, "m").exec(await response.text())?.[1] ?? 0);
   };
 
-  test("is right in every byte, with a liar, wrong bytes and kill -9 among them, and most of it comes from peers", async () => {
+  test("is right in every byte despite a liar, wrong bytes and kill -9, and most of it comes from peers", async () => {
     const data = randomBytes(sizeBytes);
     writeFileSync(join(fleet.repository, "data.bin"), data);
     fleet.commit(service, "setInterval(() => {}, 1000);\n");

@@ -1,6 +1,6 @@
 /**
- * The keys of the cluster: one to sign goals and manifests, one to make the tickets of machines from. All nodes have the
- * same, from the vault; a file that the configuration names, or that this node made before, wins over the vault's.
+ * The keys of the cluster: one to sign goals and manifests, one to make the tickets of machines from. All nodes have
+ * the same, from the vault; a file that the configuration names, or that this node made before, wins over the vault's.
  */
 import { createPrivateKey } from "node:crypto";
 import { readFile } from "node:fs/promises";

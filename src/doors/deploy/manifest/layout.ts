@@ -1,6 +1,6 @@
 /**
- * Where a unit's bytes lie. All distinct segments, in the order of the manifest, make one long row of bytes, and the row
- * is cut into units: so ten thousand small files travel as a few units, and a 10 GB binary as ten thousand.
+ * Where a unit's bytes lie. All distinct segments, in the order of the manifest, make one long row of bytes, and the
+ * row is cut into units: so ten thousand small files travel as a few units, and a 10 GB binary as ten thousand.
  */
 import { createHash } from "node:crypto";
 import { digestSizeBytes, type Digest } from "#base/digest.ts";

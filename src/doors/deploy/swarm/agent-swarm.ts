@@ -108,7 +108,7 @@ export class AgentSwarm implements AsyncDisposable {
     return this.#server.sentBytes;
   }
 
-  /** Fills a staging folder with what peers and the node have of the release. What is missing after it is fetched whole. */
+  /** Fills a staging folder with what peers and the node have of the release. */
   async fill(content: string, manifest: Manifest, folder: string, isRollback: boolean): Promise<void> {
     if (!manifest.units || manifest.units.sha256.length === 0 || this.#fetching.has(content)) return;
     const files = new UnitFiles(folder, manifest, manifest.units);

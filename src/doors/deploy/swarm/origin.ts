@@ -1,4 +1,4 @@
-/** The node as the origin of a release: sends units of stripes, paced like any machine, so that its uplink is bounded. */
+/** The node as the origin of a release: sends units of stripes, paced like any machine, within its limit. */
 import { Fault } from "#base/fault.ts";
 import type { Clock } from "#base/clock.ts";
 import type { Store } from "#blobs/store.ts";

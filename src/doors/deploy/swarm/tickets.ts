@@ -1,7 +1,7 @@
 /**
- * Who may talk to whom. The node gives each machine a secret, and a machine that is to fetch from another one a ticket: a
- * name for the connection and a key that the node made from the other's secret. With these the two make a TLS connection
- * with pre-shared keys: each knows that the node meant the other, and no one else can read along.
+ * Who may talk to whom. The node gives each machine a secret, and a machine that is to fetch from another one a ticket:
+ * a name for the connection and a key that the node made from the other's secret. With these the two make a TLS
+ * connection with pre-shared keys: each knows that the node meant the other, and no one else can read along.
  *
  * TK1 A ticket is for one machine that asks, one that answers, and one epoch; without the secret no one can make one.
  */
