@@ -23,6 +23,8 @@ export type FleetPlan = {
   readonly leaseMs: number;
   /** Actions that a node runs at once. */
   readonly slots: number;
+  /** Settings of all nodes besides, such as `node.features=3`. */
+  readonly settings?: readonly string[];
 };
 
 export type FleetPorts = {
@@ -89,9 +91,9 @@ export class Fleet implements AsyncDisposable {
     return found;
   }
 
-  /** Started, whether it is ready or not. */
-  up(member: Member): void {
-    const args = [program, "up", "--config", member.config];
+  /** Started, whether it is ready or not; with other settings than the plan's, if they are given. */
+  up(member: Member, settings: readonly string[] = this.plan.settings ?? []): void {
+    const args = [program, "up", "--config", member.config, ...settings.flatMap((one) => ["--set", one])];
     const env = { XDG_CACHE_HOME: join(this.folder, "cache") };
     const { within = [] } = member.net ?? {};
     member.child = this.#ports.processes.spawn({ name: member.name, args, within, env, logFile: member.log });

@@ -1,6 +1,6 @@
 /** The cluster under /v1/cluster: its nodes, shards and executors, for operators and viewers. */
 import { z } from "zod";
-import { endpoint, json } from "#http/endpoint.ts";
+import { endpoint, json, jsonBody } from "#http/endpoint.ts";
 
 export const ClusterNode = z.object({
   node: z.string(),
@@ -16,6 +16,7 @@ export const ClusterShard = z.object({
   owner: z.string().optional().describe("Absent while no node has a valid lease."),
   epoch: z.int(),
   leaseMs: z.number(),
+  isolatedOn: z.string().optional().describe("The node that is kept for this shard."),
 });
 
 export const showCluster = endpoint({
@@ -27,6 +28,7 @@ export const showCluster = endpoint({
     z.object({
       cluster: z.string(),
       node: z.string().describe("The node that answers."),
+      featureLevel: z.int().describe("What the cluster may write: the lowest level that all of its nodes can read."),
       nodes: z.array(ClusterNode),
       shards: z.array(ClusterShard),
     }),
@@ -40,6 +42,10 @@ const HeldShard = z.object({
   trouble: z.string().optional(),
   jobs: z.int(),
   claims: z.int(),
+  load: z
+    .object({ commandsPerS: z.number(), eventsPerS: z.number(), loopShare: z.number() })
+    .optional()
+    .describe("In the last seconds; loopShare is its part of the node's time, from 0 to 1."),
   ready: z
     .array(z.object({ requires: z.array(z.string()), tasks: z.int() }))
     .describe("Tasks that wait, by what they require of an executor."),
@@ -61,4 +67,30 @@ export const showNode = endpoint({
   ),
 });
 
-export const clusterEndpoints = [showCluster, showNode] as const;
+const shardParams = z.object({ shard: z.string().regex(/^\d{1,4}$/, "must be the number of a shard") });
+const isolationPath = "/v1/cluster/isolation/{shard}";
+
+export const isolateShard = endpoint({
+  method: "PUT",
+  path: isolationPath,
+  action: "cluster.admin",
+  about: "Keeps a node for one shard: it keeps or gets that shard, and its other shards go to other nodes.",
+  params: shardParams,
+  body: jsonBody(
+    z.strictObject({
+      node: z.string().min(1).max(256).optional().describe("Left out: the node that owns the shard now."),
+    }),
+  ),
+  answer: json(z.object({ shard: z.int(), node: z.string() })),
+});
+
+export const releaseShard = endpoint({
+  method: "DELETE",
+  path: isolationPath,
+  action: "cluster.admin",
+  about: "Keeps no node for the shard any more: shards are spread evenly again.",
+  params: shardParams,
+  answer: json(z.object({ shard: z.int(), released: z.boolean() })),
+});
+
+export const clusterEndpoints = [showCluster, showNode, isolateShard, releaseShard] as const;

@@ -35,6 +35,7 @@ import { secretNewKey } from "./secret/new-key.ts";
 import { secretRotate } from "./secret/rotate.ts";
 import { secretSet } from "./secret/set.ts";
 import { shards } from "./cluster/shards.ts";
+import { shardsIsolate, shardsRelease } from "./cluster/shards-isolate.ts";
 import { step } from "./step.ts";
 import { tenantSet } from "./cluster/tenant-set.ts";
 import { up } from "./up.ts";
@@ -77,6 +78,8 @@ const last: readonly Command[] = [
   login,
   peers,
   shards,
+  shardsIsolate,
+  shardsRelease,
   drain,
   historyRebuild,
   bench,

@@ -46,6 +46,8 @@ export type NodeOptions = {
   /** The limits of each shard, given the cluster's number of shards. */
   readonly limits?: (cluster: Cluster) => Limits;
   readonly keeper?: Partial<KeeperSettings>;
+  /** Shards that are to have a node of their own, and which. */
+  readonly isolated?: () => ReadonlyMap<ShardId, NodeId>;
   readonly host?: Partial<HostSettings>;
   /** Memory limit shared by all shards of the node; left out, each shard has its own. */
   readonly memory?: Memory;
@@ -352,6 +354,7 @@ export class Node implements ShardService {
         return Replay.begin({ turns, journal, limits, keepsHistory, texts, report: this.#report }, shard);
       },
       turns,
+      isolated: this.#options.isolated,
       send: transport && ((to, request, timeoutMs) => this.#send(transport, to, request, timeoutMs)),
       report: this.#report,
     });

@@ -350,6 +350,13 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/session/link": [
     { alike: "it names nothing", run: async (as) => ({ status: (await as.http("POST", "/v1/session/link")).status }) },
   ],
+  "api PUT /v1/cluster/isolation/{shard}": [
+    ask("PUT", () => "/v1/cluster/isolation/0", {
+      ...operatorsOnly,
+      init: { headers: { "content-type": "application/json" }, body: "{}" },
+    }),
+  ],
+  "api DELETE /v1/cluster/isolation/{shard}": [ask("DELETE", () => "/v1/cluster/isolation/0", operatorsOnly)],
   "api GET /v1/node/drain": [ask("GET", () => "/v1/node/drain", clusterOnly("cluster.read"))],
   "api POST /v1/node/drain": [ask("POST", () => "/v1/node/drain", operatorsOnly)],
   "api DELETE /v1/node/drain": [ask("DELETE", () => "/v1/node/drain", operatorsOnly)],

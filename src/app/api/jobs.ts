@@ -7,6 +7,7 @@ import { lastEventId, type ServerEvent } from "#http/live/sse.ts";
 import type { JobPhase } from "#kernel/model/model.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { Job, WorkClient } from "#shard/client/client.ts";
+import { jobRef } from "#shard/client/ask.ts";
 import { tagOf } from "#shard/client/history.ts";
 import type { JobsFilter } from "#shard/client/list.ts";
 import { isRejected } from "#shard/work/rejected.ts";
@@ -65,10 +66,24 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
         const name = nameOf(stage, view.stages);
         return { task: taskId, stage: name, key, phase, because: { ...because }, says: showWhy(because) };
       });
-      return { body: { tasks, lines: [...explainJob(job, view, ports.doors)] } };
+      const hot = tasks.length > 0 ? await hotLine(work, job) : [];
+      return { body: { tasks, lines: [...hot, ...explainJob(job, view, ports.doors)] } };
     }),
     ...outputRoutes(ports, find),
     ...changingRoutes(ports, find),
+  ];
+}
+
+/** A job in a hot shard may wait for nothing but that. */
+async function hotLine(work: JobsPorts["work"], jobId: string): Promise<readonly string[]> {
+  const { shard } = jobRef(jobId);
+  const [ownerships, nodes] = await Promise.all([work.shards(), work.nodes()]);
+  const owner = ownerships.find((row) => row.shard === shard && row.remainingMs > 0)?.owner;
+  const { hotShard, hotPercent } = nodes.find(({ node }) => node === owner)?.facts ?? {};
+  if (hotShard !== shard) return [];
+  return [
+    `shard ${shard}, which has the job, is hot: it takes ${hotPercent} % of the time of ${owner}. ` +
+      `\`millrace shards isolate ${shard}\` keeps that node for it.`,
   ];
 }
 

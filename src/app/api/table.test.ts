@@ -29,6 +29,7 @@ const own = {
   log: nothing,
   entries: nothing,
   drain: nothing,
+  isolation: nothing,
   vaults: nothing,
   schedules: nothing,
   effects: nothing,

@@ -84,7 +84,7 @@ export type ApiParts = {
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
-} & Pick<ClusterPorts, "status"> &
+} & Pick<ClusterPorts, "status" | "isolation" | "hotShards"> &
   Pick<JobsPorts, "live" | "printed" | "bounds" | "kinds">;
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
@@ -152,7 +152,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
   const { audit, issuer, artifacts, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
-  const cluster = clusterRoutes({ name, work, status });
+  const cluster = clusterRoutes({ name, work, status, isolation: parts.isolation, hotShards: parts.hotShards });
   const table = [
     ...jobs,
     ...jobSocketRoutes(jobs),

@@ -1,5 +1,6 @@
 /** A node of the cluster: its shards, its router to those of other nodes, and a client of both. */
 import type { Clock } from "#base/clock.ts";
+import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import type { Journal } from "#journal/journal.ts";
 import { defaultLimits, type Limits } from "#kernel/model/limits.ts";
@@ -10,6 +11,7 @@ import { createNode, type Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/transport/protocol.ts";
 import { createRouter, type Router } from "#shard/router/router.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
+import type { HotShard } from "#app/node/hot-shards.ts";
 import type { Worker } from "#worker/worker.ts";
 import type { OpenDoors } from "./doors.ts";
 import type { ComposedStore } from "./store/store.ts";
@@ -35,6 +37,9 @@ export type NodeParts = {
   /** Memory limit for the work of all shards here. */
   readonly memory: Memory;
   readonly observers: readonly ShardObserver[];
+  /** Shards that have a node of their own, and which. */
+  readonly isolated: () => ReadonlyMap<ShardId, string>;
+  readonly hot: () => HotShard | undefined;
   /** Called when the node starts, and later: doors are opened before that. */
   readonly doors: () => Pick<OpenDoors, "publishers" | "calls" | "facts">;
   readonly log: (line: string) => void;
@@ -43,9 +48,13 @@ export type NodeParts = {
 /** `sandbox` is the kind of sandbox of tenants' commands. */
 type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly sandbox: string | undefined };
 
+/** So that any node can say which shard is hot. */
+const hotFacts = (hot: HotShard | undefined) =>
+  hot ? { hotShard: hot.shard, hotPercent: Math.round(hot.loopShare * 100) } : {};
+
 /** A node serves its own shards and, through its router, those of others; it calls itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
-  const { config, name, journal, stored, tcp, clock, random, memory, observers, doors, log } = parts;
+  const { config, name, journal, stored, tcp, clock, random, memory, observers, isolated, hot, doors, log } = parts;
   const { blobs, pins } = stored;
   const desk = new FeedDesk(clock);
   const calls = () => ({
@@ -76,11 +85,14 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     memory,
     host: memorySettings(processMemory(), shardsOf(config)),
     keeper: { leaseMs: config.cluster.ownerLease },
+    isolated,
+    ...(config.node.features === undefined ? {} : { features: config.node.features }),
     retention: { keepMs: config.history.keep },
     publisher: publisherOf(() => doors().publishers, log),
     facts: () => {
       const { slots = 0, running = 0, sandbox } = workerFacts();
-      return { version, pid: process.pid, slots, running, ...doors().facts, ...(sandbox && { sandbox }) };
+      const facts = { version, pid: process.pid, slots, running, ...doors().facts, ...hotFacts(hot()) };
+      return sandbox ? { ...facts, sandbox } : facts;
     },
     report,
   });

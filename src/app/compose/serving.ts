@@ -15,6 +15,7 @@ import { tellWhereEdgeIs, urlFromHere } from "#app/node/edge-notice.ts";
 import { feedMetrics } from "#app/record/feed-metrics.ts";
 import { factsFor } from "#app/peers/mesh-facts.ts";
 import { liveSource } from "#app/peers/live-streams.ts";
+import { showHotShards } from "#app/record/shard-metrics.ts";
 import { foldersElsewhere, Readiness } from "#app/node/readiness.ts";
 import type { Ground } from "./ground.ts";
 import type { Working } from "./working.ts";
@@ -23,6 +24,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving, issuer } = ground;
   const { node, client, feed, routed, worker, labels, doors, kinds, callers, scheduled } = working;
   const show = (registry: MetricsRegistry): void => {
+    showHotShards(registry, working.hotShards);
     scheduled.show(registry);
     feedMetrics(registry, feed);
     stored.observe?.(registry);
@@ -40,7 +42,9 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
   const { schedules } = scheduled;
   const effects = effectsOn({ records: ground.records, clock, client });
-  const ofNode = { name, work: client, feed, doors: ground.doors, live, status: () => node.status() };
+  const { isolation, hotShards } = working;
+  const ofShards = { status: () => node.status(), isolation, hotShards };
+  const ofNode = { name, work: client, feed, doors: ground.doors, live, ...ofShards };
   const { records, vaults } = ground;
   const spool = spoolIn(await spoolFolder(folder), spoolBytesMax(config));
   const artifacts = new JobArtifacts({ records, blobs: stored.blobs, spool, clock });

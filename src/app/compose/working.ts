@@ -1,6 +1,7 @@
 /** The node in its cluster, its doors, its worker and its schedules. */
 import { arch, platform } from "node:os";
 import { join } from "node:path";
+import { performance } from "node:perf_hooks";
 import { KeptStreams } from "#worker/printed/kept-streams.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
@@ -11,6 +12,9 @@ import { startSchedules } from "./schedules.ts";
 import { startWorker } from "./worker.ts";
 import { taskAccess } from "#app/work/task-access.ts";
 import type { Config } from "#app/config/config.ts";
+import { HotShards } from "#app/node/hot-shards.ts";
+import { Isolation } from "#app/node/isolation.ts";
+import type { CountedShard } from "#app/node/shard-loads.ts";
 import { kindTableOf } from "#app/door-kinds.ts";
 import { checkSeparation } from "#app/config/task-separation.ts";
 import { workSources } from "#app/work/work-sources.ts";
@@ -31,13 +35,18 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   if (warning !== undefined) log(warning);
   let worker: Worker | undefined; // shown in the node's facts, which exist before it
   const observers = [...watching.observers, observerOf(() => opened)];
-  const common = { config, name, journal, stored, tcp, clock, random, memory, observers, log };
+  const isolation = undo.use(new Isolation(ground.records, () => joined.node.keeper.look()));
+  const hotShards = undo.use(watchHotShards(ground, isolation, () => joined.node.host.shards.values()));
+  const placing = { isolated: () => isolation.homes, hot: () => hotShards.hot };
+  const common = { config, name, journal, stored, tcp, clock, random, memory, observers, log, ...placing };
   const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
   const { node, client } = joined;
   await prepareJournal(ground, node); // doors may use records as soon as they are open
   const opened: OpenDoors = await openDoors(ground.doors, config, await doorPorts(ground, joined, place, undo), undo);
   await place?.keepOnly(opened.found);
+  void isolation.follow((error) => log(`follow isolated shards: ${String(error)}`));
   await node.start();
+  void hotShards.run();
   undo.defer(() => node.stop());
   undo.defer(() => joined.feed.stop());
   const labels = labelsOf(config, name, opened.labels, about?.kind);
@@ -55,6 +64,8 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   undo.use(scheduled.timer);
   return {
     ...joined,
+    isolation,
+    hotShards,
     scheduled,
     worker,
     labels,
@@ -63,6 +74,21 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     sandbox: about?.kind,
     callers: place?.boxed?.sandbox.callers,
   };
+}
+
+function watchHotShards(
+  { name, clock, config, log }: Ground,
+  isolation: Isolation,
+  shards: () => Iterable<CountedShard>,
+): HotShards {
+  let before = performance.eventLoopUtilization();
+  const busy = (): number => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    return utilization;
+  };
+  return new HotShards({ node: name, clock, shards, busy, isolation, isolateAt: config.cluster.isolateAt, log });
 }
 
 /** Labels of this machine, of its doors and its sandbox, and the configured ones. */

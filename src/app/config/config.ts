@@ -8,6 +8,7 @@ import { z } from "zod";
 import type { Door } from "#door/door.ts";
 import { Duration, File, Size } from "#base/config-words.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { featuresHere } from "#shard/features.ts";
 import { defaultLimits } from "#kernel/model/limits.ts";
 import { isLoopback, parseAddress } from "#shard/transport/tcp-address.ts";
 import { doors } from "#app/doors.ts";
@@ -66,6 +67,15 @@ const Cluster = z.strictObject({
         "name it, and others verify them by /.well-known/openid-configuration there. The same on all nodes.",
     ),
   ownerLease: Duration().prefault("6s").describe("How long a shard keeps its owner without a renewal."),
+  isolateAt: z
+    .number()
+    .min(0.1)
+    .max(1)
+    .optional()
+    .describe(
+      "The part of a node's time, such as 0.5, that a shard must take for half a minute for the node to hand its other " +
+        "shards to others. Left out: only `millrace shards isolate` does that.",
+    ),
   tasksMax: z
     .int()
     .min(1)
@@ -96,6 +106,15 @@ const Node = z.strictObject({
   name: Name.optional().describe(
     "Names the node, as owner of shards and as worker. Left out, a name is generated once and kept in the data folder.",
   ),
+  features: z
+    .int()
+    .min(1)
+    .max(featuresHere)
+    .optional()
+    .describe(
+      `The newest feature level that the node announces; left out: ${featuresHere}, all that it has. The cluster writes ` +
+        "nothing newer than the lowest level of its nodes, so a lower one keeps the way back to the version before open.",
+    ),
   data: z
     .string()
     .min(1)

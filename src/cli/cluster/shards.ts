@@ -24,16 +24,17 @@ export const shards = command({
       for (const { leaseMs, ...shard } of all) world.out(JSON.stringify({ ...shard, remainingMs: leaseMs }));
       return 0;
     }
-    const rows = all.map(({ shard, owner, epoch, here: held }) => [
+    const rows = all.map(({ shard, owner, epoch, isolatedOn, here: held }) => [
       shard,
-      owner ?? "no owner",
+      `${owner ?? "no owner"}${isolatedOn === undefined ? "" : ` (${isolatedOn} is kept for it)`}`,
       epoch,
       held?.phase ?? "",
       held?.jobs ?? "",
       held?.claims ?? "",
+      held?.load ? `${Math.round(held.load.loopShare * 100)} %` : "",
       [...(held?.ready ?? []).map(waiting), held?.trouble ?? ""].filter((text) => text !== "").join(", "),
     ]);
-    for (const line of tableLines(["SHARD", "OWNER", "EPOCH", "HERE", "JOBS", "CLAIMS", "WAITING"], rows))
+    for (const line of tableLines(["SHARD", "OWNER", "EPOCH", "HERE", "JOBS", "CLAIMS", "TIME", "WAITING"], rows))
       world.out(line);
     const { workBytes = 0, workBytesMax = 0 } = here.memory ?? {};
     if (workBytesMax > 0)

@@ -114,6 +114,7 @@ export class Desk {
 
   #decide(shard: HostedShard, command: Command): Outcome {
     shard.state.featureLevel = this.#ports.featureLevel();
+    shard.commands += 1;
     return step(shard.state, command, shard.nowMs(), shard.absorber);
   }
 

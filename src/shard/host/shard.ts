@@ -73,6 +73,9 @@ export class HostedShard {
   /** Requests being prepared, parked or in flight. */
   requests = 0;
   requestBytes = 0;
+  /** Commands decided and events logged since the shard was adopted: what it costs its node. */
+  commands = 0;
+  logged = 0;
   /** Grows whenever jobs are forgotten, so that a key lookup in progress is repeated. */
   forgets = 0;
   tickDueMono = 0;
@@ -124,6 +127,7 @@ export class HostedShard {
     assert(this.inFlight === undefined, "a shard has one batch in flight");
     const { open } = this;
     const hasEvents = open.events.length > 0;
+    this.logged += open.events.length;
     const stamp = { epoch: this.epoch, seq: this.seq + (hasEvents ? 1 : 0) };
     const payload = hasEvents ? this.writer.finish() : undefined;
     const weightBytes = payload ? weightOf(payload, open.events) : 0;

@@ -4,7 +4,7 @@ import type { NodeId } from "#journal/journal.ts";
 import type { Holdings } from "./holdings.ts";
 import { inParallel } from "./lanes.ts";
 import type { KeeperPorts } from "./ports.ts";
-import { bestFor, moveTo, successors } from "./share.ts";
+import { nextMove, successors } from "./share.ts";
 import type { ClusterView } from "./view.ts";
 
 export type HandOverPorts = Pick<KeeperPorts, "clock" | "settings" | "host" | "send" | "report"> & {
@@ -57,10 +57,10 @@ export class HandOvers {
   /** Moves one shard to a node that should have it. True: a shard should move, but the last move was too recent. */
   moveOne(): boolean {
     const { clock, settings, holdings, view, isUp, moved, report } = this.#ports;
-    const successor = moveTo(view.standing(new Set(holdings.all.keys())));
     const serving = [...holdings.all.values()].filter(({ phase }) => phase === "serving").map(({ shard }) => shard);
-    const shard = successor === undefined ? undefined : bestFor(successor, serving);
-    if (successor === undefined || shard === undefined || !isUp() || this.#isMoving) return false;
+    const move = nextMove(view.standing(new Set(holdings.all.keys())), serving);
+    if (!move || !isUp() || this.#isMoving) return false;
+    const { shard, to: successor } = move;
     if (clock.monotonicMs() - this.#movedMono < settings.moveEveryMs) return true;
     this.#movedMono = clock.monotonicMs();
     this.#isMoving = true;

@@ -4,7 +4,7 @@ import { orAborted } from "#base/calls/abort.ts";
 import { must } from "#base/assert.ts";
 import { featuresHere } from "#shard/features.ts";
 import { commit, replyOf, Rig, submit, type TestNode } from "#shard/testing/host.ts";
-import { bestFor, moveTo, successors, toTake, toTakeSoon } from "./share.ts";
+import { bestFor, moveTo, nextMove, successors, toTake, toTakeSoon } from "./share.ts";
 import type { ShardResponse } from "#shard/transport/protocol.ts";
 import type { Transport } from "#shard/transport/transport.ts";
 
@@ -407,6 +407,41 @@ describe("which node should own which shard", () => {
     held: new Set(owners.flatMap((owner, shard) => (owner === "a" ? [shard] : []))),
     ownerships: owned(owners, remainingMs),
     nodes,
+  });
+
+  test("an isolated shard gets its node, and that node gives all others away", () => {
+    const three = [node("a"), node("b"), node("c")];
+    const isolated = new Map([[1, "a"]]);
+    const hot = { ...standing(["a", "a", "b", "b", "c", "c"], three), isolated };
+    deepEqual(nextMove(hot, [0, 1]), { shard: 0, to: "b" }, "the hot shard itself stays");
+    const elsewhere = { ...hot, isolated: new Map([[1, "c"]]) };
+    deepEqual(nextMove(elsewhere, [0, 1]), { shard: 1, to: "c" });
+    const alone = { ...standing(["b", "a", "b", "b", "c", "c"], three), isolated };
+    equal(nextMove(alone, [1]), undefined);
+    equal(
+      toTake({ ...standing([undefined, "a", "b", "b", "c", "c"], three), isolated }).length,
+      0,
+      "it takes no other",
+    );
+    const freed = { ...standing(["b", undefined, "b", "b", "c", "c"], three), isolated };
+    deepEqual(toTake(freed), [1], "nobody else takes what is its own");
+    const other = { ...freed, node: "c", held: new Set([4, 5]) };
+    deepEqual(toTake(other), []);
+    deepEqual(toTake({ ...other, freeLooks: new Map([[1, 3]]) }), [1], "unless it stays free");
+    deepEqual(successors({ ...alone, node: "b" }), ["c"]);
+  });
+
+  test("an isolation without its node, or of every node, has no effect", () => {
+    const gone = { ...standing(["a", "a", "b", "b"]), isolated: new Map([[0, "z"]]) };
+    equal(nextMove(gone, [0, 1]), undefined);
+    const all = new Map([
+      [0, "a"],
+      [2, "b"],
+    ]);
+    const both = { ...standing(["a", "a", "b", "b"]), isolated: all };
+    deepEqual(nextMove(both, [0, 1]), { shard: 1, to: "b" }, "the first one counts");
+    equal(nextMove({ ...both, node: "b", held: new Set([2, 3]) }, [2, 3]), undefined);
+    deepEqual(successors({ ...both, node: "b" }), ["a"], "someone must take the rest");
   });
 
   test("a fair share of the free shards", () => {

@@ -53,11 +53,11 @@ export class Keeper {
   #running = false;
 
   constructor(given: KeeperPorts) {
-    const { clock, settings, node, replay, report } = given;
+    const { clock, settings, replay } = given;
     const journal = withTimeouts(given.journal, clock, settings.leaseMs);
     const ports = { ...given, journal };
     this.#ports = ports;
-    this.#view = new ClusterView(journal, node, clock, report);
+    this.#view = new ClusterView(ports);
     this.#bell = new Bell(clock);
     this.#troubles = new Troubles(clock, settings);
     this.#arrivals = new Arrivals(clock, arrivalMsMax);
@@ -172,6 +172,11 @@ export class Keeper {
     if (holding?.epoch !== epoch || holding.phase === "leaving") return;
     this.#holdings.release(holding);
     if (why === "broken") this.#troubles.add(shard, new Fault("internal", "serve shard", { shard, why: "it broke" }));
+    this.#bell.ring();
+  }
+
+  /** Something changed that says where shards belong. */
+  look(): void {
     this.#bell.ring();
   }
 

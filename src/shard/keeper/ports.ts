@@ -30,5 +30,7 @@ export type KeeperPorts = {
   readonly turns: Turns;
   /** Sends a request to another node; absent where there is none. */
   readonly send?: ((to: string, request: ShardRequest, timeoutMs: number) => Promise<ShardResponse>) | undefined;
+  /** Shards that are to have a node of their own, and which; left out: none. */
+  readonly isolated?: (() => ReadonlyMap<ShardId, NodeId>) | undefined;
   readonly report: (doing: string, error: unknown) => void;
 };

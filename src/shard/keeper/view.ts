@@ -2,13 +2,17 @@
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { NodeId, NodeSeen, Ownership } from "#journal/journal.ts";
+import type { KeeperPorts } from "./ports.ts";
 import type { KeeperJournal } from "./timeouts.ts";
 import type { Standing } from "./share.ts";
 
 const raiseEvery = 8;
 const raiseMsMax = 500;
 
+type ViewPorts = Pick<KeeperPorts, "journal" | "node" | "clock" | "report" | "isolated">;
+
 export class ClusterView {
+  readonly #isolated: KeeperPorts["isolated"];
   readonly #journal: KeeperJournal;
   readonly #node: NodeId;
   readonly #clock: Clock;
@@ -23,7 +27,8 @@ export class ClusterView {
   #featureLevel = 0;
   #lookedMono: number | undefined;
 
-  constructor(journal: KeeperJournal, node: NodeId, clock: Clock, report: (doing: string, error: unknown) => void) {
+  constructor({ journal, node, clock, report, isolated }: ViewPorts) {
+    this.#isolated = isolated;
     this.#journal = journal;
     this.#clock = clock;
     this.#node = node;
@@ -75,7 +80,9 @@ export class ClusterView {
 
   standing(held: ReadonlySet<ShardId>): Standing {
     const ownerships = [...this.#owners.values()];
-    return { node: this.#node, held, ownerships, nodes: this.#nodes, freeLooks: this.#freeLooks };
+    const standing = { node: this.#node, held, ownerships, nodes: this.#nodes, freeLooks: this.#freeLooks };
+    const isolated = this.#isolated?.();
+    return isolated ? { ...standing, isolated } : standing;
   }
 
   get nodes(): readonly NodeSeen[] {
