@@ -37,8 +37,10 @@ describe("a cluster under load", { skip, timeout: 400_000 }, () => {
     await postgres.stop();
   });
 
-  const ask = async (member: Member, path: string, init: RequestInit = {}): Promise<Response> =>
-    await fetch(`http://${member.edge}${path}`, { ...init, headers: { ...fleet.headers(member), ...init.headers } });
+  const ask = async (member: Member, path: string, init: Omit<RequestInit, "headers"> = {}): Promise<Response> => {
+    const headers = { ...fleet.headers(member), "content-type": "application/json" };
+    return await fetch(`http://${member.edge}${path}`, { ...init, headers });
+  };
   const clusterAt = async (member: Member): Promise<Cluster> =>
     (await (await ask(member, "/v1/cluster")).json()) as Cluster;
   const isReady = ({ edge }: Member): Promise<boolean> =>
@@ -101,8 +103,7 @@ describe("a cluster under load", { skip, timeout: 400_000 }, () => {
     ok(first);
     const hot = (await clusterAt(first)).shards.find(({ owner }) => owner === "n2")?.shard;
     ok(hot !== undefined, "n2 owns a shard");
-    const headers = { "content-type": "application/json" };
-    const isolated = await ask(first, `/v1/cluster/isolation/${hot}`, { method: "PUT", headers, body: "{}" });
+    const isolated = await ask(first, `/v1/cluster/isolation/${hot}`, { method: "PUT", body: "{}" });
     deepEqual(await isolated.json(), { shard: hot, node: "n2" });
     const ofN2 = async () =>
       (await clusterAt(first)).shards.filter(({ owner }) => owner === "n2").map(({ shard }) => shard);
