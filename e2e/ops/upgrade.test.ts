@@ -1,6 +1,6 @@
 /**
- * Three nodes of a lower feature level are replaced one by one while builds run: nothing is lost, and the cluster's level
- * rises only when the last one is new. Then one shard gets a node of its own, under the same load.
+ * Three nodes of a lower feature level are replaced one by one while builds run: nothing is lost, and the level of the
+ * cluster rises only when the last one is new. Then one shard gets a node of its own, under the same load.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";

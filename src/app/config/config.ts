@@ -73,8 +73,8 @@ const Cluster = z.strictObject({
     .max(1)
     .optional()
     .describe(
-      "The part of a node's time, such as 0.5, that a shard must take for half a minute for the node to hand its other " +
-        "shards to others. Left out: only `millrace shards isolate` does that.",
+      "The part of a node's time, such as 0.5, that a shard must take for half a minute for the node to hand its " +
+        "other shards to others. Left out: only `millrace shards isolate` does that.",
     ),
   tasksMax: z
     .int()
@@ -113,7 +113,7 @@ const Node = z.strictObject({
     .optional()
     .describe(
       `The newest feature level that the node announces; left out: ${featuresHere}, all that it has. The cluster writes ` +
-        "nothing newer than the lowest level of its nodes, so a lower one keeps the way back to the version before open.",
+        "nothing newer than the lowest level of its nodes: a lower one keeps the way back to the version before open.",
     ),
   data: z
     .string()
