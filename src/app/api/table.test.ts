@@ -30,6 +30,7 @@ const own = {
   entries: nothing,
   drain: nothing,
   isolation: nothing,
+  hotShards: nothing,
   vaults: nothing,
   schedules: nothing,
   effects: nothing,
