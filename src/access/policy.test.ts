@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
-import { actions, authorize } from "./policy.ts";
+import { actions, authorize, policy } from "./policy.ts";
 import { allTenants, anonymousGrant, principal, roles, type Role } from "./principal.ts";
 
 const as = (role: Role, tenant = role === "operator" ? allTenants : "acme") =>
@@ -25,6 +25,10 @@ const matrix = `
   work.admin         operator
   task.artifacts     task
   task.report        task
+  worker.register    everyone
+  worker.self        executor
+  worker.admin       operator
+  worker.read        operator viewer
   secret.write       operator member
   secret.list        operator member viewer
   secret.rotate      operator
@@ -65,12 +69,9 @@ describe("the policy", () => {
   });
 
   test("lets everyone but operators act in their own tenant only", () => {
-    const clusterWide = actions.filter(
-      (action) =>
-        !/^(work|task|build|deploy|ci|sources|cache|action-cache|audit|schedule|effect|secret\.(write|list))\b/.test(
-          action,
-        ),
-    );
+    const clusterWide = actions.filter((action) => policy[action].of === "cluster");
+    const ofNoTenant = /^(health|service|cluster|metrics|issuer|login|secret\.rotate|worker\.register)/;
+    ok(clusterWide.every((action) => ofNoTenant.test(action)));
     for (const role of roles)
       for (const action of actions) {
         const own = authorize(as(role), action, "acme");
@@ -90,7 +91,7 @@ describe("the policy", () => {
     const bare = principal({ name: "bare", tenant: "acme", roles: [] }, "jwt");
     deepEqual(
       actions.filter((action) => authorize(bare, action, "acme").ok),
-      ["health", "service.describe", "issuer.read"],
+      ["health", "service.describe", "issuer.read", "worker.register"],
     );
   });
 
@@ -98,7 +99,7 @@ describe("the policy", () => {
     const { tenant, roles: granted } = anonymousGrant;
     const anybody = principal({ name: "anonymous", tenant, roles: granted }, "anonymous");
     const may = (elsewhere?: string) => actions.filter((action) => authorize(anybody, action, elsewhere).ok);
-    const everyTenant = ["health", "service.describe", "issuer.read"];
+    const everyTenant = ["health", "service.describe", "issuer.read", "worker.register"];
     const own = ["build.execute", "cache.read", "cache.write", "action-cache.read", "action-cache.write"];
     deepEqual(may("default"), [...everyTenant, ...own]);
     deepEqual(may("another"), everyTenant);

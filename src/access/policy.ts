@@ -32,6 +32,12 @@ export const policy = {
   "task.artifacts": { of: "tenant", for: ["task"] },
   "task.report": { of: "tenant", for: ["task"] },
 
+  // Workers elsewhere: what registers them, and who they are. A token proves who registers.
+  "worker.register": { of: "cluster", for: "everyone" },
+  "worker.self": { of: "tenant", for: ["executor"] },
+  "worker.admin": { of: "tenant", for: ["operator"] },
+  "worker.read": { of: "tenant", for: ["operator", "viewer"] },
+
   // Values never come back: who may set one may replace and delete it, and work of the tenant uses it.
   "secret.write": { of: "tenant", for: ["operator", "member"] },
   "secret.list": { of: "tenant", for: ["operator", "member", "viewer"] },

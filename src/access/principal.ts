@@ -70,6 +70,8 @@ export type Principal = {
   readonly pools?: readonly string[];
   /** The labels that it may offer as an executor; left out: any label that is not reserved. */
   readonly labels?: readonly string[];
+  /** The worker that it is, if it registered itself. */
+  readonly worker?: string;
   /** The attempt that it is, and for which alone it may speak; left out: it is no task. */
   readonly claim?: ClaimOf;
 };

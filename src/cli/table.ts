@@ -40,7 +40,12 @@ import { step } from "./step.ts";
 import { tenantSet } from "./cluster/tenant-set.ts";
 import { up } from "./up.ts";
 import { why } from "./why.ts";
-import { worker } from "./worker.ts";
+import { worker } from "./worker/worker.ts";
+import { workers } from "./worker/list.ts";
+import { workerRemove } from "./worker/remove.ts";
+import { workerRevoke } from "./worker/revoke.ts";
+import { workerToken } from "./worker/token.ts";
+import { workerTokens } from "./worker/tokens.ts";
 
 /** Before the commands of doors, and behind them; `help` and `version` are about the whole table. */
 const first: readonly Command[] = [
@@ -56,6 +61,7 @@ const first: readonly Command[] = [
   jobSignal,
 ];
 const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
+const ofWorkers = [workerToken, workerTokens, workerRevoke, workers, workerRemove] as const;
 const ofTasks = [artifactPut, artifactGet, artifactList, step] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
 const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const;
@@ -74,6 +80,7 @@ const last: readonly Command[] = [
   issuerRotate,
   tenantSet,
   worker,
+  ...ofWorkers,
   nodes,
   login,
   peers,

@@ -20,8 +20,8 @@ export type GrpcClientOptions = {
   readonly connect: () => Promise<H2Socket>;
   readonly authority: string;
   readonly scheme?: "http" | "https";
-  /** Sent with every call, such as a bearer token. */
-  readonly metadata?: Metadata;
+  /** Sent with every call, such as a bearer token; a function returns the same value until it changes. */
+  readonly metadata?: Metadata | (() => Metadata);
   readonly userAgent?: string;
   readonly messageBytesMax?: number;
 };
@@ -32,11 +32,13 @@ export type CallOptions = {
   readonly metadata?: Metadata;
 };
 
+const noMetadata: Metadata = [];
 const messageBytesMaxDefault = 64 * 1024 * 1024;
 
 export class GrpcClient {
   readonly #options: GrpcClientOptions;
   readonly #constant = new Map<string, ConstantHeaders>();
+  #lastMetadata: Metadata = noMetadata;
   #socket: H2Socket | undefined;
   #connecting: Promise<H2Socket> | undefined;
   #closed = false;
@@ -129,6 +131,10 @@ export class GrpcClient {
   }
 
   #headers(path: string, leftMs: number | undefined, metadata: Metadata | undefined): OutgoingHeaders {
+    const { metadata: given = noMetadata } = this.#options;
+    const current = typeof given === "function" ? given() : given;
+    if (current !== this.#lastMetadata) this.#constant.clear();
+    this.#lastMetadata = current;
     if (leftMs === undefined && metadata === undefined) {
       let constant = this.#constant.get(path);
       if (!constant) this.#constant.set(path, (constant = new ConstantHeaders(this.#fields(path))));
@@ -141,7 +147,7 @@ export class GrpcClient {
   }
 
   #fields(path: string): [string, string][] {
-    const { authority, scheme = "http", metadata = [], userAgent = "millrace" } = this.#options;
+    const { authority, scheme = "http", userAgent = "millrace" } = this.#options;
     return [
       [":method", "POST"],
       [":scheme", scheme],
@@ -151,7 +157,7 @@ export class GrpcClient {
       ["content-type", "application/grpc"],
       ["grpc-accept-encoding", encodingsTaken],
       ["user-agent", userAgent],
-      ...metadataFields(metadata),
+      ...metadataFields(this.#lastMetadata),
     ];
   }
 

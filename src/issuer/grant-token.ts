@@ -76,7 +76,7 @@ export const grantOpener =
     try {
       if (worker !== undefined)
         return (await bindings.isWorker(tenant, worker))
-          ? { ok: true, principal: who, untilMs, verifiedForMs: workerKnownMs }
+          ? { ok: true, principal: { ...who, worker }, untilMs, verifiedForMs: workerKnownMs }
           : unauthenticated("worker-removed");
       const claim: ClaimOf = { tenant, ...(named as Omit<ClaimOf, "tenant">) };
       if (!(await bindings.isLive(claim))) return unauthenticated("claim-over");

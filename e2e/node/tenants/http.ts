@@ -240,6 +240,32 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/task/steps": [
     ask("POST", () => "/v1/task/steps", { ...json({ name: "forged", status: "started" }), ...tasksOnly }),
   ],
+  "api POST /v1/workers/tokens": [ask("POST", () => "/v1/workers/tokens", { ...operatorsOnly, ...json({}) })],
+  "api GET /v1/workers/tokens": [
+    ask("GET", () => "/v1/workers/tokens?limit=5", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/workers/tokens?limit=5&tenant=${tenant}`, { alike: "there are none" }),
+  ],
+  "api DELETE /v1/workers/tokens/{id}": [ask("DELETE", ({ key }) => `/v1/workers/tokens/${key}`, operatorsOnly)],
+  "api GET /v1/workers": [
+    ask("GET", () => "/v1/workers?limit=5", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/workers?limit=5&tenant=${tenant}`, { alike: "there are none" }),
+  ],
+  "api DELETE /v1/workers/{id}": [ask("DELETE", ({ key }) => `/v1/workers/${key}`, operatorsOnly)],
+  "api POST /v1/workers/register": [
+    ask("POST", () => "/v1/workers/register", {
+      ...json({ token: "mrw1.x.r-000000000000.forged", instance: "0".repeat(32), version: "0.1.0", slots: 1 }),
+      alike: "neither is a token",
+    }),
+  ],
+  "api POST /v1/workers/renew": [
+    ask("POST", () => "/v1/workers/renew", {
+      ...json({ version: "0.1.0", slots: 1 }),
+      alike: "only tokens of workers that registered are accepted",
+    }),
+  ],
+  "api POST /v1/workers/leave": [
+    ask("POST", () => "/v1/workers/leave", { alike: "only tokens of workers that registered are accepted" }),
+  ],
   "api GET /v1/session": [ask("GET", () => "/v1/session", clusterOnly("known"))],
   "api GET /v1/openapi.json": [
     {

@@ -24,6 +24,8 @@ const unaudited: ReadonlySet<Action> = new Set<Action>([
   "build.execute",
   "deploy.attach",
   "task.artifacts",
+  "worker.register", // recorded when it succeeds: anybody may ask
+  "worker.self",
   "task.report",
   "cache.read",
   "cache.write",

@@ -37,6 +37,7 @@ const own = {
   issuer: nothing,
   feed: nothing,
   artifacts: nothing,
+  registry: nothing,
   audit: nothing,
   status: nothing,
 };

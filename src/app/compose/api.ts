@@ -19,6 +19,8 @@ import { effectRoutes } from "#app/api/effects.ts";
 import { issuerRoutes } from "#app/api/issuer.ts";
 import { taskRoutes } from "#app/api/task-calls.ts";
 import type { JobArtifacts } from "#app/work/job-artifacts.ts";
+import { workerRoutes } from "#app/api/workers.ts";
+import type { WorkerRegistry } from "#app/workers/registry.ts";
 import { tenantRoutes } from "#app/api/tenants.ts";
 import { doors } from "#app/doors.ts";
 import type { Drain } from "#app/node/drain.ts";
@@ -37,6 +39,7 @@ import { effectEndpoints } from "#api/effects.ts";
 import { secretEndpoints } from "#api/secrets.ts";
 import { issuerEndpoints } from "#api/issuer.ts";
 import { artifactEndpoints, taskEndpoints } from "#api/task-calls.ts";
+import { registerWorker, workerEndpoints } from "#api/workers.ts";
 import { tenantEndpoints } from "#api/tenants.ts";
 import type { Feed } from "#feed/feed.ts";
 import type { Door } from "#door/door.ts";
@@ -77,6 +80,8 @@ export type ApiParts = {
   readonly audit?: AuditTrail | undefined;
   /** Left out: no tokens are issued. */
   readonly issuer?: Issuer | undefined;
+  /** Workers that registered; left out: none can. */
+  readonly registry?: WorkerRegistry | undefined;
   /** What tasks put; left out: they cannot. */
   readonly artifacts?: JobArtifacts | undefined;
   /** Left out: there is no event feed. */
@@ -103,6 +108,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...effectEndpoints,
   ...auditEndpoints,
   ...issuerEndpoints,
+  ...workerEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
   ...sessionEndpoints,
   showOpenApi,
@@ -149,7 +155,7 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
   const { name, work, clock, status, drain, vaults, schedules, effects, feed } = parts;
-  const { audit, issuer, artifacts, routes = [] } = parts;
+  const { audit, issuer, artifacts, registry, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status, isolation: parts.isolation, hotShards: parts.hotShards });
@@ -164,6 +170,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(effects ? effectRoutes({ effects, work }) : []),
     ...(schedules ? schedulesRoutes({ ...parts, schedules, doors: parts.doors ?? doors }) : []),
     ...(issuer ? issuerRoutes(issuer) : []),
+    ...(registry ? workerRoutes({ registry, registered: recordedBy(audit, clock) }) : []),
     ...(artifacts ? taskRoutes({ work, artifacts }) : []),
     ...(feed ? eventsRoutes({ feed, clock }) : []),
     ...routes,
@@ -173,5 +180,14 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
   ];
   return audit ? audited(table, audit, clock) : table;
 }
+
+/** A worker that registers has no credentials yet: what it is then called is recorded. */
+const recordedBy =
+  (audit: AuditTrail | undefined, clock: Clock) =>
+  async (tenant: string, name: string, address: string): Promise<void> => {
+    const who = { name, tenant, proof: "issued", address };
+    const facts = { at: new Date(clock.wallMs()).toISOString(), who, of: { worker: name }, outcome: "asked" } as const;
+    await audit?.append(tenant, { ...facts, action: registerWorker.action, call: registerWorker.name });
+  };
 
 export type ComposedApi = (admission: Admission, registry: MetricsRegistry, login: Login) => HttpServed;

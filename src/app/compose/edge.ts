@@ -69,6 +69,7 @@ export type EdgeParts = {
         | "audit"
         | "issuer"
         | "artifacts"
+        | "registry"
       >
     | undefined;
   /** A Unix socket to serve on if `edge.listen` names no port, so that commands on this machine reach the node. */

@@ -66,6 +66,11 @@ const Cluster = z.strictObject({
       "The address at which others reach this cluster, such as https://millrace.example.com: tokens that it issues " +
         "name it, and others verify them by /.well-known/openid-configuration there. The same on all nodes.",
     ),
+  workerVersionMin: z
+    .string()
+    .regex(/^\d+\.\d+\.\d+$/, "write a version such as 0.2.0")
+    .optional()
+    .describe("Workers elsewhere that registered and are older are told to update: they finish what runs, and leave."),
   ownerLease: Duration().prefault("6s").describe("How long a shard keeps its owner without a renewal."),
   isolateAt: z
     .number()

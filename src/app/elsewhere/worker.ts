@@ -4,7 +4,6 @@
  */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
-import { arch, platform } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { must } from "#base/assert.ts";
@@ -19,13 +18,16 @@ import { createRouter } from "#shard/router/router.ts";
 import { createGrpcTransport, type GrpcTransport } from "#shard/transport/grpc-transport.ts";
 import type { Address } from "#shard/transport/transport.ts";
 import type { StreamKeeper } from "#worker/printed/live-output.ts";
-import type { Runners } from "#worker/runner.ts";
+import type { RunContext, Runners } from "#worker/runner.ts";
 import { reclaimScratch, ScratchDir } from "#worker/scratch.ts";
 import { createWorker } from "#worker/create-worker.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openProcesses, plainEnvironment } from "#app/compose/place.ts";
 import { remoteAsk } from "./ask.ts";
 import { remoteStreams } from "./remote-streams.ts";
+import type { Metadata } from "#grpc/metadata.ts";
+import { labelsRegistered, ownLabels } from "./labels.ts";
+import type { Registered } from "./registered.ts";
 
 export type ElsewhereOptions = {
   /** Of the node: host, port, and how to trust it. */
@@ -34,14 +36,19 @@ export type ElsewhereOptions = {
     readonly url: string;
     readonly host: string;
     readonly port: number;
-    readonly tls?: { readonly ca?: string } | undefined;
+    readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined;
     /** The file that `tls.ca` came from, for what runs here. */
     readonly caFile?: string | undefined;
   };
-  readonly token: string;
+  /** What it calls with; the same value until that changes. */
+  readonly metadata: () => Metadata;
   /** As the node knows it: the name of its principal, or one below it. */
   readonly name: string;
   readonly labels: readonly string[];
+  /** What its registration lets it offer; left out: what it says, as far as its grant allows. */
+  readonly registered?: Pick<Registered, "pools" | "labels"> | undefined;
+  /** Called whenever an attempt has run. */
+  readonly onRan?: (() => void) | undefined;
   readonly slots: number;
   readonly printedBytesMax: number;
   /** Where it keeps what runs. */
@@ -69,7 +76,7 @@ export async function startElsewhere(options: ElsewhereOptions, ports: Elsewhere
   const random = new Random(randomUUID());
   const { host, port, tls } = options.server;
   const address: Address = `grpc:${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const metadata = [["authorization", `Bearer ${options.token}`]] as const;
+  const { metadata } = options;
   const transport = createGrpcTransport({ clock, via: "router", metadata, ...(tls && { tls }) });
   undo.defer(() => transport.close());
   const shards = await shardsOf(transport, address, clock);
@@ -92,7 +99,7 @@ export async function startElsewhere(options: ElsewhereOptions, ports: Elsewhere
     offers: labels,
     shards,
     sources: () => new Map(),
-    runners,
+    runners: counted(runners, options.onRan),
     planners: {},
     access: async (task) => ({
       server: options.server.url,
@@ -109,6 +116,18 @@ export async function startElsewhere(options: ElsewhereOptions, ports: Elsewhere
   const owned = undo.move();
   return { worker, labels, ended, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
+
+const counted = (runners: Runners, onRan: (() => void) | undefined): Runners =>
+  onRan === undefined
+    ? runners
+    : Object.fromEntries(
+        Object.entries(runners).map(([kind, runner]) => [
+          kind,
+          Object.assign((context: RunContext) => runner(context).finally(onRan), {
+            prepares: runner.prepares ?? false,
+          }),
+        ]),
+      );
 
 const Access = z.object({ token: z.string() });
 
@@ -171,8 +190,9 @@ const startTries = 10;
 const mayPass = (error: unknown): boolean =>
   ["unavailable", "unknown-outcome"].includes((error as { code?: string }).code ?? "");
 
-function labelsOf({ labels }: ElsewhereOptions, ofDoors: readonly string[]): readonly string[] {
+function labelsOf({ labels, registered }: ElsewhereOptions, ofDoors: readonly string[]): readonly string[] {
+  if (registered) return labelsRegistered(registered, labels, ofDoors);
   const isPooled = labels.some((label) => label.startsWith("pool="));
-  const own = [`os=${platform()}`, `arch=${arch()}`, ...(isPooled ? [] : ["pool=default"])];
+  const own = [...ownLabels(), ...(isPooled ? [] : ["pool=default"])];
   return [...new Set([...own, ...ofDoors, ...labels])].map((label) => must(label, "a label"));
 }

@@ -19,12 +19,12 @@ export type GrpcTransportOptions = {
   /** "owner": speak to the shard's owner. "router": speak to any node, which asks the owner. */
   readonly via?: "owner" | "router";
   /** Sent with every call, such as a bearer token. */
-  readonly metadata?: Metadata;
+  readonly metadata?: Metadata | (() => Metadata);
   /** Serves what `listen` is given; a client has none. */
   readonly listen?: (service: ShardService) => Promise<Listening>;
   readonly connectMs?: number;
   /** Left out: plain text. */
-  readonly tls?: { readonly ca?: string };
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
 };
 
 export type GrpcTransport = Transport & {
@@ -36,6 +36,7 @@ export type GrpcTransport = Transport & {
 export function createGrpcTransport(options: GrpcTransportOptions): GrpcTransport {
   const { clock, via = "owner", metadata = [], connectMs = 5_000, tls } = options;
   const direct: Metadata = via === "owner" ? [[directField, "1"]] : [];
+  const withDirect = joined(direct, metadata);
   const clients = new Map<Address, GrpcClient>();
   const listening = new Set<Listening>();
   let closed = false;
@@ -49,7 +50,7 @@ export function createGrpcTransport(options: GrpcTransportOptions): GrpcTranspor
       const secured = tls ? { tls: { servername: host, ...tls } } : {};
       const connect = () => connectH2({ host, port, clock, connectMs, ...secured });
       const scheme = tls ? "https" : "http";
-      client = new GrpcClient({ clock, authority, scheme, connect, metadata: [...direct, ...metadata] });
+      client = new GrpcClient({ clock, authority, scheme, connect, metadata: withDirect });
       clients.set(address, client);
     }
     return client;
@@ -82,4 +83,15 @@ export function parseGrpcAddress(address: Address): { readonly host: string; rea
   const port = Number(match?.[2]);
   if (!match || port > 65_535) throw new Fault("invalid", "read address", { address, why: "write grpc:host:port" });
   return { host: (match[1] ?? "").replace(/^\[|\]$/g, ""), port };
+}
+
+/** Both, as one value that stays the same until the second changes. */
+function joined(first: Metadata, second: Metadata | (() => Metadata)): Metadata | (() => Metadata) {
+  if (typeof second !== "function") return [...first, ...second];
+  let last: readonly [from: Metadata, both: Metadata] | undefined;
+  return () => {
+    const from = second();
+    if (last?.[0] !== from) last = [from, [...first, ...from]];
+    return last[1];
+  };
 }

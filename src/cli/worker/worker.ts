@@ -14,9 +14,20 @@ export const worker = command({
       value: "URL",
       about: "a node of the cluster, such as https://host:8980 ($MILLRACE_SERVER)",
     },
-    "token-file": { type: "string", value: "FILE", about: "a file with the worker's token on its only line" },
+    token: {
+      type: "string",
+      value: "TOKEN",
+      about: "what millrace worker token printed; better said by $MILLRACE_WORKER_TOKEN, which others cannot see",
+    },
+    "token-file": {
+      type: "string",
+      value: "FILE",
+      about: "a file with it, or with a configured token, on its only line",
+    },
     ca: { type: "string", value: "FILE", about: "who signs certificates there, as PEM ($MILLRACE_CA)" },
-    name: { type: "string", value: "NAME", about: "left out: the token's name and this machine's" },
+    cert: { type: "string", value: "FILE", about: "a client certificate to show there, as PEM ($MILLRACE_CERT)" },
+    "cert-key": { type: "string", value: "FILE", about: "the private key of --cert, as PEM ($MILLRACE_CERT_KEY)" },
+    name: { type: "string", value: "NAME", about: "with a configured token; left out: its name and this machine's" },
     labels: {
       type: "strings",
       value: "NAME=VALUE",
@@ -35,11 +46,11 @@ export const worker = command({
     },
   },
   examples: [
-    "millrace worker --server https://build.example.com:8980 --token-file worker.token",
+    "MILLRACE_WORKER_TOKEN=mrw1... millrace worker --server https://build.example.com:8980",
     "millrace worker --server http://10.0.0.7:8980 --token-file worker.token --labels gpu=yes --slots 4",
   ],
   async run({ values }, world) {
-    const { runElsewhere } = await import("./worker-elsewhere.ts");
+    const { runElsewhere } = await import("./life.ts");
     return await runElsewhere(values, world);
   },
 });
@@ -47,8 +58,11 @@ export const worker = command({
 export type WorkerValues = {
   readonly json?: boolean;
   readonly server?: string;
+  readonly token?: string;
   readonly "token-file"?: string;
   readonly ca?: string;
+  readonly cert?: string;
+  readonly "cert-key"?: string;
   readonly name?: string;
   readonly labels?: readonly string[];
   readonly slots?: string;
