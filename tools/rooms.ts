@@ -42,6 +42,7 @@ export const rooms = {
     "kernel",
     "records",
     "vault",
+    "effects",
     "blobs",
     "sources",
     "shard",

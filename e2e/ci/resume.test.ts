@@ -49,7 +49,7 @@ jobs:
           echo hello > made; echo "the first step"
       - run: curl -fsS ${url}/two; echo more >> made; echo "the second step"
       - run: curl -fsS ${url}/hold; tool; echo "third $FROM_FIRST $(cat made | tr '\\n' ' ')"
-      - run: curl -fsS ${url}/four; echo "the fourth step"
+      - run: millrace effect run pay -- curl -fsS ${url}/four; echo "the fourth step of $MILLRACE_STEP"
 `;
 
 test("steps that have ended are not run again when the runner is lost", { skip, timeout: 180_000 }, async () => {
@@ -80,8 +80,17 @@ test("steps that have ended are not run again when the runner is lost", { skip, 
       ],
     );
     const texts = (await ci.log(run, "build")).split("\n").flatMap((line) => /\| (.+)$/.exec(line)?.[1] ?? []);
-    const said = texts.filter((text) => /step$|^third|tool runs/.test(text));
-    deepEqual(said, ["the first step", "the second step", "the tool runs", "third yes hello more ", "the fourth step"]);
+    const said = texts.filter((text) => /step$|^third|tool runs|^the fourth/.test(text));
+    deepEqual(said, [
+      "the first step",
+      "the second step",
+      "the tool runs",
+      "third yes hello more ",
+      "the fourth step of build/0/__run_3",
+    ]);
+    const again = await ci.rerun(run, {});
+    equal((await ci.ended(again, 60_000)).conclusion, "success");
+    deepEqual([outside.counts.get("/one"), outside.counts.get("/four")], [2, 1], "a re-run shares the run's effects");
     ok(shown.jobs[0]?.steps?.length === undefined || shown.jobs[0].steps.length === 4, "all steps are shown");
   } finally {
     await node[Symbol.asyncDispose]();

@@ -22,6 +22,9 @@ const EntryDocument: z.ZodType<Entry> = z.object({
   decidedBy: z.string().optional(),
 });
 
+/** The tag by which a job that repeats another shares its ledger. */
+export const effectsTag = "effects";
+
 const changesMax = 20;
 
 export type EffectsPorts = {

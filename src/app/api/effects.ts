@@ -10,7 +10,7 @@ import {
   showEffect,
   undoEffect,
 } from "#api/effects.ts";
-import type { EffectCommand, Effects } from "#effects/effects.ts";
+import { type EffectCommand, type Effects, effectsTag } from "#effects/effects.ts";
 import type { Answer, Entry, Holder } from "#effects/ledger.ts";
 import { Problem } from "#http/problem.ts";
 import { route, type Route } from "#http/route.ts";
@@ -20,9 +20,6 @@ import type { WorkClient } from "#shard/client/client.ts";
 export type EffectPorts = { readonly effects: Effects; readonly work: Pick<WorkClient, "job"> };
 
 type Named = { readonly name: string; readonly isShared: boolean };
-
-/** The tag by which a job that repeats another shares its ledger. */
-export const effectsTag = "effects";
 
 export function effectRoutes({ effects, work }: EffectPorts): readonly Route[] {
   const change = async (caller: Caller, { name, isShared }: Named, command: (holder: Holder) => EffectCommand) => {

@@ -151,8 +151,10 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
     },
   );
   if (Object.values(actions).some(({ folder }) => folder !== undefined)) box.own(join(box.folder, names.actions));
+  const access = await context.access?.();
   const request: JobRequest = {
-    spec,
+    spec: { ...spec, key: [cellTask.job, ...cellTask.cells].join("/") },
+    ...(access && { access: { server: access.server, token: access.token } }),
     runner: runnerOf(ports.node),
     env: ports.place.env,
     ...passedOn(await granted(record, attempt, context, ports), secrets),

@@ -3,7 +3,8 @@
  * request, runs the job with the same runner as `millrace ci run`, and leaves log, steps and outcome in that folder.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { runJob } from "#doors/ci/run/job.ts";
 import { StepKeeper } from "#doors/ci/resume/step-keeper.ts";
 import { nothingToDo } from "#doors/ci/local/machine.ts";
@@ -70,7 +71,22 @@ function laidFolder(uses: string, actions: NonNullable<JobRequest["actions"]>): 
   );
 }
 
-function machineOf({ env, runner, secrets, masked = [], actionEnv = {}, actions = {}, spec }: JobRequest): JobMachine {
+/** The program for steps, and the token that it calls the node with, in a file that no list of processes shows. */
+function ownProgram({ access, env }: JobRequest): Readonly<Record<string, string>> {
+  if (!access) return {};
+  const bin = join(folder, "bin");
+  mkdirSync(bin, { recursive: true });
+  const program = fileURLToPath(new URL("../../../../bin/millrace.js", import.meta.url));
+  const quoted = [process.execPath, program].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+  writeFileSync(join(bin, "millrace"), `#!/bin/sh\nexec ${quoted} "$@"\n`, { mode: 0o755 });
+  const tokenFile = join(folder, ".millrace-token");
+  writeFileSync(tokenFile, access.token, { mode: 0o600 });
+  const path = [env["PATH"] ?? "", bin].filter((part) => part !== "").join(delimiter);
+  return { PATH: path, MILLRACE_SERVER: access.server, MILLRACE_TOKEN_FILE: tokenFile };
+}
+
+function machineOf(given: JobRequest): JobMachine {
+  const { env, runner, secrets, masked = [], actionEnv = {}, actions = {}, access, spec } = given;
   const github = spec.contexts["github"] as { readonly repository?: string } | undefined;
   const name = github?.repository?.split("/").at(-1) ?? "workspace";
   const workspace = join(folder, "work", name);
@@ -80,10 +96,10 @@ function machineOf({ env, runner, secrets, masked = [], actionEnv = {}, actions 
     workspace,
     tempFolder: tempFolder ?? folder,
     toolCache: toolCache ?? folder,
-    baseEnv: { ...env, HOME: home ?? folder },
+    baseEnv: { ...env, ...ownProgram(given), HOME: home ?? folder },
     runner: { ...runner, temp: tempFolder ?? folder, tool_cache: toolCache ?? folder, workspace: join(folder, "work") },
     secrets: new Map(Object.entries(secrets)),
-    masked,
+    masked: [...masked, ...(access ? [access.token] : [])],
     actionEnv,
     actionFolder: async (uses) => laidFolder(uses, actions),
     node: process.execPath,

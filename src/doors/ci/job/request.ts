@@ -26,6 +26,8 @@ export type JobRequest = {
   readonly actionEnv?: Readonly<Record<string, string>>;
   /** Entries of the github context that only the node knows. */
   readonly github?: Readonly<Record<string, string>>;
+  /** How steps call the node as this attempt: the token ends with its claim. */
+  readonly access?: { readonly server: string; readonly token: string };
   /** What is checked out before the first step; left out: nothing. */
   readonly checkout?: { readonly sha: string; readonly ref: string };
   /** Actions of others, by `owner/repo@ref`: where they were laid, and as which commit, or why they are not there. */

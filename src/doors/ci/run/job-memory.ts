@@ -28,6 +28,7 @@ type Plain = Readonly<Record<string, PlainValue>>;
 type PostMemory = Pick<PostStep, "name" | "if" | "uses" | "file"> & {
   readonly frame: {
     readonly depth: number;
+    readonly key: string;
     readonly github: Plain;
     readonly env: Pairs;
     readonly inputs?: Plain;
@@ -70,6 +71,7 @@ const postMemory = (
   file,
   frame: {
     depth: frame.depth,
+    key: frame.key,
     github: plainOf(frame.github) as Plain,
     env: [...frame.env],
     ...(frame.inputs && { inputs: plainOf(frame.inputs) as Plain }),
@@ -91,11 +93,12 @@ export function recall(state: JobState, memory: JobMemory): readonly PostStep[] 
 }
 
 function postStep({ frame, env, inputs, state, ...post }: PostMemory, root: Frame): PostStep {
-  const { depth, github, inputs: given, steps } = frame;
+  const { depth, key, github, inputs: given, steps } = frame;
   return {
     ...post,
     frame: {
       depth,
+      key,
       github: valueOf(github) as Dictionary,
       env: new Map(frame.env),
       ...(given && { inputs: valueOf(given) as Dictionary }),

@@ -25,6 +25,8 @@ export function merged(status: JobStatus, conclusion: StepOutcome): JobStatus {
 /** The job's own steps, or those of one composite action: each has inputs and results of its own (CI-64). */
 export type Frame = {
   readonly depth: number;
+  /** Where it is in the run, by ids: the same in every attempt. */
+  readonly key: string;
   readonly steps: Dictionary;
   /** Of a composite action; the job's own frame has those of the workflow. */
   readonly inputs?: Dictionary;
@@ -55,7 +57,14 @@ export class JobState {
     this.secrets = new Dictionary(machine.secrets);
     this.runner = new Dictionary(Object.entries(machine.runner));
     this.#contexts = valueOf(spec.contexts) as Dictionary;
-    this.root = { depth: 0, steps: new Dictionary(), github: this.#github(), env: new Map(), status: "success" };
+    this.root = {
+      depth: 0,
+      key: spec.key ?? spec.id,
+      steps: new Dictionary(),
+      github: this.#github(),
+      env: new Map(),
+      status: "success",
+    };
   }
 
   /** What expressions of a step in this frame see; `env` is what the step has so far. */

@@ -194,7 +194,7 @@ class JobRun {
     const github = new Dictionary(outerFrame.github.entries());
     github.set("action", step.id);
     if (outerFrame.depth > 0) github.set("action_status", outerFrame.status);
-    const frame: Frame = { ...outerFrame, github };
+    const frame: Frame = { ...outerFrame, key: `${outerFrame.key}/${step.id}`, github };
     const before = this.#state.envOf(frame);
     const name = stepName(step, this.#state.scope(frame, before));
     const ref = this.#ref(step.id, name, frame);

@@ -6,6 +6,8 @@ import type { Node } from "#doors/ci/workflow/yaml/node.ts";
 
 export type JobSpec = {
   readonly id: string;
+  /** Where the job is in its run, with its cell of the matrix; left out: its id. */
+  readonly key?: string;
   readonly name: string;
   readonly steps: readonly Step[];
   readonly workflowEnv?: Node;

@@ -125,6 +125,9 @@ async function takeFiles({ state, ref, output, report }: StepJob, files: StepFil
 }
 
 /** Base, then what authors set, then what the runner alone says; the step's own env wins among authors (CI-36). */
+/** By which a step names what it does outside: the ledger of effects has it in its keys. */
+const stepVariable = "MILLRACE_STEP";
+
 function variables({ state, frame, env }: StepJob, files: StepFiles): Record<string, string> {
   const github = new Dictionary(frame.github.entries());
   github.set("env", files.env);
@@ -138,6 +141,7 @@ function variables({ state, frame, env }: StepJob, files: StepFiles): Record<str
     ...authors,
     ...githubVariables(github),
     ...runnerVariables(state.runner),
+    [stepVariable]: frame.key,
   };
   all["PATH"] = [...state.paths, all["PATH"] ?? ""].filter((path) => path !== "").join(delimiter);
   return all;

@@ -37,6 +37,8 @@ export type RunAbout = {
   readonly attempt?: number;
   /** The run that this one repeats. */
   readonly again?: string;
+  /** The first of the runs that it repeats; left out: it repeats none. */
+  readonly root?: string;
 };
 
 /** The spec of the kernel's job. */

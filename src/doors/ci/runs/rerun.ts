@@ -41,7 +41,7 @@ export async function rerun(
   // a caller without an operator's rights must not gain any by running again what an operator started
   const asks = again.isTrusted ? requires : [...new Set([...requires, sandboxLabel])];
   const record: RunRecord = { ...rest, ...(asks.length > 0 && { requires: asks }) };
-  const kept = await storeRun(blobs, record, { ...before.about, attempt, again: run });
+  const kept = await storeRun(blobs, record, { ...before.about, attempt, again: run, root: before.about.root ?? run });
   const reuse = await reusedOf({ view: withNeeds(view, record), record, stored: kept.stored }, again, blobs);
   const order = planRun(record, kept, {
     tenant: view.tenant,

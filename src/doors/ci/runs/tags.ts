@@ -3,6 +3,7 @@
  * all that lists and pages say of a run, and where its record is. Pure.
  */
 import type { Digest } from "#base/digest.ts";
+import { effectsTag } from "#effects/effects.ts";
 import type { Tag } from "#kernel/model/model.ts";
 import type { RunAbout } from "./record.ts";
 
@@ -24,6 +25,8 @@ export function tagsOf(about: RunAbout, record: Digest): readonly Tag[] {
     workflow: about.workflow,
     ...(about.attempt !== undefined && { attempt: String(about.attempt) }),
     ...(about.again !== undefined && { again: about.again }),
+    // a re-run shares the ledger of effects with the first run: what that did is not done again
+    ...(about.root !== undefined && { [effectsTag]: about.root }),
   };
   return Object.entries(values).flatMap(([name, value]) => (value === "" ? [] : [{ name, value: tagText(value) }]));
 }
