@@ -89,7 +89,33 @@ describe("a release", { skip, timeout: 240_000 }, () => {
     equal(await ended(release()), "SUCCEEDED");
     await until("all machines run the new version", () => running().size === 1 && !running().has(good), limits);
   });
+
+  test("that waits for approval is listed, planned and paused, and an abort takes it back", async () => {
+    const [before = null] = running();
+    const careful = service.replace('{ share: "100%" }', '{ share: "100%", approve: 1 }');
+    const sha = fleet.commit(careful, stays("four"));
+    const plan = JSON.parse(
+      fleet.millrace("deploy", "plan", join(fleet.repository, "service.yaml"), "--json")[0] ?? "{}",
+    ) as { waves: { machines: number; approvals: number }[] };
+    equal(plan.waves.at(-1)?.machines, machines.length);
+    equal(plan.waves.at(-1)?.approvals, 1);
+    const job = release();
+    await until("the first machine runs it", () => running().size === 2, limits);
+    const listed = fleet.millrace("deploy", "jobs", "--json").map((line) => JSON.parse(line) as Listed);
+    const row = listed.find(({ id }) => id === job);
+    equal(row?.commit_sha, sha);
+    equal(row?.status, "running");
+    equal(row?.live, true);
+    fleet.millrace("deploy", "pause", job);
+    fleet.millrace("deploy", "pause", job, "--off");
+    fleet.millrace("deploy", "abort", job);
+    equal(await ended(job), "CANCELLED");
+    await until("all machines run what they ran before", () => running().size === 1 && running().has(before), limits);
+    equal(fleet.millrace("deploy", "drift", "web", "--region", "eu").length, 0, "no machine runs anything else");
+  });
 });
+
+type Listed = { readonly id: string; readonly commit_sha: string; readonly status: string; readonly live: boolean };
 
 function isAlive(pid: number): boolean {
   try {

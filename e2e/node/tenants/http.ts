@@ -309,6 +309,15 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/deploy/services/{service}/halt": [
     ask("POST", () => "/v1/deploy/services/web/halt", { ...json({}), alike: "neither has such a service" }),
   ],
+  "api POST /v1/deploy/releases/{job}/pause": [
+    ask("POST", ({ jobId }) => `/v1/deploy/releases/${jobId}/pause`, json({ paused: true })),
+  ],
+  "api POST /v1/deploy/releases/{job}/abort": [ask("POST", ({ jobId }) => `/v1/deploy/releases/${jobId}/abort`)],
+  "api GET /v1/deploy/jobs": [ask("GET", () => "/v1/deploy/jobs", { alike: "it names nothing" })],
+  "api POST /v1/deploy/plan": [ask("POST", () => "/v1/deploy/plan", { ...json({}), alike: "it names nothing" })],
+  "api GET /v1/deploy/services/{service}/drift": [
+    ask("GET", () => "/v1/deploy/services/web/drift?regions=eu", { alike: "neither has such a service" }),
+  ],
   "api POST /v1/deploy/releases/{job}/approve": [
     ask("POST", ({ jobId }) => `/v1/deploy/releases/${jobId}/approve`, json({ wave: 1 })),
   ],

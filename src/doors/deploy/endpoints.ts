@@ -236,6 +236,95 @@ export const approveWave = endpoint({
   answer: none,
 });
 
+const releaseParams = z.object({ job: z.string().max(50) });
+
+export const pauseRelease = endpoint({
+  method: "POST",
+  path: "/v1/deploy/releases/{job}/pause",
+  action: "deploy.release",
+  about: "Lets no further wave of a release begin, or lets it go on.",
+  params: releaseParams,
+  body: jsonBody(z.strictObject({ paused: z.boolean() }), 16 * 1024),
+  answer: none,
+});
+
+export const abortRelease = endpoint({
+  method: "POST",
+  path: "/v1/deploy/releases/{job}/abort",
+  action: "deploy.release",
+  about: "Ends a release and rolls back what it changed.",
+  params: releaseParams,
+  answer: none,
+});
+
+export const listReleases = endpoint({
+  method: "GET",
+  path: "/v1/deploy/jobs",
+  action: "deploy.read",
+  about: "Lists releases, newest first, with the columns that operators know from job tables.",
+  answer: json(
+    z.object({
+      jobs: z.array(
+        z.object({
+          id: z.string(),
+          created_at: z.string(),
+          commit_sha: z.string().nullable(),
+          name: z.string(),
+          status: z.enum(["queued", "running", "succeeded", "failed"]),
+          last_heartbeat: z.string().nullable(),
+          live: z.boolean(),
+        }),
+      ),
+    }),
+  ),
+});
+
+export const planOfRelease = endpoint({
+  method: "POST",
+  path: "/v1/deploy/plan",
+  action: "deploy.read",
+  about: "Says what a release of a service file would do; changes nothing.",
+  body: jsonBody(z.strictObject({ service: ServiceFile })),
+  answer: json(
+    z.object({
+      notes: z.array(z.string()),
+      waves: z.array(
+        z.object({
+          wave: z.int(),
+          sharePpm: z.int(),
+          machines: z.int(),
+          added: z.int().describe("Machines that are not in an earlier wave."),
+          bakeMs: z.int(),
+          approvals: z.int(),
+        }),
+      ),
+    }),
+  ),
+});
+
+export const showDrift = endpoint({
+  method: "GET",
+  path: "/v1/deploy/services/{service}/drift",
+  action: "deploy.read",
+  about: "Lists machines that run something other than their goal says.",
+  params: serviceParams,
+  query: z.object({ regions: z.string().max(2_000).describe("Regions, separated by commas.") }),
+  answer: json(
+    z.object({
+      machines: z.array(
+        z.object({
+          machine: z.string(),
+          region: z.string(),
+          running: z.string().nullable(),
+          wanted: z.string(),
+          state: z.string(),
+          why: z.string(),
+        }),
+      ),
+    }),
+  ),
+});
+
 export const deployEndpoints = [
   listKeys,
   attachMachine,
@@ -249,4 +338,9 @@ export const deployEndpoints = [
   startRollback,
   haltService,
   approveWave,
+  pauseRelease,
+  abortRelease,
+  listReleases,
+  planOfRelease,
+  showDrift,
 ] as const;

@@ -50,6 +50,9 @@ export type FinishSpec = { readonly service: string; readonly regions: readonly 
 
 export type RollbackSpec = { readonly service: string; readonly regions: readonly string[] };
 
+/** The tag of a release's job that names its commit. */
+export const shaTag = "commit";
+
 const second = 1_000;
 const hour = 3_600_000;
 
@@ -74,6 +77,7 @@ export function planRelease(release: Release, request: { readonly tenant: string
   };
   return {
     ...order(service.service, `${service.service} ${sha.slice(0, 12)}`, spec, request),
+    tags: [{ name: shaTag, value: sha }],
     // A release may take its deadline for the waves and as long again for the build and the way back.
     deadlineMs: 2 * service.deadline + hour,
     stages: [build, ...waves, finish],

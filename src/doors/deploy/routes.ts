@@ -117,7 +117,7 @@ const peopleRoutes = ({ client, goals, news, fleet }: RoutePorts): readonly Rout
 ];
 
 /** To callers of another tenant a release is as unknown as one that does not exist. */
-async function requireRelease(client: WorkClient, job: string, tenant: string): Promise<void> {
+export async function requireRelease(client: WorkClient, job: string, tenant: string): Promise<void> {
   const found = await client.job(job, { tasksMax: 0 }).catch((error: unknown) => {
     if (isRejected(error, "job-unknown") || isFault(error, "invalid")) return undefined;
     throw error;

@@ -8,7 +8,9 @@ import { fleetOf, seenMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
 import { openSigner, openTicketKey } from "./fleet/signing-key.ts";
 import { kinds, planFinish, planLabel, planWave, taskLabel } from "./plan.ts";
+import { ReleaseControls } from "./fleet/controls.ts";
 import { deployMetrics } from "./metrics.ts";
+import { releaseRoutes } from "./release-routes.ts";
 import { deployRoutes } from "./routes.ts";
 import { buildRunner } from "./run/build.ts";
 import { finishRunner, rollbackRunner } from "./run/finish.ts";
@@ -35,13 +37,14 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const desk = new FleetDesk(goals, clock);
   const fleet = fleetOf(node, desk, peers);
   const news = waking(node, desk, peers);
+  const controls = new ReleaseControls(index, clock);
   const running = { goals, desk: news, fleet };
   return {
     labels: [taskLabel, planLabel],
     ...(place && {
       runners: {
         [kinds.build]: buildRunner({ place, store, goals, signer }),
-        [kinds.wave]: waveRunner(running),
+        [kinds.wave]: waveRunner({ ...running, controls }),
         [kinds.finish]: finishRunner(running),
         [kinds.rollback]: rollbackRunner(running),
       },
@@ -55,6 +58,9 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
       },
     },
     metrics: (metrics) => deployMetrics(metrics, { desk, swarms, origin }),
-    routes: deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news }),
+    routes: [
+      ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news }),
+      ...releaseRoutes({ client, goals, fleet, controls, clock }),
+    ],
   };
 }

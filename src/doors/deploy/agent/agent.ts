@@ -5,7 +5,7 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
-import { openGoal } from "#doors/deploy/goal/goal.ts";
+import { openGoal, type Goal } from "#doors/deploy/goal/goal.ts";
 import { KeyRing, type Signed } from "#doors/deploy/signing/signing.ts";
 import type { Machine } from "#doors/deploy/fleet/desk.ts";
 import { ServiceName } from "#doors/deploy/service/service-file.ts";
@@ -85,15 +85,18 @@ export class Agent {
 
   async #take(signed: Signed): Promise<void> {
     const { log, machine } = this.#ports;
-    const { service, region, labels } = this.#peek(signed);
+    const { service, region, labels, halted } = this.#peek(signed);
     if (region !== machine.region || !labels.every((label) => machine.labels.includes(label))) return;
     const agent = await this.#service(service);
     const refused = await agent?.take(signed);
-    if (refused !== undefined) log(`goal of ${service} refused: ${refused}`);
+    if (refused === undefined) {
+      // A halt must reach machines whose node is gone.
+      if (halted) this.#swarm?.spread(signed);
+    } else if (!refused.includes("is not newer")) log(`goal of ${service} refused: ${refused}`);
   }
 
   /** Verified before anything of it is used. */
-  #peek(signed: Signed): { readonly service: string; readonly region: string; readonly labels: readonly string[] } {
+  #peek(signed: Signed): Goal {
     return openGoal(signed, this.#ring).goal;
   }
 

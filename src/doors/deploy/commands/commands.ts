@@ -1,5 +1,6 @@
 import { agentRun } from "./agent-run.ts";
 import { deployRelease } from "./release.ts";
+import { deployAbort, deployDrift, deployJobs, deployPause, deployPlan } from "./release-control.ts";
 import { deployApprove, deployHalt, deployMachines, deployResume, deployRollback, deployStatus } from "./services.ts";
 
 export const deployCommands = [
@@ -10,5 +11,10 @@ export const deployCommands = [
   deployRollback,
   deployHalt,
   deployResume,
+  deployPlan,
+  deployJobs,
+  deployPause,
+  deployAbort,
+  deployDrift,
   agentRun,
 ] as const;

@@ -14,11 +14,15 @@ export async function releaseFrom(
   file: string,
   { sha, repository }: { readonly sha?: string; readonly repository?: string },
 ): Promise<ReleaseBody> {
-  // Checked here too: a mistake is then named with its line.
-  await readChecked(file, ServiceFile, "read service file");
-  const service = parse(await readFile(file, "utf8")) as z.input<typeof ServiceFile>;
+  const service = await serviceFrom(file);
   const where = repository ?? dirname(resolve(file));
   return { service, sha: sha ?? headOf(where), repository: where };
+}
+
+/** Checked here too: a mistake is then named with its line. */
+export async function serviceFrom(file: string): Promise<z.input<typeof ServiceFile>> {
+  await readChecked(file, ServiceFile, "read service file");
+  return parse(await readFile(file, "utf8")) as z.input<typeof ServiceFile>;
 }
 
 function headOf(repository: string): string {

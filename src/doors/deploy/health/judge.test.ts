@@ -74,6 +74,20 @@ const cases: readonly [name: string, Question, ReadonlyMap<string, MachineReport
   ],
   ["a healthy wave bakes first", question({ bakeMs: 5_000 }), reports(report("a"), report("b")), "wait", /4 s more/],
   [
+    "HJ4: three failures among the first five stop a wave of a thousand",
+    question({ members: Array.from({ length: 1_000 }, (_, i) => `m${i}`) }),
+    reports(...Array.from({ length: 5 }, (_, i) => report(`m${i}`, i < 3 ? { state: "failed" } : {}))),
+    "unhealthy",
+    /3 of the first 5 failed: stopped early \(evidence/,
+  ],
+  [
+    "HJ4: a few that still stage do not hold up a wave whose others have shown enough",
+    question({ members: Array.from({ length: 200 }, (_, i) => `m${i}`) }),
+    reports(...Array.from({ length: 195 }, (_, i) => report(`m${i}`))),
+    "healthy",
+    /195 of 200 healthy/,
+  ],
+  [
     "fewer samples than asked for decide nothing",
     question({ members: ["a", "b", "c"], limits: { ...limits, samplesMin: 3, failedMax: 500_000 } }),
     reports(report("a"), report("b"), report("c", { state: "failed" })),

@@ -4,12 +4,19 @@ import { sha256Digest } from "#blobs/sha256.ts";
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
 import { isTarget, type Fleet, type Waking } from "#doors/deploy/fleet/fleet.ts";
 import type { Seen } from "#doors/deploy/fleet/desk.ts";
+import type { ReleaseControls } from "#doors/deploy/fleet/controls.ts";
 import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
+import { frozenBy } from "#doors/deploy/service/freeze.ts";
 import { isInShare, membersOf } from "#doors/deploy/goal/membership.ts";
 import { judge, type MachineReport, type Verdict } from "#doors/deploy/health/judge.ts";
 import type { WaveResult, WaveSpec } from "#doors/deploy/plan.ts";
 
-export type WavePorts = { readonly goals: GoalStore; readonly fleet: Fleet; readonly desk: Waking };
+export type WavePorts = {
+  readonly goals: GoalStore;
+  readonly fleet: Fleet;
+  readonly desk: Waking;
+  readonly controls: Pick<ReleaseControls, "paused">;
+};
 
 const lookEveryMs = 300;
 
@@ -26,11 +33,12 @@ export const waveRunner =
     }
   };
 
-async function rollOut(context: RunContext, { goals, fleet, desk }: WavePorts): Promise<RunOutcome> {
+async function rollOut(context: RunContext, { goals, fleet, desk, controls }: WavePorts): Promise<RunOutcome> {
   const spec = JSON.parse(context.task.spec) as WaveSpec;
   const { jobId: release, tenant } = context.task;
   const wave = spec.service.waves[spec.wave];
   if (!wave) throw new Fault("invalid", "roll out wave", { wave: spec.wave, why: "the service has no such wave" });
+  await mayBegin(context, spec, controls);
   const targets = (await fleet.machines(tenant)).filter((machine) => isTarget(machine, spec.service.targets));
   const names = targets.map(({ machine }) => machine);
   const members = membersOf(names, release, wave.share);
@@ -60,6 +68,23 @@ async function rollOut(context: RunContext, { goals, fleet, desk }: WavePorts): 
     last = verdict;
     if (verdict.verdict === "healthy") return passed(spec, release, verdict, seen);
     if (verdict.verdict === "unhealthy") return { kind: "failed", reason: "user-failure", message: verdict.why };
+    await context.clock.sleep(lookEveryMs, context.signal);
+  }
+}
+
+/**
+ * Waits while the release is paused, and outside a rollback while a freeze window holds. Only the beginning of a wave
+ * waits: one that is on its way is judged and rolled back, paused or not.
+ */
+async function mayBegin(context: RunContext, spec: WaveSpec, controls: WavePorts["controls"]): Promise<void> {
+  const { tenant, jobId } = context.task;
+  for (let said = ""; ;) {
+    const paused = await controls.paused(tenant, jobId);
+    const frozen = frozenBy(spec.service.freeze, context.clock.wallMs());
+    if (!paused && !frozen) return;
+    const why = paused ? `paused by ${paused.by}` : `frozen: ${frozen?.text}`;
+    if (why !== said) context.report({ step: spec.wave + 1, name: why.slice(0, 200), status: "progress" });
+    said = why;
     await context.clock.sleep(lookEveryMs, context.signal);
   }
 }

@@ -1,6 +1,7 @@
 /** The service file: what a team writes about one service, checked strictly. A typo is an error, never ignored. */
 import { z } from "zod";
 import { Duration, Size } from "#base/config-words.ts";
+import { parseFreeze } from "./freeze.ts";
 
 /** Parts of a million, so that shares compare exactly: "0.1%" is 1,000. */
 export const wholePpm = 1_000_000;
@@ -96,6 +97,15 @@ export const ServiceFile = z.strictObject({
   health: Health.prefault({}),
   rollback: z.enum(["automatic", "manual"]).default("automatic"),
   concurrent: z.enum(["supersede", "queue"]).default("supersede"),
+  /** Times of the week in which no wave begins. Rollbacks are never frozen. */
+  freeze: z
+    .array(
+      z.string().refine((text) => parseFreeze(text) !== undefined, {
+        message: 'write a window as "Fri 16:00/Mon 08:00 Europe/Berlin"',
+      }),
+    )
+    .max(20)
+    .default([]),
   agent: z
     .strictObject({
       /** Versions that stay on a machine's disk, the running one included. */

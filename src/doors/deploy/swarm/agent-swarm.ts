@@ -79,11 +79,14 @@ const tickMs = 250;
 /** Without any unit for this long, the rest comes from the node as whole segments. */
 const stuckMsMax = 60_000;
 const connectMsMax = 3_000;
+/** Machines that a halt is passed on to. */
+const neighboursMax = 64;
 
 export class AgentSwarm implements AsyncDisposable {
   readonly #ports: SwarmPorts;
   readonly #server: PeerServer;
   readonly #fetching = new Map<string, Fetching>();
+  readonly #neighbours = new Map<string, Ticket>();
   #address = "";
   #origin = "";
 
@@ -164,6 +167,22 @@ export class AgentSwarm implements AsyncDisposable {
     for (const { outs } of this.#fetching.values()) for (const { socket } of outs.values()) socket.write(frame);
   }
 
+  /**
+   * Passes a goal on to the machines that this one fetched from before, whether a node answers or not. Each passes it
+   * on in turn, once, since a goal that is not newer is refused.
+   */
+  spread(signed: Signed): void {
+    const message = { kind: "goal", signed } as const;
+    this.tell(message);
+    for (const ticket of this.#neighbours.values()) {
+      const socket = this.#dial(ticket);
+      const slow = setTimeout(() => socket?.destroy(), connectMsMax);
+      socket?.on("error", () => undefined);
+      socket?.on("close", () => clearTimeout(slow));
+      socket?.on("secureConnect", () => socket.end(messageFrame(message)));
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const { done } of this.#fetching.values()) done.resolve();
     await this.#server[Symbol.asyncDispose]();
@@ -189,8 +208,19 @@ export class AgentSwarm implements AsyncDisposable {
       this.#ports.log("other machines found wrong bytes of this one: the node alone sends it the rest");
       done.resolve();
     }
-    for (const ticket of parents) if (ticket) tickets.set(ticket.peer, ticket);
+    for (const ticket of parents) {
+      if (!ticket) continue;
+      tickets.set(ticket.peer, ticket);
+      if (ticket.peer !== origin) this.#remember(ticket);
+    }
     return parents.map((ticket) => ticket?.peer);
+  }
+
+  #remember(ticket: Ticket): void {
+    this.#neighbours.delete(ticket.peer);
+    this.#neighbours.set(ticket.peer, ticket);
+    const [oldest] = this.#neighbours.keys();
+    if (this.#neighbours.size > neighboursMax && oldest !== undefined) this.#neighbours.delete(oldest);
   }
 
   #tick(fetching: Fetching): void {
@@ -277,16 +307,8 @@ export class AgentSwarm implements AsyncDisposable {
 
   #connect(fetching: Fetching, peer: string): Out | undefined {
     const ticket = fetching.tickets.get(peer);
-    const at = ticket && /^\[?([^\]]+)\]?:(\d+)$/.exec(ticket.address);
-    if (!ticket || !at) return undefined;
-    const socket = connect({
-      host: at[1] ?? "",
-      port: Number(at[2]),
-      ...peerTls,
-      // The key itself says who answers.
-      checkServerIdentity: () => undefined,
-      pskCallback: () => ({ identity: ticket.identity, psk: Buffer.from(ticket.key, "base64") }),
-    });
+    const socket = ticket && this.#dial(ticket);
+    if (!socket) return undefined;
     const out: Out = { socket, frames: new Frames() };
     fetching.outs.set(peer, out);
     const slow = setTimeout(() => socket.destroy(), connectMsMax);
@@ -300,6 +322,19 @@ export class AgentSwarm implements AsyncDisposable {
     });
     this.#read(fetching, peer, out);
     return out;
+  }
+
+  #dial({ address, identity, key }: Ticket): TLSSocket | undefined {
+    const at = /^\[?([^\]]+)\]?:(\d+)$/.exec(address);
+    if (!at) return undefined;
+    return connect({
+      host: at[1] ?? "",
+      port: Number(at[2]),
+      ...peerTls,
+      // The key itself says who answers.
+      checkServerIdentity: () => undefined,
+      pskCallback: () => ({ identity, psk: Buffer.from(key, "base64") }),
+    });
   }
 
   /** One frame after the other: a unit is on the disk before the next one is looked at. */

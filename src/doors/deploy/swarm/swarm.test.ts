@@ -10,6 +10,7 @@ import { Random } from "#base/random.ts";
 import { systemClock as clock } from "#door/system-clock.ts";
 import { hashUnits, layoutOf, readUnit } from "#doors/deploy/manifest/layout.ts";
 import type { Manifest } from "#doors/deploy/manifest/manifest.ts";
+import { until } from "#testing/until.ts";
 import { AgentSwarm } from "./agent-swarm.ts";
 import { noCaps } from "./caps.ts";
 import { SwarmDesk } from "./swarm-desk.ts";
@@ -115,6 +116,7 @@ describe("a swarm of four machines", () => {
       caps: () => Promise.resolve(noCaps),
     });
     const lines: string[] = [];
+    const heard = new Set<string>();
     const machine = (name: string, isLiar: boolean) =>
       AgentSwarm.open({
         machine: name,
@@ -132,7 +134,7 @@ describe("a swarm of four machines", () => {
             yield { unit, bytes: await readUnit(layout, unit, store) };
           }
         },
-        goal: () => undefined,
+        goal: () => heard.add(name),
         ...(isLiar && { disturb: (bytes: Buffer) => Buffer.alloc(bytes.length) }),
       });
     const names = ["m1", "m2", "m3", "m4"];
@@ -147,6 +149,9 @@ describe("a swarm of four machines", () => {
       ok(readFileSync(join(root, name, "a/data")).equals(data), `${name} has wrong bytes`);
     ok(lines.some((line) => line.startsWith("m2 sent wrong bytes")));
     ok(fromNode < 4 * layout.units, `${fromNode} units of ${4 * layout.units} came from the node`);
+    const [first] = swarms;
+    first?.spread({ purpose: "goal", body: "{}", key: "", signature: "" });
+    await until("another machine hears of a goal, and no node is asked", () => heard.size > 0);
     for (const swarm of swarms) await swarm[Symbol.asyncDispose]();
   });
 
