@@ -28,6 +28,20 @@ export const mutants: readonly Mutant[] = [
     focus: ["arrays"],
   },
   {
+    name: "a lost result voids the manifest that is due",
+    file: "kernel/apply/task.ts",
+    find: "  dropFromOutbox(state, task);\n  voidManifest(state, stage);",
+    replace: "  dropFromOutbox(state, task);",
+    focus: ["arrays", "invalidates", "blobs-slow"],
+  },
+  {
+    name: "what has left memory is copied from the manifest before",
+    file: "kernel/apply/manifest.ts",
+    find: "set(state, stage, { no: 0, dueAtMs: 0, digest: undefined, base: digest });",
+    replace: "set(state, stage, { no: 0, dueAtMs: 0, digest: undefined, base: undefined });",
+    focus: ["arrays", "invalidates"],
+  },
+  {
     name: "a new owner writes the manifests that are due",
     file: "shard/manifest/desk.ts",
     find: "for (const no of shard.state.manifests.keys()) this.#add(shard, no);",

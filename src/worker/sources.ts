@@ -68,11 +68,13 @@ export class WorkHints {
   }
 
   async #lookAround(turn: number): Promise<void> {
-    const { sources, room, heard, log } = this.#ports;
+    const { sources, room, heard, onReady, log } = this.#ports;
     const all = [...sources().values()];
     try {
       const ready = await all[turn % all.length]?.ready({ ...room(), free: 1 }, 0, this.#leave);
       for (const [shard, weight] of ready ?? []) heard(shard, weight);
+      // A slot may have become free while the node was asked: then nothing else would wake the pollers (K9).
+      if (ready && ready.length > 0) onReady();
     } catch (error) {
       if (!isFault(error) && !this.#leave.aborted) log(`look for work: ${String(error)}`);
     }

@@ -241,8 +241,10 @@ export class Client {
   }
 
   /** The bytes of a result are lost: reports that, once or twice, sometimes for the wrong generation. */
-  async #invalidates({ shard, job }: Submitted): Promise<void> {
+  async #invalidates(submitted: Submitted): Promise<void> {
     const { random } = this.#ports;
+    const { shard, job, drawn } = submitted;
+    if (drawn.submit.stages.some(({ tasks }) => tasks?.array)) return this.#invalidatesArray(shard, job);
     let done = await this.#doneIn(shard, job);
     for (let tries = random.below(4); done.length === 0 && tries > 0; tries -= 1) {
       await this.#ports.life.clock.sleep(random.below(3_000));
@@ -259,6 +261,20 @@ export class Client {
     }
     if (random.chance(0.3)) await this.ask(shard, invalidate);
     if (random.chance(0.2)) await this.ask(shard, { ...invalidate, generation: generation + random.between(-2, 3) });
+  }
+
+  /**
+   * A view lists no tasks of an array that have ended, so their numbers are guessed, again and again: also while the
+   * stage's manifest is being written, and when it has been.
+   */
+  async #invalidatesArray(shard: number, job: number): Promise<void> {
+    const { random, life, healed } = this.#ports;
+    for (let i = 0; i < 25 && !healed(); i += 1) {
+      const task = random.between(1, 40);
+      const generation = random.chance(0.8) ? 1 : random.between(1, 3);
+      await this.ask(shard, { kind: "invalidate", task, generation, reason: `lost, says who has ${job}` });
+      await life.clock.sleep(random.below(300));
+    }
   }
 
   /** Tasks with a result: first those whose consumers are running, where it matters most. */
