@@ -1,8 +1,8 @@
 /**
  * For tests: kills the owner of a schedule at its instants, again and again, and counts jobs per instant. An instant is
  * made due by setting the schedule's record back while no node runs, as if nodes had been away: one more instant for
- * each kill, and those that were settled before are asked for again. A schedule catches up on 100 instants at most: with
- * the minutes that pass meanwhile, there must not be more.
+ * each kill, and those that were settled before are asked for again. A schedule catches up on 100 instants at most:
+ * with the minutes that pass meanwhile, there must not be more.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomInt } from "node:crypto";
