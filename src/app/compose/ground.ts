@@ -61,7 +61,7 @@ export async function openGround(
   const issuer = new Issuer({ name: issuerNameOf(config), vault: vaults.system, clock });
   const mesh: { joined?: RunningMesh } = {}; // the edge and the mesh refer to each other
   const peers = (): PeersView | undefined => mesh.joined?.peers();
-  const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
+  const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined, config.node.region);
   const onLost = (path: string): void => lost.resolve(folderLost(path));
   const stored = await openStore(config, folder, { clock, log, onLost, peers: otherEdges });
   undo.defer(() => stored.close());

@@ -20,6 +20,7 @@ import { askFeed, feedCalls } from "#app/peers/feed-calls.ts";
 import { FeedDesk } from "#feed/desk.ts";
 import { Feed } from "#feed/feed.ts";
 import { liveCalls } from "#app/peers/live-streams.ts";
+import { siteOf } from "#app/peers/site.ts";
 import { publisherOf } from "#app/work/publishers.ts";
 import { version } from "#app/version.ts";
 import { directoryCalls } from "#app/peers/wire-directory.ts";
@@ -91,7 +92,15 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     publisher: publisherOf(() => doors().publishers, log),
     facts: () => {
       const { slots = 0, running = 0, sandbox } = workerFacts();
-      const facts = { version, pid: process.pid, slots, running, ...doors().facts, ...hotFacts(hot()) };
+      const facts = {
+        version,
+        pid: process.pid,
+        slots,
+        running,
+        ...siteOf(config),
+        ...doors().facts,
+        ...hotFacts(hot()),
+      };
       return sandbox ? { ...facts, sandbox } : facts;
     },
     report,

@@ -17,6 +17,7 @@ import { Isolation } from "#app/node/isolation.ts";
 import type { CountedShard } from "#app/node/shard-loads.ts";
 import { kindTableOf } from "#app/door-kinds.ts";
 import { checkSeparation } from "#app/config/task-separation.ts";
+import { siteOf } from "#app/peers/site.ts";
 import { workSources } from "#app/work/work-sources.ts";
 import type { Ground } from "./ground.ts";
 import { doorPorts } from "./door-ports.ts";
@@ -52,7 +53,7 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const labels = labelsOf(config, name, opened.labels, about?.kind);
   const kinds = kindTableOf(ground.doors);
   if (place) {
-    const sources = workSources(node, tcp);
+    const sources = workSources(node, tcp, config.node.region);
     const access = taskAccess({ issuer: ground.issuer, origin: () => ground.serves.origin, log });
     const room = { slots: place.slots, planners: config.worker.planners };
     const where = { name, client, shards: node.cluster.shards, sources, ...room, blobs: stored.blobs };
@@ -93,12 +94,14 @@ function watchHotShards(
 
 /** Labels of this machine, of its doors and its sandbox, and the configured ones. */
 function labelsOf(
-  { worker: { labels } }: Config,
+  config: Config,
   name: string,
   ofDoors: readonly string[],
   sandbox: SandboxAbout["kind"] | undefined,
 ): readonly string[] {
+  const { labels } = config.worker;
   const isPooled = labels.some((label) => label.startsWith("pool="));
   const more = [...(sandbox ? [`sandbox=${sandbox}`] : []), ...(isPooled ? [] : ["pool=default"])];
-  return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...ofDoors, ...more, ...labels];
+  const site = Object.entries(siteOf(config)).map(([what, where]) => `${what}=${where}`);
+  return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...site, ...ofDoors, ...more, ...labels];
 }

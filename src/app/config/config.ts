@@ -137,6 +137,11 @@ const Node = z.strictObject({
     'The address for other nodes instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed if that is ' +
       "all addresses of the machine.",
   ),
+  region: Name.optional().describe(
+    "Where the node is, such as eu-west: shown to others, a label of its worker (`region=eu-west`), and nodes of the " +
+      "same region are asked first for bytes and for work.",
+  ),
+  rack: Name.optional().describe("Where in its region: shown to others, and a label of its worker (`rack=r12`)."),
   diskFreeMin: Size()
     .prefault("64MiB")
     .describe("With less free disk space, /readyz and gRPC health report that the node is not ready."),

@@ -3,6 +3,7 @@ import { isLoopbackHost } from "#edge/identity/loopback.ts";
 import type { Node } from "#shard/node.ts";
 import type { Config } from "#app/config/config.ts";
 import { parseEdgeAddress } from "#app/config/edge-config.ts";
+import { siteOf } from "./site.ts";
 import type { NodeFacts } from "./mesh-tags.ts";
 import { version } from "#app/version.ts";
 
@@ -17,9 +18,9 @@ export type FactSources = {
 
 /** By the host at which other members reach this node. */
 export const factsFor =
-  ({ cluster }: Pick<Config, "cluster">, { node, worker, sandbox, edgeAddress }: FactSources) =>
+  (config: Pick<Config, "cluster" | "node">, { node, worker, sandbox, edgeAddress }: FactSources) =>
   (host: string): NodeFacts => ({
-    cluster: cluster.name,
+    cluster: config.cluster.name,
     version,
     state: node.status().state,
     edge: edgeAddress === undefined ? undefined : reachable(edgeAddress, host),
@@ -27,6 +28,7 @@ export const factsFor =
     running: worker()?.running ?? 0,
     slots: worker()?.slots ?? 0,
     sandbox,
+    ...siteOf(config),
   });
 
 /** An edge on all addresses is reached at the mesh's address; one on loopback only is useless to other machines. */

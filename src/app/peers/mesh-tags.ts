@@ -14,13 +14,17 @@ export type NodeFacts = {
   readonly slots: number;
   /** The sandbox of actions; undefined if none are run. */
   readonly sandbox: string | undefined;
+  readonly region?: string | undefined;
+  readonly rack?: string | undefined;
 };
 
 export const roleOfNodes = "millrace";
 
 /** Empty tags are left out, and long texts are truncated: everything must fit into 512 bytes. */
-export function tagsOf({ cluster, version, state, edge, work, running, slots, sandbox }: NodeFacts): Tags {
-  const tags = { role: roleOfNodes, cluster, version, state, edge, work, load: `${running}/${slots}`, sandbox };
+export function tagsOf({ running, slots, ...facts }: NodeFacts): Tags {
+  const { cluster, version, state, edge, work, sandbox, region, rack } = facts;
+  const load = `${running}/${slots}`;
+  const tags = { role: roleOfNodes, cluster, version, state, edge, work, load, sandbox, region, rack };
   return Object.fromEntries(
     Object.entries(tags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value.slice(0, 60)]])),
   );

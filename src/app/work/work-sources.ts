@@ -27,21 +27,45 @@ export const readyCalls = (node: () => Pick<Node, "ready">) => ({
   },
 });
 
-export function workSources(node: Pick<Node, "ready" | "address" | "keeper">, tcp: TcpTransport): WorkSources {
+/** Work of another region is heard of more quietly, never not at all (K10). */
+const farWeight = 0.25;
+
+/** `region` is this node's, if it has one. */
+export function workSources(
+  node: Pick<Node, "ready" | "address" | "keeper">,
+  tcp: TcpTransport,
+  region?: string,
+): WorkSources {
   const others = new Map<string, WorkSource>();
   const own: WorkSource = { ready: (room, waitMs, signal) => node.ready.wait(room, waitMs, signal) };
-  const at = (address: string): WorkSource => {
-    let source = others.get(address);
-    if (!source) others.set(address, (source = sourceAt(tcp, address)));
+  const at = (address: string, isFar: boolean): WorkSource => {
+    const name = `${address} ${isFar}`;
+    let source = others.get(name);
+    if (!source) others.set(name, (source = isFar ? quieter(sourceAt(tcp, address)) : sourceAt(tcp, address)));
     return source;
   };
   return () => {
-    const addresses = node.keeper.nodes.filter(({ alive, address }) => alive && address !== "").map((n) => n.address);
-    const elsewhere = addresses.filter((address) => address !== node.address);
-    for (const address of others.keys()) if (!elsewhere.includes(address)) others.delete(address);
-    return new Map([[node.address, own], ...elsewhere.map((address) => [address, at(address)] as const)]);
+    const elsewhere = node.keeper.nodes
+      .filter(({ alive, address }) => alive && address !== "" && address !== node.address)
+      .map(({ address, facts }) => ({ address, isFar: isElsewhere(region, facts["region"]) }))
+      .toSorted((a, b) => Number(a.isFar) - Number(b.isFar));
+    const present = new Set(elsewhere.map(({ address, isFar }) => `${address} ${isFar}`));
+    for (const name of others.keys()) if (!present.has(name)) others.delete(name);
+    return new Map([
+      [node.address, own],
+      ...elsewhere.map((each) => [each.address, at(each.address, each.isFar)] as const),
+    ]);
   };
 }
+
+/** Only where both say where they are. */
+const isElsewhere = (own: string | undefined, other: string | number | undefined): boolean =>
+  own !== undefined && other !== undefined && own !== other;
+
+const quieter = (source: WorkSource): WorkSource => ({
+  ready: async (room, waitMs, signal) =>
+    (await source.ready(room, waitMs, signal)).map(([shard, weight]) => [shard, weight * farWeight] as const),
+});
 
 /** The node at the address, asked through the network. */
 export const sourceAt = (tcp: Pick<TcpTransport, "call">, to: string): WorkSource => ({
