@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { attacks } from "#bench/edge/attacks.ts";
 import { cache } from "#bench/cache/cache.ts";
 import { canonical } from "#bench/kernel/canonical.ts";
+import { ci } from "#bench/ci/ci.ts";
 import { edge } from "#bench/edge/edge.ts";
 import { streams } from "#bench/edge/streams.ts";
 import { growth } from "#bench/kernel/growth.ts";
@@ -32,6 +33,7 @@ const suites: readonly Suite[] = [
   protobuf,
   spawn,
   exec,
+  ci,
 ];
 
 async function main(args: readonly string[]): Promise<number> {

@@ -5,6 +5,7 @@ import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import type { CiSettings } from "./config.ts";
 import { cellRunner } from "./job/cell-runner.ts";
+import { CompileCache } from "./job/compile-cache.ts";
 import { CiMetrics } from "./metrics/ci-metrics.ts";
 import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
 import { ciPrinted } from "./printed.ts";
@@ -22,6 +23,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const labels = [...new Set([...settings.labels, arch()].map((label) => `runner=${label.toLowerCase()}`))];
   const start = { client, blobs: stored.blobs, traces: ports.traces };
   const metrics = new CiMetrics();
+  const compiled = new CompileCache();
   const closing = new AbortController();
   const pushes = followPushes(start, sources, {
     signal: AbortSignal.any([ports.leaving, closing.signal]),
@@ -35,6 +37,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     observer: metrics,
     metrics: (registry) => metrics.bind(registry),
     close: async () => {
+      compiled[Symbol.dispose]();
       closing.abort(); // a node that does not come up closes its doors, and never leaves
       await pushes;
     },
@@ -57,6 +60,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           client,
           place,
           isBoxed,
+          compiled,
           sources,
           services,
           vault: ports.vault,

@@ -31,7 +31,8 @@ import { type ActionSettings, layActions } from "./actions.ts";
 import { type JobBox, plainBox, sandboxBox } from "./box.ts";
 import { askToCancel } from "./cancel-file.ts";
 import { bringCommit } from "./checkout.ts";
-import { keepDetails } from "./details-file.ts";
+import type { CompileCache } from "./compile-cache.ts";
+import { keepDetails } from "./read-details.ts";
 import { keeping, readerOf } from "./keeping.ts";
 import { bringLog } from "./kept-steps.ts";
 import { LogSender } from "./log-sender.ts";
@@ -46,6 +47,7 @@ export type CellPorts = {
   readonly client: Pick<WorkClient, "job">;
   readonly place: WorkPlace;
   readonly isBoxed: boolean;
+  readonly compiled: Pick<CompileCache, "env">;
   readonly sources: Sources;
   readonly vault: Pick<Vault, "list" | "read">;
   readonly services: Pick<CiServices, "jobServices">;
@@ -87,7 +89,8 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   await steps.follow(join(box.folder, names.steps));
   using stop = stopping(box, context);
   try {
-    const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env: ports.place.env }, stop.signal);
+    const env = { ...ports.place.env, ...ports.compiled.env() };
+    const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env }, stop.signal);
     const outcome = await readOutcome(join(box.folder, names.outcome));
     if (isCancelled(context.signal)) return await stopped({ box, log, steps }, context);
     context.signal.throwIfAborted();

@@ -1,15 +1,13 @@
-/** The file in which a job leaves its details: its program writes it, and the node reads it when the job has ended. */
-import { closeSync, constants, openSync, writeSync } from "node:fs";
-import { open } from "node:fs/promises";
-import type { Digest } from "#base/digest.ts";
-import type { BlobStore } from "#blobs/store.ts";
-import { DetailLine, type JobDetails } from "#doors/ci/details.ts";
+/**
+ * The file in which a job leaves its details. The program of every job loads this: what reads the file, and needs much
+ * more for that, is in read-details.ts.
+ */
+import { closeSync, openSync, writeSync } from "node:fs";
+import type { DetailLine } from "#doors/ci/details.ts";
 import type { Report } from "#doors/ci/run/report.ts";
-import { writeText } from "#doors/ci/runs/texts.ts";
 
 /** Of the file: what comes later is left out. */
-const bytesMax = 8 * 1024 * 1024;
-const linesMax = 10_000;
+export const detailsBytesMax = 8 * 1024 * 1024;
 
 export class DetailsWriter implements Disposable {
   readonly #file: number;
@@ -23,7 +21,7 @@ export class DetailsWriter implements Disposable {
     const line = detailOf(report);
     if (!line) return;
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
-    if (this.#bytes + bytes.length > bytesMax) return;
+    if (this.#bytes + bytes.length > detailsBytesMax) return;
     this.#bytes += bytes.length;
     for (let at = 0; at < bytes.length;) at += writeSync(this.#file, bytes, at);
   }
@@ -46,39 +44,4 @@ function detailOf(report: Report): DetailLine | undefined {
     default:
       return undefined;
   }
-}
-
-/** The job could have put anything there: only a plain file of a reasonable size is read, and only what fits in it. */
-export async function readDetails(path: string): Promise<JobDetails | undefined> {
-  const text = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).then(
-    async (file) => {
-      await using opened = file;
-      const facts = await opened.stat();
-      return facts.isFile() && facts.size <= bytesMax ? await opened.readFile("utf8") : "";
-    },
-    () => "",
-  );
-  const details: JobDetails = { annotations: [], summaries: [], conditions: [] };
-  for (const line of text.split("\n").slice(0, linesMax)) {
-    const read = readLine(line);
-    if (!read) continue;
-    if ("annotation" in read) details.annotations.push(read.annotation);
-    else if ("summary" in read) details.summaries.push(read.summary);
-    else details.conditions.push(read.condition);
-  }
-  return Object.values(details).some((list) => list.length > 0) ? details : undefined;
-}
-
-function readLine(text: string): DetailLine | undefined {
-  try {
-    return DetailLine.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined; // an empty line, or one of the job's own
-  }
-}
-
-/** As a blob; undefined where there is nothing to keep. */
-export async function keepDetails(path: string, blobs: BlobStore): Promise<Digest | undefined> {
-  const details = await readDetails(path);
-  return details && (await writeText(blobs, JSON.stringify(details)));
 }
