@@ -46,7 +46,7 @@ export const worker = command({
     },
   },
   examples: [
-    "MILLRACE_WORKER_TOKEN=mrw1... millrace worker --server https://build.example.com:8980",
+    "millrace worker --server https://build.example.com:8980 --token-file worker.token",
     "millrace worker --server http://10.0.0.7:8980 --token-file worker.token --labels gpu=yes --slots 4",
   ],
   async run({ values }, world) {
