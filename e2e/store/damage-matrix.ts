@@ -1,7 +1,8 @@
 /**
  * Every kind of file in a node's data folder, damaged in every way, while the node is stopped and while it serves: no
- * client gets a wrong byte, and what was lost is healed by an upload, without a person. Only a damaged journal may keep
- * the node from starting, and then it says so.
+ * client gets a wrong byte, what was lost is healed by an upload, without a person, and a node that serves has every
+ * job that was acknowledged. Only what cannot be made again (the journal, the node's name, a key) may keep the node
+ * from starting, and then it says so.
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,8 +14,13 @@ import { dataFolder } from "#app/node/data-folder.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
 
 const token = "damage-token-0123456789-0123456789-0123456789";
-const tokens = [{ name: "d", tenant: "t", roles: ["member", "action-cache-writer"], sha256: tokenSha256(token) }];
+const operatorToken = `${token}-of-operators`;
+const tokens = [
+  { name: "d", tenant: "t", roles: ["member", "action-cache-writer"], sha256: tokenSha256(token) },
+  { name: "o", tenant: "*", roles: ["operator"], sha256: tokenSha256(operatorToken) },
+];
 const headers = { authorization: `Bearer ${token}`, "content-type": "application/octet-stream" };
+const operator = { authorization: `Bearer ${operatorToken}`, "content-type": "application/json" };
 
 const mixed = (seed: string, bytes: number): Buffer =>
   Buffer.from(Array.from({ length: bytes / 64 }, (_, i) => hashHex("sha256", Buffer.from(`${seed} ${i}`))).join(""));
@@ -58,8 +64,16 @@ const start = (root: string): Promise<Running> =>
     { log: () => {} },
   );
 
-const address = (node: Running, thing: Buffer): string =>
-  `http://127.0.0.1:${node.edgePorts[0]}/v1/build-cache/blobs/${digestOf(thing)}`;
+const base = (node: Running): string => `http://127.0.0.1:${node.edgePorts[0]}`;
+
+const address = (node: Running, thing: Buffer): string => `${base(node)}/v1/build-cache/blobs/${digestOf(thing)}`;
+
+/** A node that serves has the job that was acknowledged: it may refuse to start, and must not go on without it. */
+async function checkJob(node: Running, problems: string[]): Promise<void> {
+  const answer = await fetch(`${base(node)}/v1/jobs`, { headers: operator });
+  const { items: jobs = [] } = (await answer.json()) as { readonly items?: readonly unknown[] };
+  if (!answer.ok || jobs.length !== 1) problems.push(`the job is lost: ${answer.status}, ${jobs.length} jobs`);
+}
 
 async function put(node: Running, thing: Buffer): Promise<boolean> {
   const answer = await fetch(address(node, thing), { method: "PUT", headers, body: Uint8Array.from(thing) });
@@ -84,6 +98,12 @@ export async function makeTemplate(): Promise<{ readonly root: string; readonly 
   const root = mkdtempSync(join(tmpdir(), "millrace-damage-"));
   const node = await start(root);
   for (const thing of things) if (!(await put(node, thing))) throw new Error("the template could not be written");
+  const answer = await fetch(`${base(node)}/v1/jobs`, {
+    method: "POST",
+    headers: { ...operator, "idempotency-key": "the-only-one" },
+    body: JSON.stringify({ command: ["true"] }),
+  });
+  if (!answer.ok) throw new Error(`the template has no job: ${await answer.text()}`);
   await node.stop();
   return { root, files: filesIn(root) };
 }
@@ -104,6 +124,7 @@ export async function tryCell(template: string, { file, way, when }: Cell): Prom
     if (when === "serving") ways[way](join(root, file));
     const problems: string[] = [];
     const lost = await readAll(node, problems);
+    if (when === "stopped" || !isJournal(file)) await checkJob(node, problems);
     let lostLater = 0;
     await healAll(node, problems);
     if (when === "stopped" || !isJournal(file)) {
@@ -111,6 +132,10 @@ export async function tryCell(template: string, { file, way, when }: Cell): Prom
       node = undefined;
       node = await start(root);
       lostLater = await readAll(node, problems);
+      await checkJob(node, problems);
+      // What was sent again was kept, unless the log that says where it is went while the node had it open.
+      if (lostLater > 0 && !(isLog(file) && when === "serving"))
+        problems.push(`${lostLater} blobs that were sent again are lost after a restart`);
       await healAll(node, problems);
     }
     return { lost, lostLater, problems };
@@ -140,8 +165,10 @@ async function healAll(node: Running, problems: string[]): Promise<void> {
   }
 }
 
-const isJournal = (file: string): boolean => file.startsWith("journal");
+const isJournal = (file: string): boolean => file.startsWith("journal/");
+const isLog = (file: string): boolean => file.startsWith("blobs/log/");
 
 /** The truth itself, or who the node is: it must not go on as if nothing had been, and says what is wrong. */
 const isClear = (file: string, refused: string): boolean =>
-  (isJournal(file) || file === "node-name") && /corrupt|malformed|not a database|not a valid name/i.test(refused);
+  (isJournal(file) || ["node-name", "deploy/signing-key.pem"].includes(file)) &&
+  /corrupt|malformed|not a database|not a valid name/i.test(refused);

@@ -7,6 +7,7 @@ import { partitionedJournal } from "#journal/partitioned.ts";
 import type { Node } from "#shard/node.ts";
 import { serversOf, type Config } from "#app/config/config.ts";
 import type { DataFolder } from "#app/node/data-folder.ts";
+import { checkJournalIsThere, markJournal } from "#app/node/journal-mark.ts";
 import { checkAlone, whyAlone } from "#app/config/join-check.ts";
 
 /** The journal's settings count: they were fixed when it was created. */
@@ -24,10 +25,11 @@ export function checkCluster({ cluster: wanted }: Config, found: Cluster, log: (
 /** Imported on demand: an unused database driver is not loaded. */
 export async function openJournal({ journal }: Config, folder: DataFolder, clock: Clock): Promise<Journal> {
   switch (journal.kind) {
-    case "sqlite":
-      return (await import("#journal/sqlite/sqlite.ts")).sqliteJournal({
-        directory: journal.directory ?? folder.journal,
-      });
+    case "sqlite": {
+      const directory = journal.directory ?? folder.journal;
+      checkJournalIsThere(folder, directory);
+      return (await import("#journal/sqlite/sqlite.ts")).sqliteJournal({ directory });
+    }
     case "postgres": {
       const { postgresJournal } = await import("#journal/postgres/postgres.ts");
       const databases = serversOf(journal).map((server) => postgresJournal(server));
@@ -42,14 +44,16 @@ export async function openJournal({ journal }: Config, folder: DataFolder, clock
 
 type JournalParts = {
   readonly config: Config;
+  readonly folder: DataFolder;
   readonly name: string;
   readonly journal: Journal;
   readonly log: (line: string) => void;
 };
 
 /** Opens it, new if need be. A node that must be alone finds out before it joins: others would miss its data. */
-export async function prepareJournal({ config, name, journal, log }: JournalParts, node: Node): Promise<void> {
+export async function prepareJournal({ config, folder, name, journal, log }: JournalParts, node: Node): Promise<void> {
   checkCluster(config, await node.open(), log);
+  if (config.journal.kind === "sqlite") markJournal(folder);
   const why = whyAlone(config);
   if (why === undefined) return;
   checkAlone(why, name, await journal.nodes());
