@@ -1,6 +1,6 @@
 /**
- * Remembers beside the journal that there is one. Without it, a node whose journal is gone starts an empty one: it has
- * no job any more, and tells nobody.
+ * Remembers beside the journal that there is one. Without it, a node whose journal is gone would start an
+ * empty one, and every job would be gone without an error.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
