@@ -103,7 +103,7 @@ describe("a cluster under load", { skip, timeout: 400_000 }, () => {
     ok(first);
     const hot = (await clusterAt(first)).shards.find(({ owner }) => owner === "n2")?.shard;
     ok(hot !== undefined, "n2 owns a shard");
-    const isolated = await ask(first, `/v1/cluster/isolation/${hot}`, { method: "PUT", body: "{}" });
+    const isolated = await ask(first, `/v1/cluster/isolation/${hot}`, { method: "PUT", body: `{"node":"n2"}` });
     deepEqual(await isolated.json(), { shard: hot, node: "n2" });
     const ofN2 = async () =>
       (await clusterAt(first)).shards.filter(({ owner }) => owner === "n2").map(({ shard }) => shard);
