@@ -51,7 +51,12 @@ export type Manifest = {
 };
 
 /** Specs of kernel tasks. */
-export type TaskSpec = { readonly stage: Digest; readonly part: number };
+export type TaskSpec = {
+  readonly stage: Digest;
+  readonly part: number;
+  /** Computed in any case. */
+  readonly fresh?: boolean;
+};
 
 /** What a task's result says; large things are in the store. */
 export type TaskResult = {

@@ -12,8 +12,8 @@ import { stagesOf } from "./view.ts";
 const documents: JobDocuments = {
   schema: BatchDocument,
   plan(document, { tenant, priority = 0, key }) {
-    const { sql, folder, explain, output, ...settings } = document as BatchDocument;
-    const job = { sql, folder, settings, isExplained: explain, ...(output && { output }) };
+    const { sql, folder, explain, output, fresh, ...settings } = document as BatchDocument;
+    const job = { sql, folder, settings, isExplained: explain, ...(output && { output }), ...(fresh && { fresh }) };
     return planSubmit(job, { tenant, priority, unique: randomUUID(), ...(key !== undefined && { key }) });
   },
 };

@@ -22,7 +22,7 @@ import {
   type TaskResult,
   type TaskSpec,
 } from "./documents.ts";
-import { commitTemplate, kinds, planStage, readJob, template, wavesMax, type BatchJob } from "./plan.ts";
+import { commitTemplate, partTemplate, planStage, readJob, wavesMax, type BatchJob } from "./plan.ts";
 import { nextStages } from "./plan-stages.ts";
 import type { Documents } from "./run/documents-cache.ts";
 import { factsOf, manifestOf } from "./stage-facts.ts";
@@ -46,8 +46,8 @@ export async function planWave(inputs: PlanInputs, wave: number, ports: WavePort
   if (wave >= wavesMax && (!next.isLast || job.output))
     return { kind: "fail", reason: `the query needs more than ${wavesMax} stages behind each other` };
   const tasks: TaskPlan[] = [];
-  for (const stage of next.stages) tasks.push(...(await tasksOf(stage, results, ports)));
-  return { kind: "tasks", set: { template: template(kinds.part), tasks } };
+  for (const stage of next.stages) tasks.push(...(await tasksOf(stage, job, results, ports)));
+  return { kind: "tasks", set: { template: partTemplate, tasks } };
 }
 
 type Made = { readonly results: ReadonlyMap<string, readonly TaskResult[]>; readonly ports: WavePorts };
@@ -93,6 +93,7 @@ function resultsOf({ results }: PlanInputs): ReadonlyMap<string, readonly TaskRe
 
 async function tasksOf(
   planned: StageDocument,
+  { fresh }: BatchJob,
   results: ReadonlyMap<string, readonly TaskResult[]>,
   { blobs }: WavePorts,
 ): Promise<readonly TaskPlan[]> {
@@ -104,7 +105,7 @@ async function tasksOf(
   }
   const stage = await write(encodeDocument({ ...planned, inputs }), blobs);
   return planned.parts.map((_, part) => {
-    const spec: TaskSpec = { stage, part };
+    const spec: TaskSpec = { stage, part, ...(fresh && { fresh }) };
     return { key: `${planned.stage.id} ${part}`, spec: JSON.stringify(spec) };
   });
 }

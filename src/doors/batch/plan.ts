@@ -24,6 +24,8 @@ export type BatchJob = {
   readonly isExplained: boolean;
   /** Where the result is written to, besides. */
   readonly output?: OutputFolder;
+  /** Nothing is reused. */
+  readonly fresh?: boolean;
 };
 
 export type OutputFolder = { readonly folder: string; readonly partitionBy: readonly string[] };
@@ -106,6 +108,14 @@ export const template = (kind: string): TaskTemplate => ({
   speculate: false,
   graceMs: 60_000,
 });
+
+/** Tasks of a stage are alike: one that takes far longer than most gets a second attempt elsewhere. */
+export const partTemplate: TaskTemplate = {
+  ...template(kinds.part),
+  speculate: true,
+  speculation: { percentile: 75, factorPercent: 200, slots: 2 },
+  lossesMax: 20,
+};
 
 /** What it does is seen outside: never twice at the same time, and not after its claim. */
 export const commitTemplate: TaskTemplate = { ...template(kinds.commit), effects: "outside", graceMs: 0 };

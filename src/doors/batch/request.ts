@@ -17,6 +17,7 @@ export const BatchDocument = z.strictObject({
   sql: z.string().min(1).max(50_000).describe("One SELECT."),
   folder: z.string().max(4_096).default("/").describe("Where names of files begin that are not absolute."),
   explain: z.boolean().default(false).describe("Only plan it."),
+  fresh: z.boolean().default(false).describe("Compute all of it, whatever was computed before."),
   output: Output.optional().describe("Written by the node, all of it or nothing. Left out: the result is only kept."),
   splitBytes: Bytes.default(cutDefaults.splitBytes).describe("Files are read in pieces of about this size."),
   broadcastBytes: Bytes.default(cutDefaults.broadcastBytes).describe("Smaller sides of joins go to every task whole."),

@@ -64,6 +64,7 @@ describe("the worker's part of a query", () => {
     memoryBytes: 256 * 1024 * 1024,
     memoryBytesMax: 1024 ** 3,
     spillBytes: 1024 ** 3,
+    warn: () => {},
     invalidate: async (taskId: string, generation: number) => void invalidated.push(`${taskId} ${generation}`),
   });
   const context = (kind: string, spec: string, taskId: string): RunContext => ({

@@ -1,5 +1,6 @@
 /** What a worker does for this door: plans a query, plans a wave of stages, runs one part of a stage. */
 import { createReadStream } from "node:fs";
+import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
@@ -33,6 +34,7 @@ export type BatchPorts = PackPorts & {
   /** What a task gets at most, however often it ran out. */
   readonly memoryBytesMax: number;
   readonly spillBytes: number;
+  readonly warn: (event: string, fields: { readonly task: string; readonly reason: string }) => void;
   /** Left out: nothing is looked up, and nothing is kept for others. */
   readonly memo?: {
     readonly index: ActionIndex;
@@ -71,14 +73,15 @@ async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promi
 
 async function runTask(context: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
   const { task, signal } = context;
-  const { stage: digest, part } = JSON.parse(task.spec) as TaskSpec;
+  const { stage: digest, part, fresh = false } = JSON.parse(task.spec) as TaskSpec;
   const by = { tenant: task.tenant, blobs: ports.blobs };
   const document = await documents.stage(digest, by);
   await checkSources(document, part);
   const named = await packsOf(document, documents, by);
   const known = { tenant: task.tenant, document, part, named, signal };
-  const memo = task.generation > 1 ? undefined : await memoOf(known, ports);
-  if (memo?.found) return await reusedOutcome(memo.found, known, task, ports);
+  const memo = await memoOf(known, ports);
+  // Another generation is wanted because the bytes of the one before could not be read.
+  if (memo?.found && task.generation === 1 && !fresh) return await reusedOutcome(memo.found, known, task, ports);
   using _held = await heldPacks(named, by.blobs, ports);
   const packs: TaskFiles["packs"] = new Map(
     [...named].map(([id, { types, digests }]) => [
@@ -99,7 +102,9 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
   if (result.isResult) await ports.store.forTenant(task.tenant).blobs.write(result.pack, bytes());
   // What was read is what was there when the job began, until the end.
   await checkSources(document, part);
-  const why = memo && { why: memo.why };
+  const isOther = memo?.before !== undefined && memo.before !== result.pack;
+  if (isOther) ports.warn("batch-nondeterministic", { task: task.taskId, reason: `wrote ${memo.before} before` });
+  const why = memo && { why: isOther ? `not deterministic: wrote ${memo.before} before` : memo.why };
   const done: TaskResult = { ...result, ...why, by: { task: task.taskId, generation: task.generation } };
   const kept = memo && (await keepMemo(memo.key, result, ports.blobs));
   return {
@@ -118,7 +123,13 @@ type Known = {
   readonly signal: AbortSignal;
 };
 
-type Memo = { readonly key: TaskKey; readonly found: MemoResult | undefined; readonly why: string };
+type Memo = {
+  readonly key: TaskKey;
+  readonly found: MemoResult | undefined;
+  /** The pack that a task with this key has written, though it may be lost. */
+  readonly before: Digest | undefined;
+  readonly why: string;
+};
 
 async function memoOf({ tenant, document, part, named, signal }: Known, ports: BatchPorts): Promise<Memo | undefined> {
   const { memo } = ports;
@@ -134,9 +145,10 @@ async function memoOf({ tenant, document, part, named, signal }: Known, ports: B
   const key = taskKey(document, part, { identityOf, packs });
   if (!key) return undefined;
   const from = { index: memo.index, blobs: ports.blobs };
-  const found = await findMemo(key, tenant, from);
+  const { found, before } = await findMemo(key, tenant, from);
   memo.looked(tenant, found ? "hit" : "miss");
-  return { key, found, why: found ? "" : (await whyNoMemo(key, tenant, from)).slice(0, 300) };
+  const why = found ? "it was to be computed again" : (await whyNoMemo(key, tenant, from)).slice(0, 300);
+  return { key, found, before, why };
 }
 
 /** The same pack under this job's own names. */

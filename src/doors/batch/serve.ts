@@ -4,6 +4,7 @@ import { totalmem } from "node:os";
 import { join } from "node:path";
 import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import type { BatchConfig } from "./config.ts";
 import { ContentDigests } from "./memo/identity.ts";
@@ -17,7 +18,7 @@ const MiB = 1024 * 1024;
 
 /** Runs nothing, with a line in the log, where the engine is not there. */
 export async function openBatch(
-  { place, clock, stored, client, dataFolder, log, counts }: DoorPorts,
+  { place, clock, stored, client, dataFolder, log, warn, counts }: DoorPorts,
   { packsMax, taskMemory, recognise }: BatchConfig,
 ): Promise<OpenDoor> {
   const routes = batchRoutes({ client });
@@ -47,7 +48,12 @@ export async function openBatch(
       looked: (tenant: string, outcome: "hit" | "miss") => counts.looked("batch", tenant, outcome),
       contents: recognise === "content" ? new ContentDigests(engines) : undefined,
     },
-    invalidate: (taskId: string, generation: number, reason: string) => client.invalidate(taskId, generation, reason),
+    warn,
+    // Refused: another consumer was quicker, or the job is over. Who asks fails for its lost input either way.
+    invalidate: async (taskId: string, generation: number, reason: string) =>
+      await client.invalidate(taskId, generation, reason).catch((error: unknown) => {
+        if (!isRejected(error)) throw error;
+      }),
   };
   return {
     labels: [taskLabel, planLabel, engineLabel],

@@ -16,6 +16,8 @@ export type RunOptions = ServerOptions & {
   readonly broadcastBytes?: number;
   /** How many partitions rows are hashed into; left out: by size. */
   readonly partitions?: number;
+  /** Compute all of it, whatever was computed before. */
+  readonly fresh?: boolean;
 };
 
 export type StageStatus = {
@@ -150,12 +152,13 @@ export type Submission = {
 };
 
 export async function submit<Row>(submission: Submission, options: RunOptions): Promise<Job<Row>> {
-  const { tenant, key, folder = process.cwd(), splitBytes, broadcastBytes, partitions } = options;
+  const { tenant, key, folder = process.cwd(), splitBytes, broadcastBytes, partitions, fresh } = options;
   const ask = await connect(options);
   const sizes = {
     ...(splitBytes !== undefined && { splitBytes, reduceBytes: splitBytes }),
     ...(broadcastBytes !== undefined && { broadcastBytes }),
     ...(partitions !== undefined && { partitions }),
+    ...(fresh && { fresh }),
   };
   const document = { ...submission, folder, ...sizes };
   const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });

@@ -25,6 +25,7 @@ const flags = {
   partitions: { type: "string", value: "NUMBER", about: "how many partitions rows are hashed into; left out: by size" },
   key: { type: "string", value: "KEY", about: "the same key never makes a second job, however often it is submitted" },
   tenant: { type: "string", value: "NAME", about: "on whose behalf (default)" },
+  fresh: { type: "boolean", about: "compute all of it, whatever was computed before" },
   detach: { type: "boolean", about: "do not wait for the result" },
 } as const satisfies Flags;
 
@@ -145,7 +146,14 @@ async function runQuery(
     return 2;
   }
   const output = isFolder ? { output: { folder: out, partitionBy } } : {};
-  const document = { folder: process.cwd(), ...submission, ...output, explain, ...said };
+  const document = {
+    folder: process.cwd(),
+    ...submission,
+    ...output,
+    explain,
+    ...(values.fresh && { fresh: true }),
+    ...said,
+  };
   const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
   const http = await world.http(values);
   const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;

@@ -28,11 +28,12 @@ export async function findMemo(
   { key }: TaskKey,
   tenant: string,
   { index, blobs }: MemoPorts,
-): Promise<MemoResult | undefined> {
+): Promise<{ readonly found: MemoResult | undefined; readonly before: Digest | undefined }> {
   const document = await read({ tenant, space: keySpace, name: key }, { index, blobs });
-  if (!document) return undefined;
-  const missing = await blobs.missing([document.result.pack]);
-  return missing.length === 0 ? document.result : undefined;
+  if (!document) return { found: undefined, before: undefined };
+  const { result } = document;
+  const missing = await blobs.missing([result.pack]);
+  return { found: missing.length === 0 ? result : undefined, before: result.pack };
 }
 
 /** Why there was none. */
