@@ -95,6 +95,16 @@ describe("a fetcher", () => {
     ]);
   });
 
+  test("a machine that waits for long does not take its waiting for the usual pace", () => {
+    const { step, flowOf } = machine([], { units: 64, stripes: 2 });
+    step(planned);
+    for (let at = 0; at < 32; at += 1) step({ kind: "unit", flow: flowOf(1), unit: 2 * at + 1 }, 100 * at);
+    deepEqual(step({ kind: "tick" }, 3_200), ["query p"]);
+    step({ kind: "answered", flow: flowOf(0), isWaiting: true, count: 32 }, 3_210);
+    step({ kind: "unit", flow: flowOf(0), unit: 0 }, 30_000);
+    deepEqual(step({ kind: "tick" }, 32_000), ["query p"]);
+  });
+
   test("a parent that waits itself is not blamed, unless it is far behind in everything", () => {
     const { step, flowOf } = stalled();
     step({ kind: "tick" }, 2_000);

@@ -74,6 +74,7 @@ export class Fetcher<P> {
   #firstMs = -1;
   #startMs = -1;
   #lastMs = 0;
+  #paceMs = Infinity;
   #received = 0;
   #helps = 0;
   #isHelpOpen = false;
@@ -279,7 +280,9 @@ export class Fetcher<P> {
   #limitMs(nowMs: number): number {
     if (this.#firstMs < 0 || this.#received === 0) return firstMsMax;
     const paceMs = ((nowMs - this.#firstMs) * this.have.shape.stripes) / this.#received;
-    return Math.max(slowMsMin, slowTimes * paceMs);
+    // The best so far: a machine that waits for its last stripe must not take its own waiting for the usual pace.
+    if (this.#received >= 2 * this.have.shape.stripes) this.#paceMs = Math.min(this.#paceMs, paceMs);
+    return Math.max(slowMsMin, slowTimes * Math.min(paceMs, this.#paceMs));
   }
 
   /** Where nothing moves at all, the parents' parents wait too: another parent would not help. */

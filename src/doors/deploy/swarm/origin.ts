@@ -111,7 +111,9 @@ export class Origin {
     const layout = layoutOf(manifest, manifest.units);
     const have = new Have(shapeOf(Math.max(1, layout.units)));
     for (let unit = 0; unit < layout.units; unit += 1) have.add(unit);
-    for (const old of [...this.#layouts.keys()].slice(0, Math.max(0, this.#layouts.size + 1 - contentsMax))) {
+    const busy = new Set([...this.#flows.values()].map((flow) => flow.content));
+    const idle = [...this.#layouts.keys()].filter((each) => !busy.has(each));
+    for (const old of idle.slice(0, Math.max(0, this.#layouts.size + 1 - contentsMax))) {
       this.#layouts.delete(old);
       this.#step({ kind: "withdraw", content: old }, undefined);
     }
