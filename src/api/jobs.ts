@@ -67,6 +67,9 @@ const Task = z.object({
 
 export const JobDetails = JobSummary.omit({ tasks: true, done: true }).extend({
   reason: z.string(),
+  resultsUntil: Time.optional().describe(
+    "When its logs and results go. Absent while it runs, and where they are a cache.",
+  ),
   stages: z.array(Stage),
   tasks: z.array(Task).describe("The first tasks of the job; a large job has more."),
   shown: z.array(z.string()).describe("The job in lines for people, as its door shows it."),

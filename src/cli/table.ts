@@ -27,6 +27,8 @@ import { nodes } from "./cluster/nodes.ts";
 import { peers } from "./cluster/peers.ts";
 import { events } from "./events.ts";
 import { scheduleAdd } from "./schedule/add.ts";
+import { kept } from "./kept.ts";
+import { usage } from "./usage.ts";
 import { scheduleList } from "./schedule/list.ts";
 import { scheduleNext, schedulePause, scheduleRemove, scheduleResume, scheduleShow } from "./schedule/one.ts";
 import { secretDelete } from "./secret/delete.ts";
@@ -78,6 +80,8 @@ const last: readonly Command[] = [
   auditVerify,
   ...secrets,
   issuerRotate,
+  kept,
+  usage,
   tenantSet,
   worker,
   ...ofWorkers,

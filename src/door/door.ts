@@ -53,6 +53,8 @@ export type Door<S = unknown> = {
   readonly whyPath?: ((jobId: string, parts: readonly string[]) => string) | undefined;
   /** The trace in a spec that was written before submissions had one of their own. */
   readonly traceIn?: ((spec: string) => string | undefined) | undefined;
+  /** Whether results of its jobs are kept for `history.results` after their end. Left out: they are a cache. */
+  readonly keepsResults?: boolean | undefined;
   /** Its pages of the console. */
   readonly pages: readonly ConsolePage[];
   /** What the console's page of each of its jobs shows besides; left out: nothing. */

@@ -7,6 +7,7 @@ import type { Streams } from "#blobs/streams.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import type { LogFields } from "#edge/log/log.ts";
 import type { Records } from "#records/watch.ts";
+import type { Keeps } from "#retention/keeps.ts";
 import type { Sources } from "#sources/sources.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Granted } from "#shard/client/executor.ts";
@@ -36,6 +37,8 @@ export type DoorPorts = {
   readonly sources: Sources;
   /** Named documents of tenants, which all nodes share; a door's kinds begin with its name ("ci.repository"). */
   readonly records: Records;
+  /** Keeps blobs until a time, under a name: pins are renewed, and the name goes when its time is over. */
+  readonly keeps: Keeps;
   /** Secrets of tenants. A door that hands one to work keeps it out of specs, results and logs. */
   readonly vault: Vault;
   /** A key of the whole cluster, under a name of the door's own ("ci.seal"): the first node that needs it makes it. */

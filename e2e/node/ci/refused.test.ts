@@ -1,8 +1,8 @@
 /** What the services refuse, and how they say so: forged and expired addresses, wrong lists of blocks, too much. */
-import { equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { openLab, type HeldJob, type Lab } from "./lab.ts";
+import { openLab, tokenFor, type HeldJob, type Lab } from "./lab.ts";
 
 const MiB = 1024 * 1024;
 type Answer = { readonly status: number; readonly body: Record<string, unknown> };
@@ -87,6 +87,14 @@ describe("services refuse", { timeout: 60_000 }, () => {
     equal((await twirp("ArtifactService/ListArtifacts", {})).body["artifacts"]?.toString(), "", "it is not shown yet");
     const sha256 = createHash("sha256").update("part c;part A;").digest("hex");
     equal((await finalize(14, `sha256:${sha256}`)).status, 200);
+    const headers = { authorization: `Bearer ${tokenFor("ann")}` };
+    const kept = await fetch(`${lab.origin}/v1/kept`, { headers });
+    const { items } = (await kept.json()) as { items: readonly { name: string; bytes: number; until: string }[] };
+    deepEqual(
+      items.map(({ name, bytes }) => [name, bytes]),
+      [[`ci.artifact/${job.run}/blocks`, 14]],
+    );
+    ok(Date.parse(items[0]?.until ?? "") > Date.now() + 89 * 24 * 3_600_000);
     const { body } = await twirp("ArtifactService/GetSignedArtifactURL", { name: "blocks" });
     const address = String(body["signed_url"]);
     equal(await (await fetch(address)).text(), "part c;part A;");

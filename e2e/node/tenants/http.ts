@@ -188,6 +188,14 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("GET", () => "/v1/audit?trail=cluster", operatorsOnly),
   ],
   "api GET /v1/audit/export": [ask("GET", ({ tenant }) => `/v1/audit/export?tenant=${tenant}`)],
+  "api GET /v1/kept": [
+    ask("GET", () => "/v1/kept?limit=5", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/kept?tenant=${tenant}`),
+  ],
+  "api GET /v1/usage": [
+    ask("GET", () => "/v1/usage", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/usage?tenant=${tenant}`),
+  ],
   "api GET /v1/schedules": [ask("GET", () => "/v1/schedules?limit=5", { alike: "it names nothing" })],
   "api GET /v1/schedules/{name}": [ask("GET", ({ schedule }) => `/v1/schedules/${schedule}`)],
   "api PUT /v1/schedules/{name}": [

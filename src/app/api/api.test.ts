@@ -71,6 +71,7 @@ describe("the HTTP API", { timeout: 30_000 }, () => {
     match(seen.at(-1)?.tasks[0]?.result ?? "", /hello/);
     const shown = await callEndpoint(member, showJob, { params: { job } });
     deepEqual([shown.job, shown.phase, shown.stages.length], [job, "SUCCEEDED", 1]);
+    equal(Date.parse(shown.resultsUntil ?? "") - Date.parse(shown.endedAt ?? ""), 7 * 24 * 3_600_000);
     deepEqual(await callEndpoint(member, whyJob, { params: { job } }), { tasks: [], lines: [] });
   });
 

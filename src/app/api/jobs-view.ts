@@ -37,7 +37,8 @@ const extrasOf = ({
   ...(series && { series: series.name, number: series.number }),
 });
 
-export function detailsOf(jobId: string, view: JobView, nowMs: number): Details {
+/** `keepMs`: how long results of such jobs stay after their end. */
+export function detailsOf(jobId: string, view: JobView, nowMs: number, keepMs?: number): Details {
   const { tenant, door, name, phase, priority, reason, submittedAtMs, endedAtMs, stages } = view;
   const shard = parseJob(jobId)?.shard ?? 0;
   return {
@@ -50,6 +51,7 @@ export function detailsOf(jobId: string, view: JobView, nowMs: number): Details 
     reason,
     submittedAt: time(submittedAtMs),
     ...(endedAtMs !== undefined && { endedAt: time(endedAtMs) }),
+    ...(endedAtMs !== undefined && keepMs !== undefined && { resultsUntil: time(endedAtMs + keepMs) }),
     ...extrasOf(view),
     stages: stages.map((stage) => stageOf(stage, stages)),
     tasks: view.tasks.filter(({ planning }) => !planning).map((task) => taskOf(shard, task, stages)),

@@ -32,7 +32,11 @@ import { LiveLists, type LiveListOptions } from "./live-lists.ts";
 import { scopeOf, type Scoped } from "./scope.ts";
 import { rerunRoute, submitRoute, type SubmitPorts } from "./submit.ts";
 
-export type JobsPorts = OutputPorts & SubmitPorts;
+export type JobsPorts = OutputPorts &
+  SubmitPorts & {
+    /** How long results of a door's jobs stay after their end; undefined where they are a cache. */
+    readonly resultsKeptMs?: ((door: string) => number | undefined) | undefined;
+  };
 
 /** The largest number of tasks in an answer. */
 const tasksShown = 200;
@@ -44,7 +48,8 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
   const newest = new LiveLists(async (key) => ({ data: await page(work, JSON.parse(key) as Wanted) }), clock, live);
   const find = (call: CallParts & { readonly params: { readonly job: string } }, tasksMax = tasksShown): Promise<Job> =>
     jobOf(work, call.params.job, scopeOf(call), { tasksMax, signal: call.signal });
-  const details = (job: string, view: JobView) => detailsOf(job, view, clock.wallMs());
+  const details = (job: string, view: JobView) =>
+    detailsOf(job, view, clock.wallMs(), ports.resultsKeptMs?.(view.door));
   return [
     submitRoute(ports),
     rerunRoute(ports, scopeOf),
@@ -200,7 +205,7 @@ const isMalformed = (error: unknown): boolean => error instanceof Fault && error
 
 /** Yields the job as it is, then after each change, at most once per `quietMs`; the last one has ended. */
 async function* changes(
-  { work, clock }: Pick<JobsPorts, "work" | "clock">,
+  { work, clock, resultsKeptMs }: Pick<JobsPorts, "work" | "clock" | "resultsKeptMs">,
   job: string,
   first: ReturnType<typeof detailsOf>,
   signal: AbortSignal,
@@ -216,7 +221,7 @@ async function* changes(
     if (message.kind !== "end" && waitMs > 0) await clock.sleep(waitMs, signal);
     const { view } = await work.job(job, { tasksMax: tasksShown, signal });
     sentMs = clock.monotonicMs();
-    yield { id, data: detailsOf(job, view, clock.wallMs()) };
+    yield { id, data: detailsOf(job, view, clock.wallMs(), resultsKeptMs?.(view.door)) };
     if (view.endedAtMs !== undefined) return;
   }
 }

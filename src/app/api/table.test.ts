@@ -38,10 +38,12 @@ const own = {
   feed: nothing,
   artifacts: nothing,
   registry: nothing,
+  keeps: nothing,
+  records: nothing,
   audit: nothing,
   status: nothing,
 };
-const ofJobs = { live: nothing, printed: nothing, bounds: nothing, kinds: nothing };
+const ofJobs = { live: nothing, printed: nothing, bounds: nothing, kinds: nothing, resultsKeptMs: nothing };
 const routes = [
   ...buildTable(tablePorts),
   ...batchRoutes({ client: nothing }),

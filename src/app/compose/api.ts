@@ -17,6 +17,8 @@ import { schedulesRoutes } from "#app/api/schedules.ts";
 import { secretRoutes } from "#app/api/secrets.ts";
 import { effectRoutes } from "#app/api/effects.ts";
 import { issuerRoutes } from "#app/api/issuer.ts";
+import { keptRoutes } from "#app/api/kept.ts";
+import { usageRoutes } from "#app/api/usage.ts";
 import { taskRoutes } from "#app/api/task-calls.ts";
 import type { JobArtifacts } from "#app/work/job-artifacts.ts";
 import { workerRoutes } from "#app/api/workers.ts";
@@ -38,6 +40,8 @@ import { scheduleEndpoints } from "#api/schedules.ts";
 import { effectEndpoints } from "#api/effects.ts";
 import { secretEndpoints } from "#api/secrets.ts";
 import { issuerEndpoints } from "#api/issuer.ts";
+import { keptEndpoints } from "#api/kept.ts";
+import { usageEndpoints } from "#api/usage.ts";
 import { artifactEndpoints, taskEndpoints } from "#api/task-calls.ts";
 import { registerWorker, workerEndpoints } from "#api/workers.ts";
 import { tenantEndpoints } from "#api/tenants.ts";
@@ -56,6 +60,8 @@ import { serveUpgrades } from "#http/live/upgrade.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Issuer } from "#issuer/issuer.ts";
 import type { AuditTrail } from "#audit/trail.ts";
+import type { Keeps } from "#retention/keeps.ts";
+import type { Records } from "#records/watch.ts";
 import type { Schedules } from "#schedules/schedule.ts";
 import type { Effects } from "#effects/effects.ts";
 import type { Vaults } from "./vault.ts";
@@ -82,6 +88,10 @@ export type ApiParts = {
   readonly issuer?: Issuer | undefined;
   /** Workers that registered; left out: none can. */
   readonly registry?: WorkerRegistry | undefined;
+  /** What is kept until a time; left out: nothing is shown. */
+  readonly keeps?: Keeps | undefined;
+  /** Where usage is recorded; left out: it is not shown. */
+  readonly records?: Records | undefined;
   /** What tasks put; left out: they cannot. */
   readonly artifacts?: JobArtifacts | undefined;
   /** Left out: there is no event feed. */
@@ -90,7 +100,7 @@ export type ApiParts = {
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
 } & Pick<ClusterPorts, "status" | "isolation" | "hotShards"> &
-  Pick<JobsPorts, "live" | "printed" | "bounds" | "kinds">;
+  Pick<JobsPorts, "live" | "printed" | "bounds" | "kinds" | "resultsKeptMs">;
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
 export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
@@ -109,6 +119,8 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...auditEndpoints,
   ...issuerEndpoints,
   ...workerEndpoints,
+  ...keptEndpoints,
+  ...usageEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
   ...sessionEndpoints,
   showOpenApi,
@@ -155,7 +167,7 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
   const { name, work, clock, status, drain, vaults, schedules, effects, feed } = parts;
-  const { audit, issuer, artifacts, registry, routes = [] } = parts;
+  const { audit, issuer, artifacts, registry, keeps, records, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({ name, work, status, isolation: parts.isolation, hotShards: parts.hotShards });
@@ -171,6 +183,8 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(schedules ? schedulesRoutes({ ...parts, schedules, doors: parts.doors ?? doors }) : []),
     ...(issuer ? issuerRoutes(issuer) : []),
     ...(registry ? workerRoutes({ registry, registered: recordedBy(audit, clock) }) : []),
+    ...(keeps ? keptRoutes(keeps) : []),
+    ...(keeps && records ? usageRoutes({ records, keeps, clock }) : []),
     ...(artifacts ? taskRoutes({ work, artifacts }) : []),
     ...(feed ? eventsRoutes({ feed, clock }) : []),
     ...routes,

@@ -16,7 +16,7 @@ import type { Ground } from "./ground.ts";
 
 /** What doors are opened with. The client and the peers answer once the node has started. */
 export async function doorPorts(
-  { config, folder, clock, log, name, random, records, vaults, stored, tcp, watching, leaving, serves }: Ground,
+  { config, folder, clock, log, name, random, records, keeps, vaults, stored, tcp, watching, leaving, serves }: Ground,
   { node, client }: Pick<ReturnType<typeof joinNode>, "node" | "client">,
   place: Place | undefined,
   undo: AsyncDisposableStack,
@@ -50,6 +50,7 @@ export async function doorPorts(
     },
     stored: { blobs, store, index, upkeep, streams, counted: (door) => metrics.countedFor({ store, index }, door) },
     records,
+    keeps,
     vault: vaults.secrets,
     keyOf: (key) => sharedKey(vaults.system, key),
     dataFolder: folder.path,

@@ -10,6 +10,8 @@ import { parseAddress } from "#shard/transport/tcp-address.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
 import { type PeersView, type RunningMesh } from "./mesh.ts";
 import { openWatching } from "./watching.ts";
+import { Keeps } from "#retention/keeps.ts";
+import { keepPins } from "./retention.ts";
 import { openStore } from "./store/store.ts";
 import { openVaults } from "./vault.ts";
 import { issuerNameOf } from "./issuer.ts";
@@ -65,6 +67,7 @@ export async function openGround(
   const onLost = (path: string): void => lost.resolve(folderLost(path));
   const stored = await openStore(config, folder, { clock, log, onLost, peers: otherEdges });
   undo.defer(() => stored.close());
+  const keeps = new Keeps({ records, clock, pins: keepPins(stored) });
   // A local address is not a credential: without a shared secret, TCP is for the folder's owner alone.
   const tcp = createTcpTransport({ clock, listenOn, secret: shared ?? owner, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
@@ -85,6 +88,7 @@ export async function openGround(
     journal,
     records,
     vaults,
+    keeps,
     issuer,
     mesh,
     peers,

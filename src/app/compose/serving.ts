@@ -23,11 +23,13 @@ import type { Working } from "./working.ts";
 
 export async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving, issuer } = ground;
-  const { node, client, feed, routed, worker, labels, doors, kinds, callers, scheduled } = working;
+  const { node, client, feed, routed, worker, labels, doors, kinds, callers, scheduled, retention } = working;
   const show = (registry: MetricsRegistry): void => {
     showHotShards(registry, working.hotShards);
     scheduled.show(registry);
     feedMetrics(registry, feed);
+    retention.show(registry);
+    working.usage.show(registry);
     stored.observe?.(registry);
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   };
@@ -46,12 +48,24 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const { isolation, hotShards } = working;
   const ofShards = { status: () => node.status(), isolation, hotShards };
   const ofNode = { name, work: client, feed, doors: ground.doors, live, ...ofShards };
-  const { records, vaults } = ground;
+  const { records, vaults, keeps } = ground;
   const spool = spoolIn(await spoolFolder(folder), spoolBytesMax(config));
   const versionMin = config.cluster.workerVersionMin;
   const registry = new WorkerRegistry({ records, issuer, clock, versionMin });
-  const artifacts = new JobArtifacts({ records, blobs: stored.blobs, spool, clock });
-  const api = { ...ofNode, vaults, schedules, effects, issuer, artifacts, registry, audit: new AuditTrail(records) };
+  const artifacts = new JobArtifacts({ records, blobs: stored.blobs, keeps, spool, clock });
+  const api = {
+    ...ofNode,
+    vaults,
+    schedules,
+    effects,
+    issuer,
+    artifacts,
+    registry,
+    keeps,
+    records,
+    resultsKeptMs: retention.resultsKeptMs,
+    audit: new AuditTrail(records),
+  };
   const taken = streams && { streams, client, clock, bytesMax: config.worker.printedMax };
   const own = ownTokens({ issuer, client, clock, isWorker: registry.isMember });
   const more = { owner, own, callers, log, socket: folder.edgeSocket, streams: taken, tasks: { client, issuer } };

@@ -8,6 +8,8 @@ import type { Worker } from "#worker/worker.ts";
 import { observerOf, openDoors, type OpenDoors } from "./doors.ts";
 import { joinNode } from "./node.ts";
 import { openPlace } from "./place.ts";
+import { UsageMeter } from "#app/record/usage.ts";
+import { keepingPins, startRetention } from "./retention.ts";
 import { startSchedules } from "./schedules.ts";
 import { startWorker } from "./worker.ts";
 import { taskAccess } from "#app/work/task-access.ts";
@@ -35,11 +37,13 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const warning = checkSeparation(config, about);
   if (warning !== undefined) log(warning);
   let worker: Worker | undefined; // shown in the node's facts, which exist before it
-  const observers = [...watching.observers, observerOf(() => opened)];
+  const usage = undo.use(new UsageMeter({ node: name, records: ground.records, clock, log })); // ends after the node
+  const observers = [...watching.observers, observerOf(() => opened), usage];
   const isolation = undo.use(new Isolation(ground.records, () => joined.node.keeper.look()));
   const hotShards = undo.use(watchHotShards(ground, isolation, () => joined.node.host.shards.values()));
   const placing = { isolated: () => isolation.homes, hot: () => hotShards.hot };
-  const common = { config, name, journal, stored, tcp, clock, random, memory, observers, log, ...placing };
+  const keeping = { ...stored, pins: keepingPins(stored.pins, ground.doors) };
+  const common = { config, name, journal, stored: keeping, tcp, clock, random, memory, observers, log, ...placing };
   const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
   const { node, client } = joined;
   await prepareJournal(ground, node); // doors may use records as soon as they are open
@@ -63,11 +67,17 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   }
   const scheduled = startSchedules({ records: ground.records, clock, node, client, doors: ground.doors, log });
   undo.use(scheduled.timer);
+  const { keeps, records, doors } = ground;
+  const retention = startRetention({ config, keeps, records, pins: stored.pins, clock, journal, node, doors, log });
+  undo.use(retention.keeper);
+  undo.use(retention.results);
   return {
     ...joined,
     isolation,
     hotShards,
     scheduled,
+    retention,
+    usage,
     worker,
     labels,
     doors: opened,

@@ -197,6 +197,11 @@ const History = z.strictObject({
     .refine((ms) => ms >= keepMsMin, "keep at least one minute: 1m")
     .optional()
     .describe("How long ended jobs can be looked up, such as 90d. Left out: forever."),
+  results: Duration()
+    .default(7 * 24 * 3_600_000)
+    .describe(
+      "How long the logs and other results of ended jobs stay in the store, for doors whose results are no cache.",
+    ),
 });
 
 const Worker = z.strictObject({

@@ -6,12 +6,14 @@
  */
 import { z } from "zod";
 import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ClaimOf } from "#access/principal.ts";
 import type { Spool } from "#blobs/spool.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { recordsOf, type Typed } from "#records/typed.ts";
 import type { Records } from "#records/watch.ts";
+import type { Keeps } from "#retention/keeps.ts";
 
 const Kept = z.object({
   digest: z.string(),
@@ -27,10 +29,12 @@ export type JobArtifact = z.output<typeof Kept> & { readonly name: string };
 export type JobArtifactPorts = {
   readonly records: Records;
   readonly blobs: BlobStore;
+  readonly keeps: Pick<Keeps, "keep">;
   readonly spool: Spool;
   readonly clock: Pick<Clock, "wallMs">;
 };
 
+const artifactKind = "artifact";
 const keptMs = 30 * 24 * 3_600_000;
 const perTenantMax = 50_000;
 const sweptAtOnce = 1_000;
@@ -42,20 +46,37 @@ export class JobArtifacts {
   constructor(ports: JobArtifactPorts) {
     this.#ports = ports;
     const limits = { countMax: perTenantMax, bytesMax: perTenantMax * 1_024 };
-    this.#names = recordsOf(ports.records, { kind: "artifact", schema: Kept, limits });
+    this.#names = recordsOf(ports.records, { kind: artifactKind, schema: Kept, limits });
   }
 
   async put({ tenant, job, task, attempt }: ClaimOf, name: string, parts: AsyncIterable<Uint8Array>) {
     const { blobs, spool, clock } = this.#ports;
     await using taken = await spool.take(parts, { tenant, principal: `task:${task}` });
     await blobs.write(taken.digest, taken.content());
-    const kept = await blobs.pin([taken.digest], keptMs);
-    if ("missing" in kept) throw new Fault("unavailable", "keep an artifact", { why: "its bytes are gone: try again" });
     const putAtMs = clock.wallMs();
+    await this.#keep(tenant, nameOf(job, name), taken.digest, putAtMs + keptMs);
     const sizeBytes = Number(taken.digest.slice(taken.digest.lastIndexOf("/") + 1));
     const value = { digest: taken.digest, sizeBytes, task, attempt, putAtMs, untilMs: putAtMs + keptMs };
     await this.#set(tenant, nameOf(job, name), value);
     return { ...value, name };
+  }
+
+  async #keep(tenant: string, name: string, digest: Digest, untilMs: number): Promise<void> {
+    const [about, drops] = [`artifact ${name.slice(0, 300)}`, [{ kind: artifactKind, name }]];
+    try {
+      await this.#ports.keeps.keep({
+        tenant,
+        name: `artifact/${name}`,
+        door: "",
+        about,
+        untilMs,
+        digests: [digest],
+        drops,
+      });
+    } catch (error) {
+      if (!isFault(error, "not-found")) throw error;
+      throw new Fault("unavailable", "keep an artifact", { why: "its bytes are gone: try again" });
+    }
   }
 
   /** Undefined: there is none, or its time has passed. */

@@ -12,6 +12,7 @@ export const ciDoor = defineDoor({
   about: "Workflows in the words of GitHub Actions.",
   section: { about: "runs of workflows", schema: CiConfig },
   kinds: [ciKinds],
+  keepsResults: true,
   commands: ciCommands,
   endpoints: [...ciEndpoints, ...whyEndpoints, ...serviceEndpoints],
   whyPath: (run, [job, step]) =>

@@ -10,6 +10,7 @@ export const deployDoor = defineDoor({
   about: "Releases: builds a commit, rolls it out to machines in waves, and rolls back what is not healthy.",
   section: { about: "releases", schema: DeployConfig },
   kinds: [deployKinds],
+  keepsResults: true,
   commands: deployCommands,
   endpoints: deployEndpoints,
   pages: [],

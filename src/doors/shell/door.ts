@@ -24,6 +24,7 @@ export const shellDoor = defineDoor({
   name: "shell",
   about: "Jobs of stages that run commands as the node's own user, for operators.",
   kinds: [shellDoorKinds],
+  keepsResults: true,
   commands: [],
   endpoints: [],
   documents,

@@ -22,7 +22,8 @@ import type { TextCommand } from "#shard/texts/text-fields.ts";
  * (B5), for callers narrowed to that tenant, who could otherwise probe what others have. "any": also among blobs that
  * nodes or other tenants made.
  */
-export type PinsOf = (tenant: string, whose: "tenant" | "any") => Pick<BlobStore, "pin">;
+/** `door`: of the job whose results are pinned; the same store for the same tenant, `whose` and door. */
+export type PinsOf = (tenant: string, whose: "tenant" | "any", door: string) => Pick<BlobStore, "pin">;
 
 export type PreparePorts = {
   /** Keeps long texts in the store; left out, they stay in memory. */
@@ -79,13 +80,14 @@ export class Preparer {
     );
     if (digests.length === 0 || !canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
     // A task that does not exist or belongs to another tenant is refused in any case: pin nothing for it.
-    const tenant = visibleTask(shard.state, command)?.stage.job.tenant.name;
-    if (tenant === undefined) return on.ready({ ...command, evidence: noEvidence });
-    this.#pinsOf(tenant, command.tenant === undefined ? "any" : "tenant").ask(digests, new EvidentCommand(command, on));
+    const job = visibleTask(shard.state, command)?.stage.job;
+    if (!job) return on.ready({ ...command, evidence: noEvidence });
+    const whose = command.tenant === undefined ? "any" : "tenant";
+    this.#pinsOf(job.tenant.name, whose, job.door).ask(digests, new EvidentCommand(command, on));
   }
 
-  #pinsOf(tenant: string, whose: "tenant" | "any"): TurnBatch<readonly Digest[], Evidence> {
-    const blobs = this.#ports.pins(tenant, whose);
+  #pinsOf(tenant: string, whose: "tenant" | "any", door: string): TurnBatch<readonly Digest[], Evidence> {
+    const blobs = this.#ports.pins(tenant, whose, door);
     let turn = this.#pins.get(blobs);
     if (!turn) this.#pins.set(blobs, (turn = new TurnBatch((asked) => this.#pin(blobs, asked))));
     return turn;
@@ -123,7 +125,8 @@ export class Preparer {
   }
 
   async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[]): Promise<Command> {
-    const reuseEvidence = digests.length > 0 ? await later(this.#pinsOf(submit.tenant, "tenant"), digests) : undefined;
+    const { tenant, door } = submit;
+    const reuseEvidence = digests.length > 0 ? await later(this.#pinsOf(tenant, "tenant", door), digests) : undefined;
     const evident = reuseEvidence === undefined ? submit : { ...submit, reuseEvidence };
     const { requestKey } = submit;
     if (requestKey === undefined) return this.#kept(evident);

@@ -9,7 +9,8 @@ import { randomInt } from "node:crypto";
 import { Problem } from "#http/problem.ts";
 import { checkArtifactName, expiryOf } from "./artifact-names.ts";
 import type { BlockUploads, UploadPorts, UploadRef } from "./block-uploads.ts";
-import { hashOf, keepContent, type Content } from "./content.ts";
+import type { Keeps } from "#retention/keeps.ts";
+import { hashOf, type Content } from "./content.ts";
 import type { JobIdentity } from "./job-token.ts";
 import { nameLimits } from "./limits.ts";
 import { documentOf, everyName, type NameRecord } from "./names.ts";
@@ -32,7 +33,10 @@ export type Artifact = {
 
 export type SealedArtifact = Artifact & Required<Pick<Artifact, "sealed">>;
 
-export type ArtifactPorts = UploadPorts & { readonly uploads: BlockUploads };
+export type ArtifactPorts = UploadPorts & { readonly uploads: BlockUploads; readonly keeps: ArtifactKeeps };
+
+/** Keeps the bytes of artifacts until their time, and then removes their names. */
+export type ArtifactKeeps = Pick<Keeps, "keep" | "drop">;
 
 type Attempt = Pick<JobIdentity, "tenant" | "run" | "task" | "claim" | "repository">;
 
@@ -98,7 +102,7 @@ export class Artifacts {
     if (content.sizeBytes !== sizeBytes)
       throw new Problem(400, `the artifact has ${content.sizeBytes} bytes, and the call says ${sizeBytes}`);
     const { blobs } = this.#ports.store.forTenant(tenant);
-    await keepContent(blobs, content, Math.max(1, artifact.expiresAtMs - this.#ports.clock.wallMs()));
+    await this.#keep(tenant, artifact, content);
     const sha256 = await hashOf(blobs, content);
     if (hash !== undefined && hash !== "" && hash !== `sha256:${sha256}`)
       throw new Problem(400, `the artifact's bytes are sha256:${sha256}, and the call says ${hash.slice(0, 80)}`);
@@ -107,6 +111,21 @@ export class Artifacts {
     if (!(await this.#put(tenant, sealed, record))) throw new Problem(409, "another call changed this artifact");
     await this.#ports.uploads.end(upload);
     return sealed;
+  }
+
+  async #keep(tenant: string, { id, run, name, expiresAtMs }: Artifact, { parts }: Content): Promise<void> {
+    await this.#ports.keeps.keep({
+      tenant,
+      name: keepName(run, name),
+      door: "ci",
+      about: `artifact ${name} of run ${run}`,
+      untilMs: Math.max(expiresAtMs, this.#ports.clock.wallMs() + 1),
+      ...(typeof parts === "string" ? { lists: [parts] } : { digests: [...parts] }),
+      drops: [
+        { kind: artifactKind, name: `${run}/${name}` },
+        { kind: idKind, name: String(id) },
+      ],
+    });
   }
 
   /** The finished ones of a run, the newest first. */
@@ -165,6 +184,7 @@ export class Artifacts {
   async #forget(tenant: string, { id, run, name }: Artifact, { version }: NameRecord): Promise<boolean> {
     const { names } = this.#ports;
     const isGone = await names.remove({ tenant, kind: artifactKind, name: `${run}/${name}` }, version);
+    if (isGone) await this.#ports.keeps.drop(tenant, keepName(run, name));
     const byId = { tenant, kind: idKind, name: String(id) };
     const record = isGone ? await names.read(byId) : undefined;
     if (record) await names.remove(byId, record.version);
@@ -190,6 +210,8 @@ export class Artifacts {
     return (await this.#ports.names.list(query)).records.length;
   }
 }
+
+const keepName = (run: string, name: string): string => `ci.artifact/${run}/${name}`;
 
 const isSealed = (artifact: Artifact): artifact is SealedArtifact => artifact.sealed !== undefined;
 

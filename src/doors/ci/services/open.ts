@@ -11,15 +11,16 @@ import { openServices, type CiServices } from "./services.ts";
  * each attempt at a job, with the claim that the attempt runs under.
  */
 export async function openCiServices(
-  ports: Pick<DoorPorts, "clock" | "keyOf" | "records" | "stored" | "sources" | "spool" | "client" | "warn">,
+  ports: Pick<DoorPorts, "clock" | "keyOf" | "records" | "keeps" | "stored" | "sources" | "spool" | "client" | "warn">,
   limits: Partial<ServiceLimits> = {},
 ): Promise<CiServices> {
-  const { clock, keyOf, records, stored, sources, spool, client, warn } = ports;
+  const { clock, keyOf, records, keeps, stored, sources, spool, client, warn } = ports;
   const wallMs = (): number => clock.wallMs();
   return openServices({
     names: records,
     store: stored.counted("ci").store,
     sources,
+    keeps,
     spool: spoolIn(spool.folder, spool.bytesMax),
     clock,
     seal: sealWith(() => keyOf("ci.seal"), wallMs),

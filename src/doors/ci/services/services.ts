@@ -5,7 +5,7 @@ import type { Store } from "#blobs/store.ts";
 import type { Identify } from "#http/serve.ts";
 import type { Sources } from "#sources/sources.ts";
 import { asProblem, Problem } from "#http/problem.ts";
-import { Artifacts } from "./artifacts.ts";
+import { Artifacts, type ArtifactKeeps } from "./artifacts.ts";
 import { artifactMethods } from "./artifact-twirp.ts";
 import { BlockUploads } from "./block-uploads.ts";
 import { Caches } from "./caches.ts";
@@ -28,6 +28,7 @@ export type ServicePorts = {
   readonly store: Store;
   readonly sources: Sources;
   readonly spool: Spool;
+  readonly keeps: ArtifactKeeps;
   readonly clock: Clock;
   readonly seal: Seal;
   readonly isLive: LiveClaims;

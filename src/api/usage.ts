@@ -1,0 +1,30 @@
+/** What tenants use, under /v1/usage. */
+import { z } from "zod";
+import { endpoint, json } from "#http/endpoint.ts";
+
+export const usageDaysMax = 92;
+
+const Item = z.object({
+  tenant: z.string(),
+  door: z.string(),
+  slotSeconds: z.number().describe("For how long attempts held a slot."),
+  tasks: z.int().describe("Tasks that ended with a result."),
+  attempts: z.int(),
+  outputBytes: z.number().describe("Bytes of the blobs that results name; equal blobs count each time."),
+  keptBytes: z.number().describe("Bytes that are kept under names now, whatever the days."),
+  keptNames: z.int(),
+});
+
+export const showUsage = endpoint({
+  method: "GET",
+  path: "/v1/usage",
+  action: "work.read",
+  about: "Adds up what the tenant used, by door; for operators that name no tenant: of every tenant.",
+  query: z.object({
+    from: z.iso.date().optional().describe("The first day (UTC); left out: the first of this month."),
+    to: z.iso.date().optional().describe(`The last day; left out: today. At most ${usageDaysMax} days.`),
+  }),
+  answer: json(z.object({ from: z.string(), to: z.string(), items: z.array(Item) })),
+});
+
+export const usageEndpoints = [showUsage] as const;

@@ -1,0 +1,203 @@
+/**
+ * What tenants use, by door and day: slot time, tasks, attempts, bytes of results. Counted from durable events by the
+ * owner of each shard, added up in memory and written as records every half minute: a node that is killed loses at most
+ * that much. Each node has records of its own, so that no two nodes write the same one; readers add them up.
+ */
+import { z } from "zod";
+import type { Clock } from "#base/clock.ts";
+import { digestSizeBytes } from "#base/digest.ts";
+import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { Task } from "#kernel/model/entities.ts";
+import { recordsOf } from "#records/typed.ts";
+import type { Records } from "#records/watch.ts";
+import type { SealedBatch } from "#shard/host/batch.ts";
+import type { ShardObserver } from "#shard/host/observer.ts";
+import type { HostedShard } from "#shard/host/shard.ts";
+
+const Counts = z.object({ slotMs: z.number(), tasks: z.number(), attempts: z.number(), outputBytes: z.number() });
+export type UsageCounts = z.output<typeof Counts>;
+
+export type Usage = UsageCounts & { readonly tenant: string; readonly door: string };
+
+const kind = "usage";
+const limits = { countMax: 200_000, bytesMax: 128 * 1024 * 1024 };
+const flushEveryMs = 30_000;
+const pendingMax = 2_000;
+const followedMax = 100_000;
+const seriesMax = 500;
+
+const none: UsageCounts = { slotMs: 0, tasks: 0, attempts: 0, outputBytes: 0 };
+const sum = (a: UsageCounts, b: UsageCounts): UsageCounts => ({
+  slotMs: a.slotMs + b.slotMs,
+  tasks: a.tasks + b.tasks,
+  attempts: a.attempts + b.attempts,
+  outputBytes: a.outputBytes + b.outputBytes,
+});
+
+export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+export type UsagePorts = {
+  readonly node: string;
+  readonly records: Records;
+  readonly clock: Clock;
+  readonly log: (line: string) => void;
+};
+
+type Pending = { readonly tenant: string; readonly door: string; readonly day: string; counts: UsageCounts };
+
+export class UsageMeter implements ShardObserver, AsyncDisposable {
+  readonly #ports: UsagePorts;
+  readonly #records;
+  /** When attempts began, by token, which is unique in its shard. */
+  readonly #began = new WeakMap<HostedShard, Map<number, number>>();
+  #pending = new Map<string, Pending>();
+  #count: ((tenant: string, door: string, counts: UsageCounts) => void) | undefined;
+  #cancel: () => void = () => {};
+  #flushing: Promise<void> = Promise.resolve();
+
+  constructor(ports: UsagePorts) {
+    this.#ports = ports;
+    this.#records = recordsOf(ports.records, { kind, schema: Counts, limits });
+    this.#later();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#cancel();
+    await this.flush();
+  }
+
+  show(registry: MetricsRegistry): void {
+    const labels = ["tenant", "door"] as const;
+    const counter = (name: string, help: string) =>
+      registry.counter({ name: `millrace_usage_${name}_total`, help, labels, seriesMax });
+    const slots = counter("slot_seconds", "Time for which attempts held a slot, in the shards of this node.");
+    const tasks = counter("tasks", "Tasks that ended with a result.");
+    const bytes = counter("output_bytes", "Bytes of the blobs that results name.");
+    this.#count = (tenant, door, counts) => {
+      slots.with(tenant, door).add(counts.slotMs / 1_000);
+      tasks.with(tenant, door).add(counts.tasks);
+      bytes.with(tenant, door).add(counts.outputBytes);
+    };
+  }
+
+  /** Attempts that began under another owner. */
+  adopted(shard: HostedShard): void {
+    const began = this.#beganIn(shard);
+    for (const { claim, second } of shard.state.tasks.values())
+      for (const held of [claim, second]) if (held && held.startedAtMs > 0) began.set(held.token, held.startedAtMs);
+  }
+
+  durable(shard: HostedShard, { events }: SealedBatch): void {
+    for (const event of events) this.#see(shard, event);
+  }
+
+  #see(shard: HostedShard, event: Event): void {
+    switch (event.kind) {
+      case "claimed":
+        if (event.started) this.#begin(shard, event.token, event.at);
+        return;
+      case "started":
+        return this.#begin(shard, event.token, event.at);
+      case "committed": {
+        const outputBytes = event.result.digests.reduce((all, digest) => all + (digestSizeBytes(digest) || 0), 0);
+        return this.#end(shard, event, { tasks: 1, outputBytes });
+      }
+      case "attempt-ended":
+        return this.#end(shard, event, {});
+      default:
+    }
+  }
+
+  #begin(shard: HostedShard, token: number, atMs: number): void {
+    const began = this.#beganIn(shard);
+    if (began.size < followedMax) began.set(token, atMs);
+  }
+
+  #end(
+    shard: HostedShard,
+    { task, token, at }: { readonly task: number; readonly token: number; readonly at: number },
+    made: Partial<UsageCounts>,
+  ): void {
+    const began = this.#beganIn(shard);
+    const startedMs = began.get(token);
+    began.delete(token);
+    const found: Task | undefined = shard.state.tasks.get(task);
+    if (!found) return;
+    const { door, tenant } = found.stage.job;
+    const attempts = startedMs === undefined ? 0 : 1;
+    const slotMs = startedMs === undefined ? 0 : Math.max(0, at - startedMs);
+    this.#add(tenant.name, door, at, { ...none, attempts, slotMs, ...made });
+  }
+
+  #beganIn(shard: HostedShard): Map<number, number> {
+    let found = this.#began.get(shard);
+    if (!found) this.#began.set(shard, (found = new Map()));
+    return found;
+  }
+
+  #add(tenant: string, door: string, atMs: number, counts: UsageCounts): void {
+    this.#count?.(tenant, door, counts);
+    const day = dayOf(atMs);
+    const key = JSON.stringify([tenant, door, day]);
+    const known = this.#pending.get(key);
+    if (known) known.counts = sum(known.counts, counts);
+    else this.#pending.set(key, { tenant, door, day, counts });
+    if (this.#pending.size >= pendingMax) void this.flush();
+  }
+
+  #later(): void {
+    this.#cancel = this.#ports.clock.after(flushEveryMs, () => void this.flush().then(() => this.#later()));
+  }
+
+  /** Writes what was counted; what cannot be written now is written with the next. */
+  flush(): Promise<void> {
+    return (this.#flushing = this.#flushing.then(() => this.#write()));
+  }
+
+  async #write(): Promise<void> {
+    const all = this.#pending;
+    this.#pending = new Map();
+    for (const [key, one] of all)
+      try {
+        await this.#put(one);
+        all.delete(key);
+      } catch (error) {
+        this.#ports.log(`record usage: ${error instanceof Error ? error.message : String(error)}`);
+        break;
+      }
+    for (const { tenant, door, day, counts } of all.values()) {
+      const key = JSON.stringify([tenant, door, day]);
+      const since = this.#pending.get(key);
+      this.#pending.set(key, { tenant, door, day, counts: since ? sum(since.counts, counts) : counts });
+    }
+  }
+
+  async #put({ tenant, door, day, counts }: Pending): Promise<void> {
+    const name = `${day}/${door}/${this.#ports.node}`;
+    const { created } = await this.#records.create(tenant, name, counts);
+    if (!created) await this.#records.update(tenant, name, (known) => sum(known, counts));
+  }
+}
+
+/** Sums of all nodes over the days from the first to the last, by tenant and door. Left out, `tenant` is every tenant. */
+export async function usageOver(
+  records: Records,
+  { tenant, fromMs, toMs }: { readonly tenant: string | undefined; readonly fromMs: number; readonly toMs: number },
+): Promise<readonly Usage[]> {
+  const typed = recordsOf(records, { kind, schema: Counts, limits });
+  const found = new Map<string, Usage>();
+  for (let ms = fromMs; dayOf(ms) <= dayOf(toMs); ms += 24 * 3_600_000) {
+    let cursor: string | undefined;
+    do {
+      const page = await typed.list({ tenant, prefix: `${dayOf(ms)}/`, limit: 1_000, cursor });
+      for (const { tenant: of, name, value } of page.records) {
+        const [, door = ""] = name.split("/");
+        const key = JSON.stringify([of, door]);
+        found.set(key, { tenant: of, door, ...sum(found.get(key) ?? none, value) });
+      }
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+  }
+  return [...found.values()].toSorted((a, b) => (a.tenant + a.door < b.tenant + b.door ? -1 : 1));
+}
