@@ -180,7 +180,7 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
   }
 }
 
-/** Sums of all nodes over the days from the first to the last, by tenant and door. Left out, `tenant` is every tenant. */
+/** Sums of all nodes over these days, by tenant and door. Left out, `tenant` means every tenant. */
 export async function usageOver(
   records: Records,
   { tenant, fromMs, toMs }: { readonly tenant: string | undefined; readonly fromMs: number; readonly toMs: number },
