@@ -12,7 +12,7 @@ import { CiNode } from "./ci-node.ts";
 import { TestRepository } from "./repository.ts";
 
 const put = `fetch(process.env.MILLRACE_SERVER + "/v1/task/artifacts/x.txt", { method: "PUT", body: "flour",
-  headers: { authorization: "Bearer " + process.env.MILLRACE_TOKEN } }).then((answer) => console.log(answer.status))`;
+  headers: { authorization: "Bearer " + require("fs").readFileSync(process.env.MILLRACE_TOKEN_FILE, "utf8") } }).then((answer) => console.log(answer.status))`;
 const workflow = `
 on: workflow_dispatch
 jobs:
@@ -21,7 +21,7 @@ jobs:
     steps:
       - run: '"$NODE" -e "$PUT"'
         env: { NODE: ${JSON.stringify(process.execPath)}, PUT: ${JSON.stringify(put)} }
-      - run: echo "my token is $MILLRACE_TOKEN"
+      - run: echo "my token is $(cat "$MILLRACE_TOKEN_FILE")"
 `;
 
 test("a step keeps an artifact of its run, and its token stays out of the log", { timeout: 60_000 }, async () => {

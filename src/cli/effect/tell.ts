@@ -13,7 +13,7 @@ export const effectBegin = command({
   positionalsMax: 1,
   takesRest: false,
   flags,
-  examples: ['case "$(millrace effect begin deploy-production)" in go) ./deploy ;; done) ;; *) exit 1 ;; esac'],
+  examples: ["millrace effect begin deploy-production"],
   async run({ positionals: [name], values }, world) {
     if (name === undefined) {
       world.note(missing("effect begin"));

@@ -10,7 +10,7 @@ export const batchTypes = command({
     json: { type: "boolean", about: "one JSON object per line" },
     name: { type: "string", value: "NAME", about: "of the type (Row)" },
   },
-  examples: ["millrace batch types 'data/*.parquet' --name Event > event.ts"],
+  examples: ["millrace batch types 'data/*.parquet' --name Event"],
   async run({ positionals: [files], values }, world) {
     const name = values.name ?? "Row";
     if (files === undefined || !/^[A-Z][A-Za-z0-9]*$/.test(name)) {

@@ -17,7 +17,7 @@ import { preloadFlags } from "#worker/process/preload-flags.ts";
 import type { Sources } from "#sources/sources.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { Stopped } from "#worker/holding.ts";
-import type { Left, RunContext, RunOutcome, Runner, TaskAccess } from "#worker/runner.ts";
+import type { Left, RunContext, RunOutcome, Runner } from "#worker/runner.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
 import { cellOf } from "#doors/ci/cell-task.ts";
 import { stopMarginMs } from "#doors/ci/plan.ts";
@@ -159,23 +159,14 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
     spec: { ...spec, key: [cellTask.job, ...cellTask.cells].join("/") },
     ...(access && { access: { server: access.server, token: access.token } }),
     runner: runnerOf(ports.node),
-    ...withAccess(await context.access?.(), {
-      env: ports.place.env,
-      ...passedOn(await granted(record, attempt, context, ports), secrets),
-    }),
+    env: ports.place.env,
+    ...passedOn(await granted(record, attempt, context, ports), secrets),
     ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
     actions,
     ...(keep.request && { keep: keep.request }),
     logBytesMax,
   };
   return { cell, fails, request, kept: keep.kept };
-}
-
-/** Steps may call the node as any task does: for artifacts of the run's own job. What they print is masked. */
-function withAccess<T extends Pick<JobRequest, "env" | "masked">>(access: TaskAccess | undefined, request: T): T {
-  if (!access) return request;
-  const env = { ...request.env, MILLRACE_SERVER: access.server, MILLRACE_TOKEN: access.token };
-  return { ...request, env, masked: [...(request.masked ?? []), access.token] };
 }
 
 /** CI-61: a called workflow knows the secrets that its callers give it; what it does not know stays masked. */
