@@ -11,8 +11,9 @@ import { clearAway } from "#testing/clear-away.ts";
 import { CiNode } from "./ci-node.ts";
 import { TestRepository } from "./repository.ts";
 
-const put = `fetch(process.env.MILLRACE_SERVER + "/v1/task/artifacts/x.txt", { method: "PUT", body: "flour",
-  headers: { authorization: "Bearer " + require("fs").readFileSync(process.env.MILLRACE_TOKEN_FILE, "utf8") } }).then((answer) => console.log(answer.status))`;
+const put = `const token = require("fs").readFileSync(process.env.MILLRACE_TOKEN_FILE, "utf8");
+  fetch(process.env.MILLRACE_SERVER + "/v1/task/artifacts/x.txt", { method: "PUT", body: "flour",
+  headers: { authorization: "Bearer " + token } }).then((answer) => console.log(answer.status))`;
 const workflow = `
 on: workflow_dispatch
 jobs:
