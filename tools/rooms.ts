@@ -28,6 +28,7 @@ export const rooms = {
   mesh: ["base"],
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   feed: ["base", "kernel", "records", "journal", "blobs", "shard"],
+  webhooks: ["base", "kernel", "records", "vault", "sources", "feed"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
   door: [
     "base",

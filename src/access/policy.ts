@@ -51,6 +51,9 @@ export const policy = {
   "effect.write": { of: "tenant", for: ["task"] },
   "effect.read": { of: "tenant", for: ["operator", "member", "viewer", "task"] },
   "effect.decide": { of: "tenant", for: ["operator", "member"] },
+  // A webhook makes nodes call an address, and tells it of the tenant's work.
+  "webhook.write": { of: "tenant", for: ["operator", "member"] },
+  "webhook.read": { of: "tenant", for: ["operator", "member", "viewer"] },
 
   "audit.read": { of: "tenant", for: ["operator", "viewer"] },
 

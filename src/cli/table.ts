@@ -25,6 +25,8 @@ import { jobWhy } from "./job/why.ts";
 import { login } from "./cluster/login.ts";
 import { nodes } from "./cluster/nodes.ts";
 import { peers } from "./cluster/peers.ts";
+import { webhookAdd } from "./webhook/add.ts";
+import { webhookDelete, webhookList, webhookRedeliver, webhookShow, webhookTest } from "./webhook/one.ts";
 import { events } from "./events.ts";
 import { scheduleAdd } from "./schedule/add.ts";
 import { kept } from "./kept.ts";
@@ -65,6 +67,7 @@ const first: readonly Command[] = [
 const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
 const ofWorkers = [workerToken, workerTokens, workerRevoke, workers, workerRemove] as const;
 const ofTasks = [artifactPut, artifactGet, artifactList, step] as const;
+const webhooks = [webhookAdd, webhookList, webhookShow, webhookDelete, webhookTest, webhookRedeliver] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
 const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const;
 const effects = [effectRun, effectBegin, effectCommit, effectUndo, effectList, effectDecide] as const;
@@ -72,6 +75,7 @@ const last: readonly Command[] = [
   why,
   ...ofTasks,
   events,
+  ...webhooks,
   ...schedules,
   ...scheduleChanges,
   ...effects,

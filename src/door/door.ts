@@ -18,6 +18,7 @@ import type { GrpcServer } from "#grpc/server.ts";
 import type { Endpoint } from "#http/endpoint.ts";
 import type { Route } from "#http/route.ts";
 import type { Identify } from "#http/serve.ts";
+import type { FeedItem } from "#kernel/read/feed.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import type { DoorKinds } from "#shard/door-kinds.ts";
@@ -55,6 +56,11 @@ export type Door<S = unknown> = {
   readonly traceIn?: ((spec: string) => string | undefined) | undefined;
   /** Whether results of its jobs are kept for `history.results` after their end. Left out: they are a cache. */
   readonly keepsResults?: boolean | undefined;
+  /**
+   * What a webhook with the door's name as its format is sent for an item of the event feed of one of its jobs: events
+   * in the words of the dialect. Left out: there is no such format. Pure; nothing: the item is passed over.
+   */
+  readonly webhook?: ((item: FeedItem) => readonly WebhookEvent[]) | undefined;
   /** Its pages of the console. */
   readonly pages: readonly ConsolePage[];
   /** What the console's page of each of its jobs shows besides; left out: nothing. */
@@ -63,6 +69,8 @@ export type Door<S = unknown> = {
   /** What a worker on a machine that is no node does for it; left out: nothing. */
   readonly elsewhere?: ((place: PlaceElsewhere) => Promise<DoorElsewhere>) | undefined;
 };
+
+export type WebhookEvent = { readonly event: string; readonly body: object };
 
 /** Answers a question of an executor elsewhere about a task of the door that it holds. JSON in, JSON out. */
 export type TaskAnswer = (claim: ClaimOf, body: unknown) => Promise<unknown>;

@@ -196,6 +196,18 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("GET", () => "/v1/usage", { alike: "it names nothing" }),
     ask("GET", ({ tenant }) => `/v1/usage?tenant=${tenant}`),
   ],
+  "api GET /v1/webhooks": [ask("GET", () => "/v1/webhooks?limit=5", { alike: "it names nothing" })],
+  "api GET /v1/webhooks/{name}": [ask("GET", ({ webhook }) => `/v1/webhooks/${webhook}`)],
+  "api PUT /v1/webhooks/{name}": [
+    ask("PUT", ({ tenant }) => `/v1/webhooks/forged?tenant=${tenant}`, json({ url: "https://hooks.invalid/" })),
+  ],
+  "api POST /v1/webhooks/{name}/test": [
+    ask("POST", ({ webhook }) => `/v1/webhooks/${webhook}/test`, { alike: "nothing is sent by a test" }),
+  ],
+  "api POST /v1/webhooks/{name}/redeliver": [
+    ask("POST", ({ webhook }) => `/v1/webhooks/${webhook}/redeliver`, json({})),
+  ],
+  "api DELETE /v1/webhooks/{name}": [ask("DELETE", ({ webhook }) => `/v1/webhooks/${webhook}`)],
   "api GET /v1/schedules": [ask("GET", () => "/v1/schedules?limit=5", { alike: "it names nothing" })],
   "api GET /v1/schedules/{name}": [ask("GET", ({ schedule }) => `/v1/schedules/${schedule}`)],
   "api PUT /v1/schedules/{name}": [

@@ -40,6 +40,7 @@ export type Names = {
   readonly key: string;
   readonly ac: string;
   readonly rule: string;
+  readonly webhook: string;
   /** The name of a secret, and of a schedule. */
   readonly secret: string;
   readonly schedule: string;
@@ -143,5 +144,6 @@ export function absentNames(real: Names): Names {
     rule: text(),
     secret: text(),
     schedule: text(),
+    webhook: text(),
   };
 }

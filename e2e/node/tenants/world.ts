@@ -126,6 +126,7 @@ export class World implements AsyncDisposable {
       ...(await this.#entries()),
       secret: await this.#secret(),
       schedule: await this.#schedule(),
+      webhook: await this.#webhook(),
     };
   }
 
@@ -229,6 +230,16 @@ export class World implements AsyncDisposable {
     const init = { body: JSON.stringify({ value: secret }), headers };
     const put = await this.http("mill", "PUT", `/v1/secrets/${name}`, init);
     if (put.status !== 200) throw new Error(`PUT a secret: ${put.status} ${await put.text()}`);
+    return name;
+  }
+
+  /** It sends nothing: no job comes through its door. */
+  async #webhook(): Promise<string> {
+    const name = randomUUID();
+    const body = JSON.stringify({ url: `https://hooks.invalid/${secret}`, doors: ["none"] });
+    const headers = { "content-type": "application/json" };
+    const put = await this.http("mill", "PUT", `/v1/webhooks/${name}`, { headers, body });
+    if (put.status !== 200) throw new Error(`PUT a webhook: ${put.status} ${await put.text()}`);
     return name;
   }
 

@@ -12,6 +12,7 @@ import { movedTo } from "#app/api/moved.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
 import { sessionRoutes } from "#app/api/session.ts";
 import { audited, auditRoutes } from "#app/api/audit.ts";
+import { webhooksRoutes, type WebhooksPorts } from "#app/api/webhooks.ts";
 import { eventsRoutes } from "#app/api/events.ts";
 import { schedulesRoutes } from "#app/api/schedules.ts";
 import { secretRoutes } from "#app/api/secrets.ts";
@@ -34,6 +35,7 @@ import { jobSocket } from "#api/job-socket.ts";
 import { jobsEndpoints } from "#api/jobs.ts";
 import { showOpenApi } from "#api/openapi.ts";
 import { sessionEndpoints } from "#api/session.ts";
+import { webhookEndpoints } from "#api/webhooks.ts";
 import { eventEndpoints } from "#api/events.ts";
 import { auditEndpoints } from "#api/audit.ts";
 import { scheduleEndpoints } from "#api/schedules.ts";
@@ -96,6 +98,8 @@ export type ApiParts = {
   readonly artifacts?: JobArtifacts | undefined;
   /** Left out: there is no event feed. */
   readonly feed?: Feed | undefined;
+  /** Left out: there are none. */
+  readonly webhooks?: WebhooksPorts | undefined;
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
@@ -116,6 +120,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...scheduleEndpoints,
   ...eventEndpoints,
   ...effectEndpoints,
+  ...webhookEndpoints,
   ...auditEndpoints,
   ...issuerEndpoints,
   ...workerEndpoints,
@@ -187,6 +192,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(keeps && records ? usageRoutes({ records, keeps, clock }) : []),
     ...(artifacts ? taskRoutes({ work, artifacts }) : []),
     ...(feed ? eventsRoutes({ feed, clock }) : []),
+    ...(parts.webhooks ? webhooksRoutes(parts.webhooks) : []),
     ...routes,
     ...sessionRoutes(login),
     route(showOpenApi, () => ({ body: document as { openapi: string } })),

@@ -60,6 +60,7 @@ export type EdgeParts = {
         | "name"
         | "work"
         | "feed"
+        | "webhooks"
         | "doors"
         | "live"
         | "status"

@@ -23,13 +23,14 @@ import type { Working } from "./working.ts";
 
 export async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, peers, leaving, issuer } = ground;
-  const { node, client, feed, routed, worker, labels, doors, kinds, callers, scheduled, retention } = working;
+  const { node, client, feed, routed, worker, labels, doors, kinds, callers, scheduled, retention, webhooks } = working;
   const show = (registry: MetricsRegistry): void => {
     showHotShards(registry, working.hotShards);
     scheduled.show(registry);
     feedMetrics(registry, feed);
     retention.show(registry);
     working.usage.show(registry);
+    webhooks.show(registry);
     stored.observe?.(registry);
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   };
@@ -46,7 +47,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const { schedules } = scheduled;
   const effects = effectsOn({ records: ground.records, clock, client });
   const { isolation, hotShards } = working;
-  const ofShards = { status: () => node.status(), isolation, hotShards };
+  const ofShards = { webhooks: webhooks.api, status: () => node.status(), isolation, hotShards };
   const ofNode = { name, work: client, feed, doors: ground.doors, live, ...ofShards };
   const { records, vaults, keeps } = ground;
   const spool = spoolIn(await spoolFolder(folder), spoolBytesMax(config));

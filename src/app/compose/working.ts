@@ -11,6 +11,7 @@ import { openPlace } from "./place.ts";
 import { UsageMeter } from "#app/record/usage.ts";
 import { keepingPins, startRetention } from "./retention.ts";
 import { startSchedules } from "./schedules.ts";
+import { startWebhooks } from "./webhooks.ts";
 import { startWorker } from "./worker.ts";
 import { taskAccess } from "#app/work/task-access.ts";
 import type { Config } from "#app/config/config.ts";
@@ -71,6 +72,10 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const retention = startRetention({ config, keeps, records, pins: stored.pins, clock, journal, node, doors, log });
   undo.use(retention.keeper);
   undo.use(retention.results);
+  const { feed } = joined;
+  const told = { records: ground.records, vault: ground.vaults.system, doors: ground.doors };
+  const webhooks = startWebhooks({ ...told, config, name, feed, node, clock, random, log });
+  undo.use(webhooks.deliverer);
   return {
     ...joined,
     isolation,
@@ -78,6 +83,7 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     scheduled,
     retention,
     usage,
+    webhooks,
     worker,
     labels,
     doors: opened,

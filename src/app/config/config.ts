@@ -17,6 +17,7 @@ import { EdgeConfig } from "./edge-config.ts";
 import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
 import type { TierConfig } from "./tier-config.ts";
+import { WebhooksConfig } from "./webhooks-config.ts";
 import { SourcesConfig } from "./sources-config.ts";
 import { TracesConfig } from "./traces-config.ts";
 import { VaultConfig } from "./vault-config.ts";
@@ -273,6 +274,7 @@ const sections = {
   ),
   journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
   blobs: BlobsConfig.prefault({ kind: "disk" }).describe("Where bytes are stored."),
+  webhooks: WebhooksConfig.prefault({}).describe("Events of the feed, sent to addresses that tenants choose."),
   sources: SourcesConfig.prefault({}).describe("Repositories, for all doors."),
 };
 

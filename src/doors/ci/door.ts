@@ -4,6 +4,7 @@ import { ciCommands } from "./commands/commands.ts";
 import { CiConfig } from "./config.ts";
 import { serviceEndpoints } from "./services/endpoints.ts";
 import { ciEndpoints } from "./endpoints.ts";
+import { ciWebhook } from "./outgoing/webhook.ts";
 import { ciKinds } from "./kinds.ts";
 import { whyEndpoints } from "./why/endpoints.ts";
 
@@ -25,6 +26,7 @@ export const ciDoor = defineDoor({
     ]
       .map((part, index) => (index === 0 ? part : encodeURIComponent(part)))
       .join("/"),
+  webhook: ciWebhook,
   pages: [{ path: "runs", title: "Runs", module: "pages/doors/ci/runs.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openCi(ports, settings),
 });
