@@ -36,6 +36,7 @@ const own = {
   effects: nothing,
   issuer: nothing,
   feed: nothing,
+  webhooks: nothing,
   artifacts: nothing,
   registry: nothing,
   keeps: nothing,
