@@ -16,7 +16,7 @@ const folder = await mkdtemp(join(tmpdir(), "millrace-feed-"));
 const postgres = await startPostgres({ durable: false });
 after(async () => {
   await postgres.stop();
-  await clearAway(folder);
+  clearAway(folder);
 });
 
 const secret = "0123456789abcdef";

@@ -92,10 +92,10 @@ describe("webhooks", () => {
     await until(() => receiver.taken.length === 2);
     await rig.clock.advance(100);
     const { records: dead } = await records.dead.list({ tenant: "t", limit: 10 });
-    deepEqual(dead.map(({ value }) => [value.event, value.attempts, value.why]).toSorted(), [
-      ["job.ended", 2, "refused"],
-      ["job.submitted", 2, "refused"],
-    ]);
+    deepEqual(
+      new Set(dead.map(({ value }) => `${value.event} ${value.attempts} ${value.why}`)),
+      new Set(["job.ended 2 refused", "job.submitted 2 refused"]),
+    );
     await rig.through(deliverer[Symbol.asyncDispose]());
   });
 

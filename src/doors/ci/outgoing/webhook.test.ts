@@ -21,9 +21,11 @@ const cell = (change: string, phase: string, more: Partial<NonNullable<FeedItem[
 /** Event, action or state, and conclusion. */
 function said(item: FeedItem): readonly string[] {
   return ciWebhook(item).map(({ event, body }) => {
-    const { action, state, workflow_run, workflow_job } = body as Record<string, { conclusion?: string | null }>;
-    const { conclusion } = workflow_run ?? workflow_job ?? {};
-    return [event, action ?? state, conclusion].filter(Boolean).join(" ");
+    type Told = { readonly conclusion?: string | null };
+    const { action, state, workflow_run, workflow_job } = body as Readonly<Record<"action" | "state", string>> &
+      Readonly<Record<"workflow_run" | "workflow_job", Told | undefined>>;
+    const conclusion = (workflow_run ?? workflow_job)?.conclusion;
+    return `${event} ${action ?? state}${conclusion ? ` ${conclusion}` : ""}`;
   });
 }
 

@@ -1,5 +1,5 @@
 /**
- * Events of runs in the words of GitHub's webhooks: workflow_run, workflow_job and status, from items of the event feed.
+ * Events of runs in the words of GitHub's webhooks (workflow_run, workflow_job, status), from items of the event feed.
  * They say what the feed says and no more: ids are ours, and addresses of pages are left out. Pure.
  */
 import type { WebhookEvent } from "#door/door.ts";
@@ -68,7 +68,7 @@ function ofCell(item: FeedItem): readonly WebhookEvent[] {
   const { change, phase } = item;
   if (change === "ready") return [cellEvent(item, "queued", null)];
   if (change === "started") return [cellEvent(item, "in_progress", null)];
-  // Every cancelled task is told of when its stage ends, also one whose attempt has ended before.
+  // Every cancelled task has an item when its stage ends, also one whose attempt has ended before.
   const isOver = ["committed", "reused", "failed", "cancelled"].includes(change);
   if (!isOver && !(change === "attempt-ended" && phase === "FAILED")) return [];
   return [cellEvent(item, "completed", conclusions[phase] ?? "failure")];
