@@ -1,23 +1,18 @@
 // The event feed and webhooks on real processes: nodes are killed with kill -9 while they are followed.
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import type { EventItem } from "#api/events.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { cliLine } from "#testing/cli-line.ts";
-import { startPostgres } from "#testing/postgres.ts";
 import { until } from "#testing/until.ts";
 import { byShard, everything, FeedFollower, NodeProcess, openReceiver } from "./nodes.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "millrace-feed-"));
-const postgres = await startPostgres({ durable: false });
-after(async () => {
-  await postgres.stop();
-  clearAway(folder);
-});
+after(() => clearAway(folder));
 
 const secret = "0123456789abcdef";
 const common = [
@@ -74,38 +69,5 @@ describe("the event feed of real nodes", { timeout: 180_000 }, () => {
     ok(/chat +ok +\d+ +0 /.test(shown.out[1] ?? ""), shown.out.join("\n"));
     const tested = await cliLine(node.data, "webhook", "test", "chat");
     deepEqual(tested.out, ["taken (200)"]);
-  });
-
-  test("is whole at the node that is left, when the other dies", { skip: postgres.skip }, async () => {
-    const url = await postgres.server().freshDatabase();
-    const key = join(folder, "cluster-secret");
-    await mkdir(join(folder, "shared"));
-    await writeFile(key, "0123456789abcdef0123456789abcdef");
-    const set = [
-      ...common,
-      "cluster.shards=4",
-      "journal.kind=postgres",
-      `journal.url=${url}`,
-      "blobs.authoritative.kind=directory",
-      `blobs.authoritative.directory=${join(folder, "shared")}`,
-      "node.listen=tcp:127.0.0.1:0",
-      `cluster.secretFile=${key}`,
-    ];
-    const [a, b] = ["a", "b"].map((name) => new NodeProcess(join(folder, name), set)) as [NodeProcess, NodeProcess];
-    await a.start();
-    await b.start();
-    const follower = new FeedFollower(() => b);
-    after(async () => {
-      await follower.stop();
-      await Promise.all([a.kill(), b.kill()]);
-    });
-    for (let i = 0; i < 4; i += 1) await submit(i % 2 === 0 ? a.data : b.data);
-    await until("the reader at b heard of all", () => ended(follower.items) === 4, { limitMs: 60_000 });
-    await submit(a.data);
-    await a.kill();
-    for (let i = 0; i < 3; i += 1) await submit(b.data);
-    await until("and of those after a's death", () => ended(follower.items) === 8, { limitMs: 90_000 });
-    deepEqual(byShard(follower.items), byShard(await everything(b)));
-    equal(follower.connections, 1);
   });
 });
