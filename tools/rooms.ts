@@ -58,6 +58,7 @@ export const rooms = {
     "kernel",
     "records",
     "retention",
+    "schedules",
     "vault",
     "effects",
     "blobs",

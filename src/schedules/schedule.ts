@@ -41,7 +41,8 @@ export const Schedule = Wanted.extend({
 
 export type Schedule = z.output<typeof Schedule>;
 
-export const schedulesIn = (records: Records) =>
-  recordsOf(records, { kind: "schedule", schema: Schedule, limits: { countMax: schedulesMax, bytesMax: 64 << 20 } });
+/** Doors that start runs by themselves keep theirs under a kind of their own. */
+export const schedulesIn = (records: Records, kind = "schedule") =>
+  recordsOf(records, { kind, schema: Schedule, limits: { countMax: schedulesMax, bytesMax: 64 << 20 } });
 
 export type Schedules = ReturnType<typeof schedulesIn>;

@@ -66,7 +66,7 @@ export class Copies {
     return await this.turns.take(path, async () => {
       await this.#createAt(path);
       const env = { GIT_ALLOW_PROTOCOL: protocol };
-      const refs = ["heads", "tags", "pull"].map((kind) => `+refs/${kind}/*:refs/${kind}/*`);
+      const refs = ["heads", "tags", "pull", "merge-requests"].map((kind) => `+refs/${kind}/*:refs/${kind}/*`);
       const words = ["fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head"];
       await git(path, [...words, "--", url, ...refs], { timeoutMs: fetchMsMax, env });
       const head = await gitText(path, ["ls-remote", "--symref", "--", url, "HEAD"], { env }).catch(() => "");

@@ -357,6 +357,32 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       alike: "neither has such one",
     }),
   ],
+  "api GET /v1/repositories/{owner}/{name}/workflows": [
+    ask("GET", () => "/v1/repositories/a/b/workflows", { alike: "neither has such one" }),
+  ],
+  "api POST /v1/repositories/{owner}/{name}/workflows/{workflow}/enable": [
+    ask("POST", () => "/v1/repositories/a/b/workflows/x.yml/enable", { alike: "neither has such one" }),
+  ],
+  "api POST /v1/repositories/{owner}/{name}/workflows/{workflow}/disable": [
+    ask("POST", () => "/v1/repositories/a/b/workflows/x.yml/disable", { alike: "neither has such one" }),
+  ],
+  "api GET /v1/repositories/{owner}/{name}/workflows/{workflow}/badge.svg": [
+    ask("GET", () => "/v1/repositories/a/b/workflows/x.yml/badge.svg", { alike: "neither has such one" }),
+  ],
+  "api POST /v1/repositories/{owner}/{name}/hook": [
+    ask("POST", () => "/v1/repositories/a/b/hook", { alike: "it is for operators" }),
+  ],
+  "api DELETE /v1/repositories/{owner}/{name}/hook": [
+    ask("DELETE", () => "/v1/repositories/a/b/hook", { alike: "it is for operators" }),
+  ],
+  "api GET /v1/repositories/{owner}/{name}/deliveries": [
+    ask("GET", () => "/v1/repositories/a/b/deliveries", { alike: "neither has any" }),
+  ],
+  "api GET /v1/variables": [ask("GET", () => "/v1/variables", { alike: "it names nothing" })],
+  "api PUT /v1/variables/{variable}": [
+    ask("PUT", () => "/v1/variables/x", { ...json({ value: "forged" }), alike: "it is for operators" }),
+  ],
+  "api DELETE /v1/variables/{variable}": [ask("DELETE", () => "/v1/variables/x", { alike: "it is for operators" })],
   "api POST /v1/workflows:validate": [
     ask("POST", () => "/v1/workflows:validate", { ...json({ text: "on: push" }), alike: "it names nothing" }),
   ],
@@ -477,6 +503,12 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "actions files": [
     ask("GET", ({ tenant }) => `/ci/files/download/${tenant}/artifact.1/x?se=99999999999999&sig=x`, {
       alike: "only a signed address leads anywhere",
+    }),
+  ],
+  "actions hooks": [
+    ask("POST", ({ tenant }) => `/ci/hooks/${tenant}/a/b`, {
+      init: { body: "{}", headers: { "x-github-event": "push", "x-github-delivery": "1" } },
+      alike: "only what is signed is taken",
     }),
   ],
   "actions rest": [ask("GET", () => "/api/v3/repos/a/b", { alike: jobsOnly })],

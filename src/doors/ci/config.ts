@@ -34,6 +34,13 @@ export const CiConfig = z.strictObject({
     .min(1)
     .optional()
     .describe("a folder with actions of others, as owner/repo, owner/repo@ref or owner/repo/ref"),
+  catchUp: z
+    .enum(["skip", "once", "all"])
+    .default("once")
+    .describe(
+      "what becomes of instants of `on: schedule` at which no node was there: none, one run for all of them, or " +
+        "one for each, up to 100",
+    ),
   actionServer: z
     .url({ protocol: /^(https?|file)$/ })
     .optional()

@@ -3,6 +3,7 @@ import { defineDoor } from "#door/door.ts";
 import { ciCommands } from "./commands/commands.ts";
 import { CiConfig } from "./config.ts";
 import { serviceEndpoints } from "./services/endpoints.ts";
+import { intakeEndpoints } from "./intake/endpoints.ts";
 import { ciEndpoints } from "./endpoints.ts";
 import { ciWebhook } from "./outgoing/webhook.ts";
 import { ciKinds } from "./kinds.ts";
@@ -15,7 +16,7 @@ export const ciDoor = defineDoor({
   kinds: [ciKinds],
   keepsResults: true,
   commands: ciCommands,
-  endpoints: [...ciEndpoints, ...whyEndpoints, ...serviceEndpoints],
+  endpoints: [...ciEndpoints, ...intakeEndpoints, ...whyEndpoints, ...serviceEndpoints],
   whyPath: (run, [job, step]) =>
     [
       "/v1/runs",

@@ -15,6 +15,7 @@ import type { Plan, PlanDecides, PlanSpec, StageSpec, TaskPlan, TaskSet, TaskTem
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import type { Job, Workflow } from "#doors/ci/workflow/compile/model.ts";
+import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { CellPlan, Frame, JobFacts } from "#doors/ci/workflow/plan/job-plan.ts";
 import { ancestorLeaves, type Leaf, leavesOf, missingCall, neededLeaves } from "#doors/ci/workflow/plan/leaves.ts";
 import { type Known, type LeafEnd, type Level, Replay } from "#doors/ci/workflow/plan/replay.ts";
@@ -42,6 +43,8 @@ export type RunWishes = {
   readonly payloadHash?: string | undefined;
   /** Everything of a repository is decided in one shard: its locks and request keys. */
   readonly shardKey: string;
+  /** Stands for the run's id while it has none: groups that are made of it have one member. */
+  readonly unique?: string | undefined;
 };
 
 /** No workflow's job has this name: ids begin with a letter or one `_`. */
@@ -60,13 +63,13 @@ export const stopMarginMs = 15_000;
 export function planRun(
   record: RunRecord,
   { stored, digest }: { readonly stored: StoredRun; readonly digest: Digest },
-  { tenant, priority = 0, key, payloadHash, shardKey }: RunWishes,
+  { tenant, priority = 0, key, payloadHash, shardKey, unique = key ?? "" }: RunWishes,
 ): Order {
   const workflow = workflowOf(record);
   const missing = missingCall(workflow);
   if (missing)
     throw new Fault("invalid", "plan the run", { job: missing.id, why: `the workflow ${missing.uses} is not at hand` });
-  const group = groupOfRun(frameOf(record, workflow));
+  const group = groupOfRun(frameOf(withUnique(record, unique), workflow));
   const stages = stagesOf(workflow);
   const spec = JSON.stringify(stored);
   const conclusion: StageSpec = {
@@ -94,6 +97,11 @@ export function planRun(
     series: stored.about.path.slice(0, seriesLengthMax),
     ...(key !== undefined && { requestKey: key }),
   };
+}
+
+function withUnique(record: RunRecord, unique: string): RunRecord {
+  const github = record.github as Readonly<Record<string, PlainValue>>;
+  return { ...record, github: { ...github, run_id: unique, run_number: unique, run_attempt: "1" } };
 }
 
 /** Needs are all ancestors: success() looks at them, and a plan sees the results of its needs only (CI-3). */

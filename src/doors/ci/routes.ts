@@ -21,8 +21,7 @@ import { rerun } from "./runs/rerun.ts";
 import { detailsOf, findRun, listedRun, taskOf } from "./runs/look.ts";
 import { findStored, readRun } from "./runs/record.ts";
 import { workflowFolder } from "./local/workflows.ts";
-import type { StartPorts } from "./runs/start.ts";
-import { type ComingEvent, runEvent } from "./runs/trigger-event.ts";
+import { type ComingEvent, lookAt, runEvent, type TriggerPorts } from "./runs/trigger-event.ts";
 import { whyRoutes } from "./why/routes.ts";
 import { compile } from "./workflow/compile/compile.ts";
 
@@ -32,7 +31,7 @@ export type RoutePorts = {
   readonly live: LiveSource;
   readonly printed: PrintedByDoor;
   readonly sources: Sources;
-  readonly start: StartPorts;
+  readonly start: TriggerPorts;
 };
 
 export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
@@ -50,12 +49,12 @@ const repositoryRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
   route(endpoints.listRepositories, async ({ tenant }) => ({
     body: { repositories: (await sources.book.list(tenant)).map(shown) },
   })),
-  route(endpoints.putRepository, async ({ body: { repository, url }, tenant }) => ({
-    status: 201,
-    body: shown(
-      url === undefined ? await sources.keep(tenant, repository) : await sources.register(tenant, repository, url),
-    ),
-  })),
+  route(endpoints.putRepository, async ({ body: { repository, url }, tenant, caller }) => {
+    if (url === undefined) return { status: 201, body: shown(await sources.keep(tenant, repository)) };
+    const registered = await sources.register(tenant, repository, url);
+    await lookAt(start, registered, isOperator(caller));
+    return { status: 201, body: shown(registered) };
+  }),
   route(endpoints.removeRepository, async ({ params: { owner, name }, tenant }) => {
     if (!(await sources.book.remove(tenant, `${owner}/${name}`))) throw unknownRepository(`${owner}/${name}`);
     return undefined;
@@ -63,7 +62,7 @@ const repositoryRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
   route(endpoints.dispatchWorkflow, async ({ params: { owner, name }, body, tenant, caller, headers }) => {
     const record = await sources.get(tenant, `${owner}/${name}`);
     const key = headers.get("idempotency-key");
-    const { jobId, created } = await dispatch(start, sources, {
+    const { jobId, created } = await dispatch(start, {
       record,
       ...body,
       actor: caller.principal.name,
@@ -78,7 +77,7 @@ const eventRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
   route(endpoints.sendEvent, async ({ params: { owner, name }, body, tenant, caller }) => {
     const { event, payload, ...rest } = body;
     const repository = await sources.get(tenant, `${owner}/${name}`);
-    const { started, passed } = await runEvent(start, sources, repository, {
+    const { started, passed } = await runEvent(start, repository, {
       ...rest,
       name: event,
       payload: payload as ComingEvent["payload"],

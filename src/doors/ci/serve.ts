@@ -12,7 +12,8 @@ import { ciPrinted } from "./printed.ts";
 import { openCiServices } from "./services/open.ts";
 import { serviceRoutes } from "./services/routes.ts";
 import { ciRoutes } from "./routes.ts";
-import { followPushes } from "./runs/trigger-event.ts";
+import { openIntake } from "./intake/open.ts";
+import { intakeRoutes } from "./intake/routes.ts";
 import { ciPlanners } from "./runs/planners.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
@@ -21,16 +22,9 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const printed = ciPrinted(stored.store);
   const isBoxed = place !== undefined && isolated(settings, place.boxed?.sandbox.about.kind === "bubblewrap");
   const labels = [...new Set([...settings.labels, arch()].map((label) => `runner=${label.toLowerCase()}`))];
-  const start = { client, blobs: stored.blobs, traces: ports.traces };
   const metrics = new CiMetrics();
   const compiled = new CompileCache();
-  const closing = new AbortController();
-  const pushes = followPushes(start, sources, {
-    signal: AbortSignal.any([ports.leaving, closing.signal]),
-    warn: (repository, error) => ports.warn("ci-push-failed", { error: new Error(repository, { cause: error }) }),
-  }).catch(
-    (error: unknown) => closing.signal.aborted || ports.leaving.aborted || ports.warn("ci-pushes-failed", { error }),
-  );
+  const intake = openIntake(ports, settings);
   return {
     labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
     printed: { [door]: printed },
@@ -38,10 +32,9 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     metrics: (registry) => metrics.bind(registry),
     close: async () => {
       compiled[Symbol.dispose]();
-      closing.abort(); // a node that does not come up closes its doors, and never leaves
-      await pushes;
+      await intake[Symbol.asyncDispose](); // a node that does not come up closes its doors, and never leaves
     },
-    http: (request, identify) => services.http(request, identify),
+    http: (request, identify) => intake.takeHook(request) ?? services.http(request, identify),
     routes: [
       ...ciRoutes({
         client,
@@ -49,8 +42,9 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
         live,
         printed,
         sources,
-        start,
+        start: intake.triggers,
       }),
+      ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),
     ],
     ...(place && {
@@ -69,7 +63,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           ...(settings.onRunnerLoss === "resume" && { keptKey: () => ports.keyOf("ci.kept") }),
         }),
       },
-      planners: ciPlanners,
+      planners: ciPlanners({ client, ended: intake.runEnded }),
     }),
   };
 }

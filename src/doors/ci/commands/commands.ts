@@ -1,6 +1,20 @@
 import { ciLint } from "./lint.ts";
 import { ciLogs, ciWatch } from "./look.ts";
 import { ciRun } from "./run.ts";
+import { ciHook, ciVar, ciWorkflows } from "./settings.ts";
 import { ciAdd, ciCancel, ciDispatch, ciList, ciRerun } from "./runs.ts";
 
-export const ciCommands = [ciRun, ciLint, ciAdd, ciDispatch, ciList, ciWatch, ciLogs, ciCancel, ciRerun] as const;
+export const ciCommands = [
+  ciRun,
+  ciLint,
+  ciAdd,
+  ciDispatch,
+  ciList,
+  ciWatch,
+  ciLogs,
+  ciCancel,
+  ciRerun,
+  ciWorkflows,
+  ciHook,
+  ciVar,
+] as const;

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import type { Digest } from "#base/digest.ts";
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { WorkPlace } from "#door/ports.ts";
 import { preloadFlags } from "#worker/process/preload-flags.ts";
@@ -21,11 +21,11 @@ import type { Left, RunContext, RunOutcome, Runner } from "#worker/runner.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
 import { cellOf } from "#doors/ci/cell-task.ts";
 import { stopMarginMs } from "#doors/ci/plan.ts";
-import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { CellResult } from "#doors/ci/result.ts";
 import { readCellTask } from "#doors/ci/runs/planners.ts";
 import type { CiServices } from "#doors/ci/services/services.ts";
 import { readRun, type RunRecord } from "#doors/ci/runs/record.ts";
+import { runFacts, withRunFacts } from "#doors/ci/runs/run-facts.ts";
 import { keep } from "#doors/ci/runs/texts.ts";
 import { type ActionSettings, layActions } from "./actions.ts";
 import { type JobBox, plainBox, sandboxBox } from "./box.ts";
@@ -40,7 +40,6 @@ import { type JobRequest, names } from "./request.ts";
 import type { StepReader } from "./step-reader.ts";
 import { vaultSecrets } from "./vault-secrets.ts";
 import type { Vault } from "#vault/vault.ts";
-import { numericRunId } from "./run-id.ts";
 
 export type CellPorts = {
   readonly node: string;
@@ -137,9 +136,9 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
   const { task, blobs } = context;
   const cellTask = await readCellTask(task.spec, blobs);
   const record = await readRun(blobs, cellTask.run);
-  const { attempt = 1 } = cellTask.run.about;
-  const number = (await ports.client.job(task.jobId, { tasksMax: 0 })).view.series?.number ?? 1;
-  const { spec, cell, fails, secrets } = cellOf(cellTask, withRunId(record, task.jobId, { attempt, number }));
+  const facts = await runFacts(ports.client, task.jobId, cellTask.run.about);
+  const { attempt } = facts;
+  const { spec, cell, fails, secrets } = cellOf(cellTask, withRunFacts(record, facts));
   const { source } = record;
   const keep = await keeping(box, context, ports.keptKey);
   const mirror = source && (await mirrorOf(source, task.tenant, ports));
@@ -214,7 +213,8 @@ async function granted(
 }
 
 /** CI-57: what comes from a fork gets no secrets. */
-function isOfFork({ github, source }: RunRecord): boolean {
+function isOfFork({ github, source, isFork = false }: RunRecord): boolean {
+  if (isFork) return true;
   const { event_name: name, event } = github as {
     readonly event_name?: string;
     readonly event?: {
@@ -241,25 +241,18 @@ function cacheRefsOf({ github }: RunRecord): readonly string[] {
   return [...new Set(refs.flatMap((one) => (one === undefined || one === "" ? [] : [one])))];
 }
 
-const mirrorOf = async (
-  { repository, sha }: NonNullable<RunRecord["source"]>,
+/** A merge of a pull request may have been made on another node: here it is made again. */
+async function mirrorOf(
+  { repository, sha, pull }: NonNullable<RunRecord["source"]>,
   tenant: string,
   { sources }: CellPorts,
-): Promise<string> => await sources.copies.having(await sources.get(tenant, repository), sha);
-
-/** Known only now: a run that is started again has the same record. */
-function withRunId(
-  record: RunRecord,
-  jobId: string,
-  { attempt, number }: { readonly attempt: number; readonly number: number },
-): RunRecord {
-  const github = record.github as Readonly<Record<string, PlainValue>>;
-  const own = {
-    run_id: String(numericRunId(jobId)),
-    run_number: String(number),
-    run_attempt: String(attempt),
-  };
-  return { ...record, github: { ...github, ...own } };
+): Promise<string> {
+  const found = await sources.get(tenant, repository);
+  return await sources.copies.having(found, sha).catch(async (error: unknown) => {
+    if (!pull || !isFault(error, "not-found")) throw error;
+    await sources.setPull(found, pull);
+    return await sources.copies.having(found, sha);
+  });
 }
 
 const runnerOf = (node: string): Readonly<Record<string, string>> => ({

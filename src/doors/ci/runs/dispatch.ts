@@ -2,7 +2,6 @@
 import { basename } from "node:path";
 import { Fault } from "#base/fault.ts";
 import type { Repository } from "#sources/book.ts";
-import type { Sources } from "#sources/sources.ts";
 import type { Submitted } from "#shard/client/client.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
@@ -11,7 +10,8 @@ import { problemText } from "#doors/ci/workflow/problem.ts";
 import { dispatchInputs } from "#doors/ci/local/event.ts";
 import { foreignOf } from "./called-files.ts";
 import { workflowsOf } from "./files.ts";
-import { startRun, type StartPorts } from "./start.ts";
+import { startRun } from "./start.ts";
+import type { TriggerPorts } from "./trigger-event.ts";
 
 export type Dispatch = {
   readonly record: Repository;
@@ -24,11 +24,18 @@ export type Dispatch = {
   readonly key?: string;
 };
 
-export async function dispatch(ports: StartPorts, sources: Sources, request: Dispatch): Promise<Submitted> {
+export async function dispatch(ports: TriggerPorts, request: Dispatch): Promise<Submitted> {
   const { record, workflow, ref, inputs, actor, isTrusted, key } = request;
+  const { sources } = ports;
   const commit = await sources.copies.resolve(record, ref);
   const files = await workflowsOf(sources, record, commit.sha);
   const file = fileNamed(files, workflow);
+  if ((await ports.switches.disabled(record)).has(file.path))
+    throw new Fault("invalid", "start the workflow", {
+      workflow: file.path,
+      why: "it is disabled",
+      try: `millrace ci workflows enable ${basename(file.path)}`,
+    });
   const typed = inputsOf(file, inputs);
   return await startRun(ports, {
     tenant: record.tenant,

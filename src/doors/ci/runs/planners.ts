@@ -3,22 +3,42 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Plan, TaskPlan } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Planners } from "#worker/runner.ts";
+import type { WorkClient } from "#shard/client/client.ts";
 import type { CellTask } from "#doors/ci/cell-task.ts";
 import { kinds, planConclusion, planStage } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
+import type { EndedRun } from "#doors/ci/intake/run-ended.ts";
 import { type StoredRun, readRun } from "./record.ts";
+import { asksForFacts, runFacts, withRunFacts } from "./run-facts.ts";
 import { keep, type Kept, recall } from "./texts.ts";
 
-export const ciPlanners: Planners = {
-  [kinds.stage]: async (inputs, { blobs }) => {
-    const record = await readRun(blobs, JSON.parse(inputs.spec) as StoredRun);
-    return await withShortSpecs(planStage(await withOutputs(inputs, blobs), record), blobs);
-  },
-  [kinds.conclusion]: async (inputs, { blobs }) => {
-    const record = await readRun(blobs, JSON.parse(inputs.spec) as StoredRun);
-    return planConclusion(await withOutputs(inputs, blobs), record);
-  },
+export type PlannerPorts = {
+  /** Left out, plans do not know the run's id and number. */
+  readonly client?: Pick<WorkClient, "job">;
+  /** Returns when it is durable that the run has ended. */
+  readonly ended?: (run: EndedRun) => Promise<void>;
 };
+
+export const ciPlanners = ({ client, ended }: PlannerPorts): Planners => ({
+  [kinds.stage]: async (inputs, { blobs, task }) => {
+    const stored = JSON.parse(inputs.spec) as StoredRun;
+    const record = await readRun(blobs, stored);
+    const known =
+      client && asksForFacts(record) ? withRunFacts(record, await runFacts(client, task.jobId, stored.about)) : record;
+    return await withShortSpecs(planStage(await withOutputs(inputs, blobs), known), blobs);
+  },
+  [kinds.conclusion]: async (inputs, { blobs, task }) => {
+    const { about, ...stored } = JSON.parse(inputs.spec) as StoredRun;
+    const record = await readRun(blobs, { about, ...stored });
+    const plan = planConclusion(await withOutputs(inputs, blobs), record);
+    if (!ended || !client) return plan;
+    const failed = plan.kind === "fail" && !plan.reason.startsWith("cancelled") ? "failure" : "cancelled";
+    const conclusion = plan.kind === "skip" ? "success" : failed;
+    const { number } = await runFacts(client, task.jobId, about);
+    await ended({ tenant: task.tenant, jobId: task.jobId, number, about, record, conclusion });
+    return plan;
+  },
+});
 
 /** Results with the outputs that were too long for them. */
 export async function withOutputs(inputs: PlanInputs, blobs: BlobStore): Promise<PlanInputs> {

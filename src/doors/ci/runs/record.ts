@@ -6,6 +6,9 @@ import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import { keep, type Kept, recall, writeText } from "./texts.ts";
 
+/** A merge that is no ref of the repository: every node makes the same one of these commits. */
+export type PullOf = { readonly number: number; readonly head: string; readonly base: string };
+
 /** It never changes, and has no secrets in it. */
 export type RunRecord = {
   readonly file: SourceFile;
@@ -17,7 +20,11 @@ export type RunRecord = {
   readonly vars: PlainValue;
   readonly inputs: PlainValue;
   /** What its jobs check out. */
-  readonly source?: { readonly repository: string; readonly sha: string };
+  readonly source?: { readonly repository: string; readonly sha: string; readonly pull?: PullOf };
+  /** It runs what comes from another repository: no secrets. */
+  readonly isFork?: boolean;
+  /** How many runs led to it, one after the other (`workflow_run`). */
+  readonly chain?: number;
   /** Labels that every job of the run asks for besides its own. */
   readonly requires?: readonly string[];
 };

@@ -46,6 +46,7 @@ export async function rerun(
   const order = planRun(record, kept, {
     tenant: view.tenant,
     shardKey: `${view.tenant}/ci ${before.about.repository}`,
+    unique: `${run} ${attempt}`,
     ...(again.key !== undefined && { key: again.key, payloadHash: `${run} ${again.failed} ${again.job ?? ""}` }),
   });
   return await tracedSubmit(client, { ...order, ...(reuse.length > 0 && { reuse }) }, traces);

@@ -1,24 +1,26 @@
 /** Starts a run: a workflow of a commit, for an event, becomes a job of the kernel. */
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { CallTraces } from "#door/ports.ts";
 import type { Order, Submitted, WorkClient } from "#shard/client/client.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
-import { Dictionary, plainOf, type PlainValue, valueOf } from "#doors/ci/workflow/expression/value.ts";
+import { Dictionary, plainOf, valueOf } from "#doors/ci/workflow/expression/value.ts";
 import { templateText, TemplateFault } from "#doors/ci/workflow/plan/template.ts";
 import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
 import type { Commit } from "#sources/copies.ts";
 import { type Foreign, withCalled } from "./called-files.ts";
 import { githubOf, type RunEvent } from "./github-context.ts";
-import { type RunAbout, type RunRecord, storeRun } from "./record.ts";
+import { type PullOf, type RunAbout, type RunRecord, storeRun } from "./record.ts";
+import type { Variables } from "./variables.ts";
 
 export type StartPorts = {
   readonly client: Pick<WorkClient, "submit">;
   readonly blobs: BlobStore;
   /** Each run is one trace; left out: none is recorded. */
   readonly traces?: CallTraces | undefined;
+  readonly variables: Pick<Variables, "of">;
 };
 
 export type Start = {
@@ -35,13 +37,16 @@ export type Start = {
   readonly actor: string;
   /** What operators start may run as the node itself, where there is no sandbox. */
   readonly isTrusted: boolean;
+  readonly isFork?: boolean;
+  readonly pull?: PullOf;
+  readonly chain?: number;
   /** The same key never makes a second run. */
   readonly key?: string;
   /** What a repeated request must agree in. */
   readonly payload?: string;
 };
 
-export async function startRun({ client, blobs, traces }: StartPorts, start: Start): Promise<Submitted> {
+export async function startRun({ client, blobs, variables, traces }: StartPorts, start: Start): Promise<Submitted> {
   const { tenant, repository, commit, event, key, payload } = start;
   const file = start.files.find((one) => one.path === start.path);
   if (!file) throw new Fault("not-found", "find the workflow", { workflow: start.path });
@@ -53,13 +58,15 @@ export async function startRun({ client, blobs, traces }: StartPorts, start: Sta
     ...(called.length > 0 && { called }),
     ...(start.foreign.commits.size > 0 && { commits: Object.fromEntries(start.foreign.commits) }),
     github: plainOf(github),
-    vars: {},
+    vars: await variables.of(tenant, repository),
     inputs: plainOf(start.inputs),
-    source: { repository, sha: commit.sha },
+    source: { repository, sha: commit.sha, ...(start.pull && { pull: start.pull }) },
+    ...(start.isFork && { isFork: true }),
+    ...(start.chain !== undefined && { chain: start.chain }),
     ...(!start.isTrusted && { requires: [sandboxLabel] }),
   };
   const about: RunAbout = {
-    title: titleOf(workflow, github, record.inputs),
+    title: titleOf(workflow, github, record),
     workflow: workflow.name ?? workflow.path,
     path: workflow.path,
     repository,
@@ -73,6 +80,7 @@ export async function startRun({ client, blobs, traces }: StartPorts, start: Sta
     planRun(record, stored, {
       tenant,
       shardKey: `${tenant}/ci ${repository}`,
+      unique: key ?? randomUUID(),
       ...(key !== undefined && { key }),
       ...(payload !== undefined && { payloadHash: createHash("sha256").update(payload).digest("hex") }),
     }),
@@ -110,14 +118,14 @@ function evaluated<T>(doing: string, evaluate: () => T): T {
 const titleLengthMax = 200;
 
 /** The run's own name where it says one. */
-function titleOf(workflow: Workflow, github: Dictionary, inputs: PlainValue): string {
+function titleOf(workflow: Workflow, github: Dictionary, { inputs, vars }: RunRecord): string {
   const usual = workflow.name ?? workflow.path;
   const { runName } = workflow;
   if (!runName) return usual;
   const contexts = new Dictionary([
     ["github", github],
     ["inputs", valueOf(inputs)],
-    ["vars", new Dictionary()],
+    ["vars", valueOf(vars)],
   ]);
   const text = evaluated("name the run", () => templateText(runName, { contexts }));
   const name = text.trim().slice(0, titleLengthMax);

@@ -7,11 +7,15 @@ import type { Commit } from "#sources/copies.ts";
 import { noCommit } from "#sources/names.ts";
 import type { Sources } from "#sources/sources.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { Dictionary, type PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
-import { type EventFacts, triggered } from "#doors/ci/workflow/trigger/trigger.ts";
+import { type EventFacts, triggered, type Verdict } from "#doors/ci/workflow/trigger/trigger.ts";
 import { foreignOf } from "./called-files.ts";
+import { changedSince } from "./changed.ts";
 import { workflowsOf } from "./files.ts";
+import type { PullOf } from "./record.ts";
+import type { Switches } from "./switches.ts";
 import type { RunEvent } from "./github-context.ts";
 import { type Start, startRun, type StartPorts } from "./start.ts";
 
@@ -24,6 +28,7 @@ export type ComingEvent = {
   readonly ref?: string | undefined;
   /** Left out: what the ref means now. */
   readonly sha?: string | undefined;
+  /** Of a push what the ref meant before, of a pull request the base. */
   readonly before?: string | undefined;
   /** Of a pull request: the branches that it comes from and goes to. */
   readonly headRef?: string | undefined;
@@ -31,12 +36,31 @@ export type ComingEvent = {
   readonly payload: Readonly<Record<string, PlainValue>>;
   readonly actor: string;
   readonly isTrusted: boolean;
+  /** The message that may ask to skip; left out: that of the commit. */
+  readonly message?: string | undefined;
+  /** The commit whose changes count for path filters, where it is not the one that runs. */
+  readonly changedIn?: string | undefined;
+  /** What it brings comes from another repository: it gets no secrets (CI-57). */
+  readonly isFork?: boolean;
+  /** A pull request that cannot be merged: nothing runs (CI-56). */
+  readonly isConflict?: boolean;
+  /** What the merge is made of, so that every node can make it. */
+  readonly pull?: PullOf;
+  /** For `workflow_run`: the workflow that ran, on which branch, and how many led to it. */
+  readonly after?: { readonly workflow: string; readonly branch: string; readonly chain: number };
 };
 
 export type Triggered = {
   readonly started: readonly { readonly path: string; readonly run: string; readonly created: boolean }[];
   /** Workflows that did not run, and why. */
   readonly passed: readonly { readonly path: string; readonly why: string }[];
+};
+
+export type TriggerPorts = StartPorts & {
+  readonly sources: Sources;
+  readonly switches: Pick<Switches, "disabled">;
+  /** Called with the workflows of the default branch, whenever it is seen. */
+  readonly seen?: (repository: Repository, files: readonly SourceFile[], isTrusted: boolean) => Promise<void>;
 };
 
 /** These take the workflow of the default branch, whatever they are about (CI-56). */
@@ -48,24 +72,20 @@ const ofDefaultBranch: ReadonlySet<string> = new Set([
   "issue_comment",
 ]);
 
-export async function runEvent(
-  ports: StartPorts,
-  sources: Sources,
-  repository: Repository,
-  event: ComingEvent,
-): Promise<Triggered> {
+export async function runEvent(ports: TriggerPorts, repository: Repository, event: ComingEvent): Promise<Triggered> {
   if (event.sha === noCommit) return { started: [], passed: [] }; // a branch that was deleted
+  const { sources } = ports;
   const commit = await commitOf(sources, repository, event);
   const files = await workflowsOf(sources, repository, commit.sha);
+  if (event.name === "push" && commit.ref === `refs/heads/${commit.defaultBranch}`)
+    await ports.seen?.(repository, files, event.isTrusted);
   const facts = await factsOf(sources, repository, commit, event);
+  const disabled = await ports.switches.disabled(repository);
   const foreign = foreignOf(sources, repository.tenant);
   const started: Triggered["started"][number][] = [];
   const passed: Triggered["passed"][number][] = [];
   for (const { path, text } of files) {
-    const compiled = compile({ path, text });
-    const verdict = compiled.ok
-      ? triggered(compiled.workflow.on, facts)
-      : { runs: false as const, why: compiled.problems.map((problem) => problemText(problem)).join("; ") };
+    const verdict = disabled.has(path) ? no("it is disabled") : verdictOf({ path, text }, facts, event);
     if (!verdict.runs) {
       passed.push({ path, why: verdict.why.slice(0, 1_000) });
       continue;
@@ -82,13 +102,29 @@ export async function runEvent(
   return { started, passed };
 }
 
+const no = (why: string): Verdict => ({ runs: false, why });
+
+function verdictOf(file: SourceFile, facts: EventFacts, { isConflict = false, after }: ComingEvent): Verdict {
+  const compiled = compile(file);
+  if (!compiled.ok) return no(compiled.problems.map((problem) => problemText(problem)).join("; "));
+  const verdict = triggered(compiled.workflow.on, facts);
+  if (!verdict.runs) return verdict;
+  if (isConflict) return no("the pull request conflicts with its base");
+  if (after && after.chain > chainMax) return no(`more than ${chainMax} workflows ran because of one another`);
+  return verdict;
+}
+
+/** As on GitHub: workflows that start one another come to an end. */
+const chainMax = 3;
+
 async function startOne(
   ports: StartPorts,
   { repository, ...of }: { readonly repository: Repository } & Pick<Start, "commit" | "files" | "foreign" | "path">,
   event: ComingEvent,
 ): Promise<Submitted> {
+  // the run's key: the same event, file and commit never make a second run
   const key = createHash("sha256")
-    .update(JSON.stringify([event.id, of.path, of.commit.sha]))
+    .update(JSON.stringify([event.id, event.name, of.path, of.commit.sha]))
     .digest("hex");
   return await startRun(ports, {
     ...of,
@@ -98,6 +134,9 @@ async function startOne(
     inputs: new Dictionary(),
     actor: event.actor,
     isTrusted: event.isTrusted,
+    ...(event.isFork && { isFork: true }),
+    ...(event.pull && { pull: event.pull }),
+    ...(event.after && { chain: event.after.chain }),
     key: `event ${key}`,
     payload: key,
   });
@@ -129,21 +168,22 @@ async function factsOf(
   sources: Sources,
   repository: Repository,
   commit: Commit,
-  { name, action, before, baseRef, payload }: ComingEvent,
+  { name, action, before, baseRef, payload, message, changedIn, after }: ComingEvent,
 ): Promise<EventFacts> {
   const isPull = name.startsWith("pull_request");
-  const from = isPull ? baseShaIn(payload) : (before ?? commit.before);
+  const from = isPull ? (before ?? baseShaIn(payload)) : (before ?? commit.before);
   const changedFiles =
     from === undefined || (name !== "push" && !isPull)
       ? undefined
-      : await sources.copies.changedFiles(repository, from, commit.sha, isPull ? "..." : "..");
+      : await changedSince(sources.copies, repository, { from, to: changedIn ?? commit.sha, isPull });
   return {
     name,
-    ref: commit.ref,
-    message: commit.message,
+    ref: after ? `refs/heads/${after.branch}` : commit.ref,
+    message: message ?? commit.message,
     ...(action !== undefined && { action }),
     ...(baseRef !== undefined && { baseRef: `refs/heads/${baseRef}` }),
     ...(changedFiles && { changedFiles }),
+    ...(after && { workflowName: after.workflow }),
   };
 }
 
@@ -153,10 +193,19 @@ function baseShaIn(payload: ComingEvent["payload"]): string | undefined {
   return typeof sha === "string" ? sha : undefined;
 }
 
+/** Looks at the default branch of a repository, for schedules and the like; one without a commit has none. */
+export async function lookAt(ports: TriggerPorts, repository: Repository, isTrusted: boolean): Promise<void> {
+  try {
+    const { sha } = await ports.sources.copies.resolve(repository);
+    await ports.seen?.(repository, await workflowsOf(ports.sources, repository, sha), isTrusted);
+  } catch (error) {
+    if (!isFault(error, "not-found")) throw error;
+  }
+}
+
 /** Starts what pushes to repositories of this cluster ask for, until the node leaves. */
 export async function followPushes(
-  ports: StartPorts,
-  sources: Sources,
+  ports: TriggerPorts,
   {
     signal,
     warn,
@@ -165,12 +214,13 @@ export async function followPushes(
     readonly warn: (repository: string, error: unknown) => void;
   },
 ): Promise<void> {
+  const { sources } = ports;
   for await (const push of sources.pushes.follow(signal)) {
     const { tenant, repository: name, ref, before, after, pusher, isOperators: isTrusted, id } = push;
     try {
       const repository = await sources.get(tenant, name);
       const event = { id, name: "push", ref, sha: after, before, payload: {}, actor: pusher, isTrusted };
-      await runEvent(ports, sources, repository, event);
+      await runEvent(ports, repository, event);
     } catch (error) {
       if (signal.aborted) return;
       // another node keeps it, and starts its runs; or it will be tried when this node starts again

@@ -48,7 +48,7 @@ export type CiServices = {
 };
 
 /** What is served besides the table of routes. */
-export const actionProtocols = ["twirp", "cache-v1", "files", "rest", "git"] as const;
+export const actionProtocols = ["twirp", "cache-v1", "files", "rest", "git", "hooks"] as const;
 
 const twirpPrefix = "/twirp/github.actions.results.api.v1.";
 

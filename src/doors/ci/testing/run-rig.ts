@@ -76,7 +76,7 @@ export async function play(
     shards: 1,
     sources: () => new Map(),
     runners: pretended(ends, ran),
-    planners: ciPlanners,
+    planners: ciPlanners({ client }),
     options: { slots: 1 },
   });
   const { jobId } = await client.submit(plan(text, called));
