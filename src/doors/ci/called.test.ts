@@ -125,6 +125,34 @@ test("CI-61: files of other repositories call with ./ what is in their own", asy
   deepEqual(ran, ["call / in / leaf"]);
 });
 
+test("CI-19, CI-31: matrices over calls that multiply without end are refused", async () => {
+  const many = `strategy: { matrix: { x: "\${{ fromJSON('[${Array.from({ length: 100 }, (_, at) => at)}]') }}" } }`;
+  const middle = (next: string): string =>
+    `on: workflow_call\njobs: { in: { ${many}, uses: ./.github/workflows/${next}.yml } }`;
+  const files = {
+    ".github/workflows/b.yml": middle("c"),
+    ".github/workflows/c.yml": middle("d"),
+    ".github/workflows/d.yml": `on: workflow_call\njobs: { leaf: { ${many}, ${job} } }`,
+  };
+  const { run, ran } = await play(`on: push\njobs: { call: { ${many}, ${uses} } }`, {}, files);
+  deepEqual([run.conclusion, ran.length], ["failure", 0]);
+  match(run.jobs[0]?.reason ?? "", /at most 1000 calls/);
+});
+
+test("CI-31: workflows that call themselves, or one another often, are refused", () => {
+  const calls = (count: number, next: string): string =>
+    `on: workflow_call\njobs:\n${Array.from({ length: count }, (_, at) => `  j${at}: { uses: ${next} }`).join("\n")}`;
+  const self = ".github/workflows/b.yml";
+  throws(() => plan(`on: push\njobs: { a: { ${uses} } }`, { [self]: calls(1, `./${self}`) }), /depth exceeded/);
+  throws(
+    () => plan(`on: push\njobs: { a: { ${uses} } }`, { [self]: calls(900, `./${self}`) }),
+    /depth exceeded|1000 jobs/,
+  );
+  const padding = `\n# ${"-".repeat(900_000)}\n`;
+  const files = { [self]: calls(900, "./c.yml"), "c.yml": `on: workflow_call\njobs: { leaf: { ${job} } }${padding}` };
+  throws(() => plan(`on: push\njobs: { a: { ${uses} }, b: { ${uses} } }`, files), /1000 jobs|compile/);
+});
+
 const inputsFor = (text: string, files: Readonly<Record<string, string>>, stage: string) => ({
   spec: JSON.stringify(stored(record(text, files))),
   stage,

@@ -56,6 +56,8 @@ const queueMsMax = 24 * hourMs;
 const minuteMs = 60_000;
 const attemptMsMax = 5 * 24 * hourMs;
 const seriesLengthMax = 200;
+/** Of one job, with the matrices of all that call it. */
+const cellsMax = 1_000;
 const stopMsMax = 30 * minuteMs;
 /** Of the time that a cancelled cell has to stop, its worker keeps this much for itself. */
 export const stopMarginMs = 15_000;
@@ -139,15 +141,18 @@ export function planStage(inputs: PlanInputs, record: RunRecord): Plan {
   const skipped = [...places.skipped];
   const failed = [...places.failed];
   const planned: Planned[] = [];
+  let tasks = 0;
   for (const level of places.levels) {
     const plan = replay.plan(level, leaf.job);
+    tasks += plan.kind === "run" ? plan.cells.length : 0;
+    if (tasks > cellsMax) return { kind: "fail", reason: `the job would run in more than ${cellsMax} cells` };
     if (plan.kind === "skip") skipped.push(plan.why);
     else if (plan.kind === "fail") failed.push(plan.message);
     else planned.push({ level, cells: plan.cells, facts: [...level.facts, replay.facts(level, leaf.job)] });
   }
   // those that cannot be planned count as failed when the run is concluded, beside those that can
-  if (planned.length === 0 && failed.length > 0) return { kind: "fail", reason: failed.join("; ") };
-  if (planned.length === 0) return { kind: "skip", reason: [...new Set(skipped)].join("; ") };
+  if (planned.length === 0 && failed.length > 0) return { kind: "fail", reason: inWords(failed) };
+  if (planned.length === 0) return { kind: "skip", reason: inWords(skipped) };
   try {
     const decides = decidesOf(leaf, planned, record);
     return { kind: "tasks", sets: taskSets(leaf, planned, { inputs, record, stops: decides.failFast }), decides };
@@ -157,6 +162,7 @@ export function planStage(inputs: PlanInputs, record: RunRecord): Plan {
   }
 }
 
+const inWords = (reasons: readonly string[]): string => [...new Set(reasons)].join("; ").slice(0, 2_000);
 /** Whose condition decided about a stage: its own, or that of a job that calls it; at the first place of several. */
 export function decidingJob(
   inputs: PlanInputs,

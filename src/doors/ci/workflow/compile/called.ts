@@ -3,7 +3,7 @@ import { textOf } from "#doors/ci/workflow/expression/value.ts";
 import { type Problem, Problems, problemText } from "#doors/ci/workflow/problem.ts";
 import { calledWorkflow } from "#doors/ci/workflow/schema/workflow.ts";
 import { entryOf, type Node, stringOf } from "#doors/ci/workflow/yaml/node.ts";
-import { type CompileOptions, type Reading, workflowIn } from "./file.ts";
+import { type CompileOptions, type Reading, type SourceFile, workflowIn } from "./file.ts";
 import type { CallJob, Called, Job, Workflow } from "./model.ts";
 import { excessOver, type Permissions, permissionsOfPolicy } from "./permissions.ts";
 import { nodeBytes } from "./size.ts";
@@ -19,6 +19,7 @@ type Level = { readonly depth: number; readonly allowed?: Permissions };
 class Follower {
   readonly #following: Following;
   readonly #files = new Set<string>();
+  readonly #read = new Map<SourceFile, NonNullable<ReturnType<typeof workflowIn>>>();
   #jobs = 0;
   #bytes = 0;
 
@@ -55,7 +56,9 @@ class Follower {
     if (this.#files.size > limits.calledFilesMax)
       return this.#fail(job, `A workflow may call at most ${limits.calledFilesMax} different files`);
     const inner = new Problems(file.path);
-    const read = workflowIn(file, calledWorkflow, { problems: inner, limits });
+    // a file that is called often is read once
+    const read = this.#read.get(file) ?? workflowIn(file, calledWorkflow, { problems: inner, limits });
+    if (read) this.#read.set(file, read);
     if (read) this.#bytes += nodeBytes(read.root);
     if (this.#bytes > limits.resultBytesMax) inner.addAll([{ path: "", message: "Maximum object size exceeded" }]);
     if (!read || inner.count > 0) return this.#failInside(job, inner.found);

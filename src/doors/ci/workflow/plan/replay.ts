@@ -26,6 +26,11 @@ export type LeafEnd = {
   readonly cells: readonly (CellEnd & { readonly callers: readonly number[] })[];
 };
 
+/** Matrices over calls within one another multiply: what is more than this fails, in little time. */
+const callsMax = 1_000;
+const looksMax = 2 * callsMax;
+const tooMany = `A run may have at most ${callsMax} calls of workflows at one place`;
+
 /** One workflow of the run: its own, or one that a cell of a job calls. */
 export type Level = {
   readonly frame: Frame;
@@ -55,6 +60,7 @@ export type Places = {
 export class Replay {
   readonly #known: Known;
   readonly #ends = new Map<string, JobEnd>();
+  #looks = 0;
   readonly top: Level;
 
   constructor(frame: Frame, known: Known) {
@@ -112,6 +118,7 @@ export class Replay {
 
   /** A call is as good as the jobs that it leads to. */
   #callEnd(level: Level, job: CallJob): JobEnd {
+    if (this.#looks > looksMax) return { result: "failure", outputs: new Map() };
     const plan = this.plan(level, job);
     if (plan.kind !== "run") return { result: plan.kind === "skip" ? "skipped" : "failure", outputs: new Map() };
     return endOf(plan.cells.map((cell) => this.#calledEnd(level, job, [cell, plan.cells])));
@@ -139,6 +146,8 @@ export class Replay {
       const plan = this.plan(level, job);
       if (plan.kind === "skip") skipped.push(plan.why);
       else if (plan.kind === "fail") failed.push(plan.message);
+      else if (found.length + plan.cells.length > callsMax)
+        return { levels: [], skipped, failed: [...failed, tooMany] };
       else
         for (const cell of plan.cells)
           try {
@@ -152,6 +161,8 @@ export class Replay {
   }
 
   #inner(level: Level, job: CallJob, cell: CellPlan): Level {
+    this.#looks += 1;
+    if (this.#looks > looksMax) throw new TemplateFault(tooMany, job.usesAt);
     const facts = this.facts(level, job);
     const contexts = cellContexts(jobContexts(job, level.frame, facts), cell);
     return {
