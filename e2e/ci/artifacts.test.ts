@@ -26,7 +26,7 @@ describe("artifacts by @actions/artifact", { timeout: 120_000 }, () => {
   });
   after(() => lab[Symbol.asyncDispose]());
 
-  test("more than a block is uploaded, listed, downloaded with its digest, and deleted", async () => {
+  test("CI-70: more than a block is uploaded, listed, downloaded with its digest, and deleted", async () => {
     const files = join(lab.folder, "files");
     await mkdir(join(files, "deep"), { recursive: true });
     const large = randomBytes(20 * MiB);

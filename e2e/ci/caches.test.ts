@@ -48,7 +48,7 @@ describe("caches by @actions/cache", { timeout: 120_000 }, () => {
       ok((await readFile(join(folder, "big.bin"))).equals(bytes));
     });
 
-  test("a branch reads the caches of its base, and writes its own; the base sees none of it", async () => {
+  test("CI-69: a branch reads the caches of its base, and writes its own; the base sees none of it", async () => {
     const folder = join(lab.folder, "scoped");
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "x"), "x");
@@ -65,7 +65,7 @@ describe("caches by @actions/cache", { timeout: 120_000 }, () => {
     equal(valueOf((await withClients(foreign, lab.folder, [ask]))[0]), null);
   });
 
-  test("beyond its quota, a repository loses what was not used for longest", async () => {
+  test("CI-69: beyond its quota, a repository loses what was not used for longest", async () => {
     const services = await lab.env(job, { repository: "octo/full" });
     const keys = ["one", "two", "three"];
     for (const key of keys) {

@@ -10,6 +10,7 @@ import { doors } from "#app/doors.ts";
 import { realClock as clock } from "#testing/real-clock.ts";
 import { buildTable, type TablePorts } from "#doors/build/http/table.ts";
 import { batchRoutes } from "#doors/batch/routes.ts";
+import { intakeRoutes } from "#doors/ci/intake/routes.ts";
 import { ciRoutes } from "#doors/ci/routes.ts";
 import { serviceRoutes } from "#doors/ci/services/routes.ts";
 import { deployRoutes } from "#doors/deploy/routes.ts";
@@ -50,6 +51,7 @@ const routes = [
   ...batchRoutes({ client: nothing }),
   ...deployRoutes(nothing),
   ...ciRoutes(nothing),
+  ...intakeRoutes(nothing),
   ...serviceRoutes(nothing, nothing),
 ];
 // every part: a part that is left out serves nothing, and the first test below would not see its routes

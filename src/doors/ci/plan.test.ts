@@ -78,3 +78,17 @@ test("P1: a stage that is planned again is planned alike; what cannot run is ref
   throws(() => plan("on: push\njobs: {}"), /compile the workflow/);
   throws(() => plan("on: push\njobs: { a: { uses: ./.github/workflows/b.yml } }"), /b.yml' was not found/);
 });
+
+test("CI-60: cancel-in-progress is an expression, queues are long, and a run's id is its own group", () => {
+  const lock = (concurrency: string, unique?: string) => {
+    const text = `concurrency: ${concurrency}\n${jobs({ a: "" })}`;
+    const { lock: found } = planRun(record(text), keptRun(text), { ...wishes, unique });
+    return [found?.name.split(" ")[2], found?.queueMax, found?.cancelInProgress];
+  };
+  deepEqual(lock("g"), ["g", 1, false]);
+  deepEqual(lock("{ group: g, queue: max }"), ["g", 100, false]);
+  const eager = "{ group: g, cancel-in-progress: \"${{ github.ref == 'refs/heads/main' }}\" }";
+  deepEqual(lock(eager), ["g", 1, true]);
+  deepEqual(lock(eager.replace("==", "!=")), ["g", 1, false]);
+  deepEqual(lock("${{ github.head_ref || github.run_id }}", "run-7"), ["run-7", 1, false]);
+});
