@@ -126,7 +126,7 @@ test("CI-61: files of other repositories call with ./ what is in their own", asy
 });
 
 test("CI-19, CI-31: matrices over calls that multiply without end are refused", async () => {
-  const many = `strategy: { matrix: { x: "\${{ fromJSON('[${Array.from({ length: 100 }, (_, at) => at)}]') }}" } }`;
+  const many = `strategy: { matrix: { x: "\${{ fromJSON('[${Array.from({ length: 100 }, (_, at) => at).join()}]') }}" } }`;
   const middle = (next: string): string =>
     `on: workflow_call\njobs: { in: { ${many}, uses: ./.github/workflows/${next}.yml } }`;
   const files = {

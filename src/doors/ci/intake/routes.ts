@@ -79,7 +79,7 @@ async function listed(
   const { sources, seen } = triggers;
   const { sha } = await sources.copies.resolve(repository);
   const files = await workflowsOf(sources, repository, sha);
-  await seen?.(repository, files, false);
+  await seen?.(repository, files);
   const [disabled, all] = [await switches.disabled(repository), await schedules.list(repository)];
   return files.map((file) => viewOf(file, { isDisabled: disabled.has(file.path), all }));
 }

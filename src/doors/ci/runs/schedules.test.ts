@@ -100,3 +100,16 @@ test("CI-58: a disabled workflow has no scheduled runs, and has them again", asy
   await clock.advance(10 * minute);
   equal(orders.size, 1);
 });
+
+test("a look at workflows changes no trust; the push of another member takes it away", async () => {
+  const { clock, orders, schedules, files, sync, timer } = rig();
+  await sync();
+  await schedules.sync(repository, [{ path, text: files.text }]);
+  await using _timer = timer();
+  const asksForSandbox = (): boolean => JSON.stringify([...orders.values()].at(-1)).includes("isolation=sandbox");
+  await clock.advance(11 * minute);
+  deepEqual([orders.size, asksForSandbox()], [1, false]);
+  await schedules.sync(repository, [{ path, text: files.text }], false);
+  await clock.advance(10 * minute);
+  deepEqual([orders.size, asksForSandbox()], [2, true]);
+});

@@ -56,8 +56,11 @@ export class CiSchedules {
     this.#catchUp = catchUp;
   }
 
-  /** Makes the schedules of a repository those of these files. What stays keeps its time. */
-  async sync(repository: Repository, files: readonly SourceFile[], isTrusted: boolean): Promise<void> {
+  /**
+   * Makes the schedules of a repository those of these files. What stays keeps its time. `isTrusted` is whether an
+   * operator pushed them; undefined: they were only looked at, which changes no trust and gives none.
+   */
+  async sync(repository: Repository, files: readonly SourceFile[], isTrusted?: boolean): Promise<void> {
     const wanted = new Map(
       cronsIn(files)
         .slice(0, schedulesOfRepositoryMax)
@@ -66,12 +69,12 @@ export class CiSchedules {
     for (const { name, tenant, value } of await this.#of(repository)) {
       const about = aboutOf(value);
       if (!wanted.has(name)) await this.#kept.remove(tenant, name);
-      else if (about.isTrusted && !isTrusted)
+      else if (about.isTrusted && isTrusted === false)
         await this.#kept.update(tenant, name, (was) => ({ ...was, document: JSON.stringify({ ...about, isTrusted }) }));
       wanted.delete(name);
     }
     for (const [name, { path, cron, zone }] of wanted) {
-      const about: About = { repository: repository.name, path, isTrusted };
+      const about: About = { repository: repository.name, path, isTrusted: isTrusted === true };
       await this.#kept.create(repository.tenant, name, {
         cron,
         zone,
@@ -154,7 +157,7 @@ async function startScheduled(
   const repository = await found(ports.sources.get(tenant, name));
   const commit = await ports.sources.copies.resolve(repository);
   const files = await workflowsOf(ports.sources, repository, commit.sha);
-  await ports.seen?.(repository, files, isTrusted);
+  await ports.seen?.(repository, files);
   const isThere = cronsIn(files).some((one) => nameOf(repository, one) === nameOf(repository, { path, ...value }));
   if (!isThere) throw notNow(path, `the default branch no longer has ${value.cron}`);
   if ((await ports.switches.disabled(repository)).has(path)) throw notNow(path, "the workflow is disabled");

@@ -60,7 +60,7 @@ export type TriggerPorts = StartPorts & {
   readonly sources: Sources;
   readonly switches: Pick<Switches, "disabled">;
   /** Called with the workflows of the default branch, whenever it is seen. */
-  readonly seen?: (repository: Repository, files: readonly SourceFile[], isTrusted: boolean) => Promise<void>;
+  readonly seen?: (repository: Repository, files: readonly SourceFile[], isTrusted?: boolean) => Promise<void>;
 };
 
 /** These take the workflow of the default branch, whatever they are about (CI-56). */
