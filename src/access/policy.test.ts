@@ -37,6 +37,8 @@ const matrix = `
   effect.write       task
   effect.read        operator member viewer task
   effect.decide      operator member
+  webhook.write      operator member
+  webhook.read       operator member viewer
   audit.read         operator viewer
   build.execute      operator member builder
   deploy.attach      operator agent
