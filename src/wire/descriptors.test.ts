@@ -60,8 +60,10 @@ describe("descriptors", () => {
         "grpc.reflection.v1alpha.ServerReflection",
         "millrace.build.v1.Builds",
         "millrace.work.v1.Admin",
+        "millrace.work.v1.Events",
         "millrace.work.v1.Peer",
         "millrace.work.v1.Streams",
+        "millrace.work.v1.Tasks",
         "millrace.work.v1.Work",
       ],
     );

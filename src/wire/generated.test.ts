@@ -26,9 +26,11 @@ import * as reflection from "./generated/grpc/reflection/v1/reflection.ts";
 import * as reflectionAlpha from "./generated/grpc/reflection/v1alpha/reflection.ts";
 import * as builds from "./generated/millrace/build/v1/builds.ts";
 import * as commands from "./generated/millrace/work/v1/commands.ts";
+import * as events from "./generated/millrace/work/v1/events.ts";
 import * as model from "./generated/millrace/work/v1/model.ts";
 import * as queries from "./generated/millrace/work/v1/queries.ts";
 import * as streams from "./generated/millrace/work/v1/streams.ts";
+import * as tasks from "./generated/millrace/work/v1/tasks.ts";
 import * as view from "./generated/millrace/work/v1/view.ts";
 import * as work from "./generated/millrace/work/v1/work.ts";
 import { descriptors } from "./generated/descriptors.ts";
@@ -55,7 +57,9 @@ const modules: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "grpc/reflection/v1alpha/reflection.proto": reflectionAlpha,
   "millrace/build/v1/builds.proto": builds,
   "millrace/work/v1/commands.proto": commands,
+  "millrace/work/v1/events.proto": events,
   "millrace/work/v1/model.proto": model,
+  "millrace/work/v1/tasks.proto": tasks,
   "millrace/work/v1/queries.proto": queries,
   "millrace/work/v1/streams.proto": streams,
   "millrace/work/v1/view.proto": view,

@@ -86,12 +86,12 @@ describe("the configuration", () => {
   });
 
   test("keeps history forever, or as long as configured", () => {
-    deepEqual(check("").history, {});
+    deepEqual(check("").history, { results: 7 * 86_400_000 });
     equal(check("history: { keep: 90d }").history.keep, 90 * 86_400_000);
     for (const keep of ["0s", "59s"])
       equal(problem(`history: { keep: ${keep} }`), "history.keep (line 1): keep at least one minute: 1m");
     match(problem("history: { keep: soon }"), /^history\.keep \(line 1\): write a number and a unit/);
-    match(problem("history: { kept: 1d }"), /there is no such setting \(known settings are keep\)/);
+    match(problem("history: { kept: 1d }"), /there is no such setting \(known settings are keep, results\)/);
   });
 
   test("may be JSON", () => {

@@ -23,7 +23,7 @@ export type RoutePorts = {
   readonly fleet: Fleet;
   readonly news: Waking;
   readonly store: Store;
-  readonly signer: Signer;
+  readonly signer: () => Promise<Signer>;
   readonly swarms: SwarmDesk;
   readonly origin: Origin;
 };
@@ -35,7 +35,7 @@ export const deployRoutes = (ports: RoutePorts): readonly Route[] => [
 ];
 
 const agentRoutes = ({ desk, store, signer }: RoutePorts): readonly Route[] => [
-  route(endpoints.listKeys, () => ({ body: { keys: [signer.publicPem] } })),
+  route(endpoints.listKeys, async () => ({ body: { keys: [(await signer()).publicPem] } })),
   route(endpoints.attachMachine, ({ params, query, tenant, signal }) => ({
     body: goalEvents(desk.attach(machineOf(tenant, params, query), signal)),
   })),

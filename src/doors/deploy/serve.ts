@@ -24,12 +24,12 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const { stored, clock, client, node, peers, place, dataFolder, keyOf, random } = ports;
   const { store, index } = stored;
   const keys = { keyOf, folder: join(dataFolder, "deploy") };
-  const signer = await openSigner(keys, settings.signingKey);
-  const clusterKey = await openTicketKey(keys);
+  // asked for when they are needed: a node whose vault has no keys yet serves everything else
+  const signer = once(() => openSigner(keys, settings.signingKey));
   const swarms = new SwarmDesk({
     clock,
     random: random.fork("swarm"),
-    clusterKey,
+    clusterKey: () => openTicketKey(keys),
     caps: () => Promise.resolve(noCaps),
   });
   const origin = new Origin({ store, clock, bytesPerSecond: settings.originUpload });
@@ -62,5 +62,17 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
       ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news }),
       ...releaseRoutes({ client, goals, fleet, controls, clock }),
     ],
+  };
+}
+
+/** Remembers what it was given, and asks again after a failure. */
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let known: Promise<T> | undefined;
+  return () => {
+    known ??= ask().catch((error: unknown) => {
+      known = undefined;
+      throw error;
+    });
+    return known;
   };
 }

@@ -152,7 +152,7 @@ describe("a request", () => {
     await rejects(query, (error) => {
       match(
         (error as Error).message,
-        /^ask shard 0 to executors: unavailable \(tries=\d+ afterMs=\d+ asked=gone last=connect: unavailable .*\)$/,
+        /^ask shard 0 to executors: unavailable \(tries=\d+ afterMs=\d+ tried=gone last=connect: unavailable .*\)$/,
       );
       return isFault(error, "unavailable");
     });

@@ -240,7 +240,7 @@ export function nameOf(request: ShardRequest): string {
 
 class TryLog {
   #last: TryResult | undefined;
-  #how = new Set<Address>();
+  readonly #tried = new Set<Address>();
   #unknown = false;
   size = 0;
 
@@ -248,7 +248,7 @@ class TryLog {
     this.size += 1;
     this.#last = tried;
     this.#unknown ||= tried.unknown ?? false;
-    if (this.#how.size < 5) this.#how.add(tried.to);
+    if (this.#tried.size < 5) this.#tried.add(tried.to);
   }
 
   fault(request: ShardRequest, afterMs: number): Fault {
@@ -256,7 +256,7 @@ class TryLog {
     return new Fault(code, `ask shard ${request.shard} to ${nameOf(request)}`, {
       tries: this.size,
       afterMs: Math.round(afterMs),
-      how: [...this.#how].join(","),
+      tried: [...this.#tried].join(","),
       last: this.#last?.again,
     });
   }

@@ -18,7 +18,7 @@ const stableSpace = (region: string): string => `deploy/stable/${region}`;
 export type GoalPorts = {
   readonly index: ActionIndex;
   readonly store: Store;
-  readonly signer: Signer;
+  readonly signer: () => Promise<Signer>;
   readonly clock: Clock;
 };
 
@@ -50,7 +50,7 @@ export class GoalStore {
   /** Appends a change to the chain, unless the chain has moved on since `last` was read. */
   async append(at: At, last: Head | undefined, change: GoalChange): Promise<Head> {
     const { signer, index, clock } = this.#ports;
-    const next = nextGoal(at, last, change, signer);
+    const next = nextGoal(at, last, change, await signer());
     const digest = await this.write(at.tenant, JSON.stringify(next.signed));
     const entry = { digest, principal: "deploy", atMs: clock.wallMs() };
     const key = { tenant: at.tenant, space: goalSpace(at.region), name: at.service };

@@ -15,7 +15,7 @@ export type BuildPorts = {
   readonly place: WorkPlace;
   readonly store: Store;
   readonly goals: GoalStore;
-  readonly signer: Signer;
+  readonly signer: () => Promise<Signer>;
 };
 
 const outputBytesMax = 1024 * 1024;
@@ -46,7 +46,7 @@ export const buildRunner =
       ...packed,
     });
     const manifest = parseManifest(text); // what agents would refuse must not be signed
-    const digest = await goals.write(tenant, JSON.stringify(signer.sign("manifest", text)));
+    const digest = await goals.write(tenant, JSON.stringify((await signer()).sign("manifest", text)));
     const segments = [...new Set(packed.files.flatMap((file) => file.segments))];
     await blobs.pin(segments, keptMs);
     const result: BuildResult = { manifest: digest, sizeBytes: manifestSizeBytes(manifest) };

@@ -31,7 +31,7 @@ export type SwarmDeskPorts = {
   readonly clock: Clock;
   readonly random: Random;
   /** Base64, the same on all nodes. */
-  readonly clusterKey: string;
+  readonly clusterKey: () => Promise<string>;
   readonly caps: (tenant: string) => Promise<Caps>;
 };
 
@@ -47,15 +47,17 @@ const originName = "";
 export class SwarmDesk {
   readonly #ports: SwarmDeskPorts;
   readonly #swarms = new Map<string, Swarm>();
+  #clusterKey = "";
 
   constructor(ports: SwarmDeskPorts) {
     this.#ports = ports;
   }
 
   async answer(tenant: string, machine: string, question: SwarmQuestion): Promise<SwarmAnswer> {
+    this.#clusterKey ||= await this.#ports.clusterKey();
     const parents = await this.#parents(tenant, machine, question);
     const epoch = Math.floor(this.#ports.clock.wallMs() / epochMs);
-    const secret = secretOf(this.#ports.clusterKey, tenant, machine, epoch);
+    const secret = secretOf(this.#clusterKey, tenant, machine, epoch);
     const swarm = this.#swarms.get(keyOf(tenant, question.content));
     const isBanned = swarm?.tracker.isBanned(swarm.ids.get(machine) ?? originId) ?? false;
     return { secret, origin: originName, isBanned, parents, caps: await this.#ports.caps(tenant) };
@@ -142,7 +144,7 @@ export class SwarmDesk {
     if (!to) return null;
     const mine = members.find((each) => each?.machine === from);
     const epoch = Math.floor(this.#ports.clock.wallMs() / epochMs);
-    const secret = secretOf(this.#ports.clusterKey, tenant, to.machine, epoch);
+    const secret = secretOf(this.#clusterKey, tenant, to.machine, epoch);
     const distance = mine?.rack === to.rack ? "rack" : "region";
     return ticketOf(secret, from, { peer: to.machine, address: to.address, distance });
   }

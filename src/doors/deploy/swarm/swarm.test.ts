@@ -112,7 +112,7 @@ describe("a swarm of four machines", () => {
     const desk = new SwarmDesk({
       clock,
       random: new Random(1),
-      clusterKey: "a2V5",
+      clusterKey: () => Promise.resolve("a2V5"),
       caps: () => Promise.resolve(noCaps),
     });
     const lines: string[] = [];
