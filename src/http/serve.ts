@@ -12,7 +12,7 @@ import { once, type KeptAnswers } from "./idempotency.ts";
 import { asProblem, Problem, problemResponse, refusalProblem } from "./problem.ts";
 import { respond } from "./respond.ts";
 import type { Call, Route } from "./route.ts";
-import { Router } from "./router.ts";
+import { Router, type Found } from "./router.ts";
 import { eventsType } from "./live/sse.ts";
 
 export type Identify = (request: Request) => Promise<CallerResult>;
@@ -38,18 +38,23 @@ export function serveRoutes(routes: readonly Route[], ports: HttpPorts): Serve {
   const router = new Router(routes);
   return (request, identify) => {
     const url = new URL(request.url);
-    const found = streamed(router, request, url) ?? router.find(request.method, url.pathname);
+    const found = streamIfAccepted(router, request, url);
     if (found.kind === "none") return undefined;
     if (found.kind === "method") return Promise.resolve(problemResponse(wrongMethod(request.method, found.allow)));
     return timed(found.route, ports, () => answer({ request, url, identify, ...found }, ports));
   };
 }
 
-/** Who accepts a stream of events gets it at the address of the list, too. */
-function streamed(router: Router<Route>, { method, headers }: Request, { pathname }: URL) {
-  if (method !== "GET" || headers.get("accept") !== eventsType) return undefined;
+/**
+ * Who accepts a stream of events gets it at the address of the list, too. An address that is a stream itself stays what
+ * it is: /v1/jobs/watch with another /watch behind it would be the stream of a job named "watch".
+ */
+function streamIfAccepted(router: Router<Route>, { method, headers }: Request, { pathname }: URL): Found<Route> {
+  const found = router.find(method, pathname);
+  if (method !== "GET" || headers.get("accept") !== eventsType) return found;
+  if (found.kind !== "route" || found.route.answer.kind !== "json") return found;
   const live = router.find(method, `${pathname}/watch`);
-  return live.kind === "route" && live.route.answer.kind === "events" ? live : undefined;
+  return live.kind === "route" && live.route.answer.kind === "events" ? live : found;
 }
 
 type FoundRoute = {
