@@ -96,29 +96,27 @@ async function twoNodes(root: string, journal: object): Promise<void> {
     edge: { listen: [] },
     worker: { slots: 2 },
   });
+  await using stack = new AsyncDisposableStack();
   const one = await startNode(config, dataFolder(join(root, "one")), { log: () => {} });
-  const two = await startNode(config, dataFolder(join(root, "two")), { log: () => {} });
   let stopped = false;
-  try {
-    await until("both own shards", async () => {
-      const owners = new Set((await two.journal.ownerships()).map(({ owner }) => owner));
-      return owners.has(one.name) && owners.has(two.name);
-    });
-    await using viaTwo = connectTo(two.node.address, { deadlineMs: 30_000 });
-    const orders = Array.from({ length: 12 }, () => orderFromCommand(["sleep", "0.2"], { tenant: "t" }));
-    const jobs = await Promise.all(orders.map((order) => viaTwo.work.submit(order)));
-    ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2, "the jobs are spread over shards");
-    stopped = true;
-    await one.stop();
-    for (const { jobId } of jobs) {
-      const follower = followJob(jobId);
-      for await (const message of viaTwo.work.watch(jobId, AbortSignal.timeout(60_000))) follower.lines(message);
-      equal(follower.phase, "SUCCEEDED", jobId);
-    }
-    const { jobs: listed } = await viaTwo.work.jobs({ limit: 100 });
-    equal(listed.length, jobs.length);
-  } finally {
-    if (!stopped) await one.stop();
-    await two.stop();
+  stack.defer(async () => (stopped ? undefined : await one.stop()));
+  const two = await startNode(config, dataFolder(join(root, "two")), { log: () => {} });
+  stack.defer(() => two.stop());
+  await until("both own shards", async () => {
+    const owners = new Set((await two.journal.ownerships()).map(({ owner }) => owner));
+    return owners.has(one.name) && owners.has(two.name);
+  });
+  await using viaTwo = connectTo(two.node.address, { deadlineMs: 30_000 });
+  const orders = Array.from({ length: 12 }, () => orderFromCommand(["sleep", "0.2"], { tenant: "t" }));
+  const jobs = await Promise.all(orders.map((order) => viaTwo.work.submit(order)));
+  ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2, "the jobs are spread over shards");
+  stopped = true;
+  await one.stop();
+  for (const { jobId } of jobs) {
+    const follower = followJob(jobId);
+    for await (const message of viaTwo.work.watch(jobId, AbortSignal.timeout(60_000))) follower.lines(message);
+    equal(follower.phase, "SUCCEEDED", jobId);
   }
+  const { jobs: listed } = await viaTwo.work.jobs({ limit: 100 });
+  equal(listed.length, jobs.length);
 }

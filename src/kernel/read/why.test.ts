@@ -130,6 +130,19 @@ describe("why is this not running?", () => {
     );
   });
 
+  test("an executor that only plans is not the closest one to a task", () => {
+    because(
+      "no-executor",
+      `
+      submit j : a[x];on=arm         -> job 1 new; x READY, a j RUNNING
+      reserve ada/plans offers=arm+only=plans -> nothing
+      why j                          -> x no-executor missing=arm
+      reserve ada offers=big+only=tasks -> nothing
+      why j                          -> x no-executor nearest=ada missing=arm
+    `,
+    );
+  });
+
   test("the executors that could run it are drained", () => {
     because(
       "drained",

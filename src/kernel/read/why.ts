@@ -5,7 +5,7 @@ import { isOver, lockKey, type LockHolder, lockSpecOf, placeIn, taskHolder } fro
 import { sparedIn } from "#kernel/apply/cancelling.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
 import type { Why, WhyOf, WhyReason } from "./query.ts";
-import { takes } from "#kernel/ready/lanes.ts";
+import { isOfLane, takes } from "#kernel/ready/lanes.ts";
 import { wantedBy } from "#kernel/ready/ready.ts";
 import { goesBefore } from "#kernel/ready/ready-queue.ts";
 import type { State } from "#kernel/model/state.ts";
@@ -142,6 +142,7 @@ function whoFits(
   for (const executor of state.executors.values()) {
     if (!executor.offers) continue;
     const offers = new Set(executor.offers);
+    if (!isOfLane(offers, wanted)) continue;
     const isServed = executor.tenant === undefined || executor.tenant === task.stage.job.tenant.name;
     if (isServed && takes(offers, wanted)) {
       if (executor.drained && executor.drained.untilMs > nowMs) drained.push(executor.id);

@@ -9,5 +9,8 @@ export const onlyTasks = "only=tasks";
 /** What executors must fulfil for a class of work. */
 export type Wanted = { readonly requires: readonly string[]; readonly planning: boolean };
 
-export const takes = (offers: ReadonlySet<string>, { requires, planning }: Wanted): boolean =>
-  !offers.has(planning ? onlyTasks : onlyPlans) && requires.every((label) => offers.has(label));
+export const isOfLane = (offers: ReadonlySet<string>, { planning }: Wanted): boolean =>
+  !offers.has(planning ? onlyTasks : onlyPlans);
+
+export const takes = (offers: ReadonlySet<string>, wanted: Wanted): boolean =>
+  isOfLane(offers, wanted) && wanted.requires.every((label) => offers.has(label));
