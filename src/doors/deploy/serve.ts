@@ -26,6 +26,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const keys = { keyOf, folder: join(dataFolder, "deploy") };
   // asked for when they are needed: a node whose vault has no keys yet serves everything else
   const signer = once(() => openSigner(keys, settings.signingKey));
+  if (settings.signingKey !== undefined) await signer(); // a file that cannot be read is told at the start
   const swarms = new SwarmDesk({
     clock,
     random: random.fork("swarm"),
