@@ -57,8 +57,7 @@ export function createDiskUpkeep(core: Core, { janitor, partials, scrubber }: Up
       scrub: scrubber.state,
     }),
     async evict(downToBytes) {
-      const wanted = core.budget.usedBytes - partials.reservedBytes - downToBytes;
-      if (wanted > 0) await janitor.free(wanted);
+      await janitor.free(() => core.budget.usedBytes - partials.reservedBytes - downToBytes);
       return await stat();
     },
     verify: (signal) => verifyAll(core, signal),

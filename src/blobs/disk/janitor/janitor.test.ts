@@ -86,6 +86,20 @@ test("a full store evicts what was unused the longest, packed or not, and takes 
   await rig.dispose();
 });
 
+test("who evicts while a sweep is under way that wants less gets what was asked for", async () => {
+  const clock = new ManualClock(10_000_000);
+  const rig = await diskRig({ clock, sizeBytesMax: 32 * MiB, promisedMs: 0 });
+  const { blobs } = rig.store.forTenant("mill");
+  const old = await fill(blobs, { count: 20, sizeBytes: 60_000, seed: "old" });
+  await clock.advance(5_000);
+  const young = await fill(blobs, { count: 20, sizeBytes: 60_000, seed: "young" });
+  await clock.advance(5_000);
+  const { usedBytes } = await rig.store.upkeep.stat();
+  await Promise.all([rig.store.upkeep.evict(usedBytes - 1), rig.store.upkeep.evict(0), rig.store.upkeep.evict(0)]);
+  deepEqual(await blobs.missing([...old, ...young]), [...old, ...young]);
+  await rig.dispose();
+});
+
 test("a store full of promised blobs refuses writes, with a hint, until promises end", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 16 * MiB, promisedMs: 600_000 });

@@ -77,9 +77,11 @@ export class Janitor {
     return table.count < entriesMax;
   }
 
-  /** Frees at least so many bytes if it can. */
-  async free(bytes: number): Promise<Swept> {
-    return await this.#sweep(bytes);
+  /** Frees at least so many bytes if it can, in a sweep of its own: one in progress may have wanted less. */
+  async free(wantedBytes: () => number): Promise<void> {
+    while (this.#running) await this.#running;
+    const wanted = wantedBytes();
+    if (wanted > 0) await this.#sweep(wanted);
   }
 
   async #sweep(wantedBytes: number): Promise<Swept> {
