@@ -8,6 +8,7 @@ import { endChild } from "#testing/end-child.ts";
 import { NodeProcess } from "#e2e/store/node-process.ts";
 
 const main = join(import.meta.dirname, "../../src/cli/main.ts");
+const liar = join(import.meta.dirname, "lying-agent.ts");
 
 export type MachineView = {
   readonly machine: string;
@@ -47,11 +48,14 @@ export class DeployFleet implements AsyncDisposable {
     return this.#git("rev-parse", "HEAD").trim();
   }
 
-  startAgent(machine: string, env: Readonly<Record<string, string>> = {}): void {
+  /** `wrongShare` of the units that it sends to others are wrong. */
+  startAgent(machine: string, wrongShare = 0): void {
     const at = ["--data", this.node.folder, "--machine", machine, "--region", "eu", "--label", "role=web"];
-    const child = spawn(process.execPath, [main, "agent", "run", ...at, "--root", join(this.folder, machine)], {
+    const root = join(this.folder, machine);
+    const honest = [main, "agent", "run", ...at, "--root", root];
+    const lying = [liar, this.node.folder, machine, root, String(wrongShare)];
+    const child = spawn(process.execPath, wrongShare > 0 ? lying : honest, {
       stdio: ["ignore", "ignore", openSync(join(this.folder, `${machine}.log`), "a")],
-      env: { ...process.env, ...env },
     });
     this.#agents.set(machine, child);
   }

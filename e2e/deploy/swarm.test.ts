@@ -30,8 +30,7 @@ describe("a release that spreads among eight machines", { skip, timeout: 240_000
   before(async () => {
     fleet = await DeployFleet.open([]);
     for (const machine of machines) {
-      const wrong = machine === liar ? "1" : machine === broken ? "0.01" : "0";
-      fleet.startAgent(machine, { MILLRACE_TEST_WRONG_UNITS: wrong });
+      fleet.startAgent(machine, machine === liar ? 1 : machine === broken ? 0.01 : 0);
     }
     await until("all machines are attached", () => fleet.machines().length === machines.length, limits);
   });

@@ -19,14 +19,19 @@ export type AgentOptions = {
 };
 
 /** Until SIGTERM or SIGINT. The services that it started stay up. */
-export async function runAgent(options: AgentOptions, http: NodeHttp, { note }: Pick<World, "note">): Promise<void> {
+export async function runAgent(
+  options: AgentOptions,
+  http: NodeHttp,
+  { note, disturb }: Pick<World, "note"> & Pick<SwarmPlace, "disturb">,
+): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const { region, labels, machine: name = hostname(), root = "millrace-agent", trust } = options;
   const machine = { machine: name, region, labels };
   const link = agentLink((path, init) => http.reach(path, init), machine);
   const trusted = trust && (await Promise.all(trust.map((file) => readFile(file, "utf8"))));
-  const swarm = swarmPlace(options);
+  const place = swarmPlace(options);
+  const swarm = place && { ...place, disturb };
   const agent = new Agent({ machine, root: resolve(root), link, clock: systemClock, log: note, trusted, swarm });
   await agent.run(stop.signal);
 }
@@ -36,17 +41,5 @@ function swarmPlace({ peer, rack = "", upload }: AgentOptions): SwarmPlace | und
   const [, host, port] = /^(.*?)(?::(\d{1,5}))?$/.exec(peer ?? "127.0.0.1") ?? [];
   const rate = upload === undefined ? Infinity : Size().parse(upload);
   const caps = { host: rate, rack: Infinity, wan: Infinity };
-  return { rack, host: host ?? "127.0.0.1", port: Number(port ?? 0), caps, disturb: liar() };
-}
-
-/** For tests of the fleet's defences only: sends wrong bytes, some (a share such as 0.01) or all of them (1). */
-function liar(): SwarmPlace["disturb"] {
-  const share = Number(process.env["MILLRACE_TEST_WRONG_UNITS"] ?? 0);
-  if (!(share > 0)) return undefined;
-  return (bytes, unit) => {
-    if (((unit * 2_654_435_761) % 1_000) / 1_000 >= share) return bytes;
-    const wrong = Buffer.from(bytes);
-    wrong.writeUInt8((wrong.readUInt8(0) + 1) % 256, 0);
-    return wrong;
-  };
+  return { rack, host: host ?? "127.0.0.1", port: Number(port ?? 0), caps };
 }
