@@ -9,8 +9,8 @@ import { promisify } from "node:util";
 import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import { CiNode } from "#e2e/ci/ci-node.ts";
-import { TestRepository } from "#e2e/ci/repository.ts";
+import { CiNode } from "./ci-node.ts";
+import { TestRepository } from "./repository.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 

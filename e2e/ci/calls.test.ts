@@ -8,8 +8,8 @@ import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { clearAway } from "#testing/clear-away.ts";
-import { CiNode, type RunShown } from "#e2e/ci/ci-node.ts";
-import { TestRepository } from "#e2e/ci/repository.ts";
+import { CiNode, type RunShown } from "./ci-node.ts";
+import { TestRepository } from "./repository.ts";
 
 const caller = `
 on: workflow_dispatch

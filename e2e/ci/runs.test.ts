@@ -9,8 +9,8 @@ import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { until } from "#testing/until.ts";
 import { clearAway } from "#testing/clear-away.ts";
-import { CiNode } from "#e2e/ci/ci-node.ts";
-import { TestRepository } from "#e2e/ci/repository.ts";
+import { CiNode } from "./ci-node.ts";
+import { TestRepository } from "./repository.ts";
 
 const wait = { limitMs: 30_000, everyMs: 50 };
 

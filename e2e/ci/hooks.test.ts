@@ -20,8 +20,8 @@ import {
 } from "#doors/ci/intake/endpoints.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
-import { CiNode } from "#e2e/ci/ci-node.ts";
-import { TestRepository } from "#e2e/ci/repository.ts";
+import { CiNode } from "./ci-node.ts";
+import { TestRepository } from "./repository.ts";
 
 const params = { owner: "acme", name: "mill" };
 const steps = (run: string): string => `runs-on: ubuntu-latest\n    steps: [{ run: '${run}' }]`;
