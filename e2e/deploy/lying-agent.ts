@@ -1,4 +1,4 @@
-/** For tests: an agent that sends wrong bytes to other machines. Arguments: data folder, machine, root, share of units. */
+/** For tests: an agent that sends wrong bytes to others. Arguments: data folder, machine, root, share of units. */
 import { httpOf } from "#app/client/server.ts";
 import { runAgent } from "#doors/deploy/commands/run-agent.ts";
 
