@@ -1,7 +1,8 @@
 /** From a commit to machines and back, with a real node, real agents and real services. */
-import { equal, match, notEqual, ok } from "node:assert/strict";
+import { deepEqual, equal, match, notEqual, ok } from "node:assert/strict";
 import { readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { until } from "#testing/until.ts";
 import { DeployFleet } from "./fleet.ts";
@@ -106,6 +107,11 @@ describe("a release", { skip, timeout: 240_000 }, () => {
     equal(row?.commit_sha, sha);
     equal(row?.status, "running");
     equal(row?.live, true);
+    // Operators ask the database itself.
+    const db = new DatabaseSync(join(fleet.node.folder, "journal", "history.db"), { readOnly: true });
+    const inSql = db.prepare("select commit_sha, name, status, live from jobs_view where id = ?").get(job);
+    deepEqual({ ...inSql }, { commit_sha: sha, name: row?.name, status: "running", live: 1 });
+    db.close();
     fleet.millrace("deploy", "pause", job);
     fleet.millrace("deploy", "pause", job, "--off");
     fleet.millrace("deploy", "abort", job);
@@ -115,7 +121,13 @@ describe("a release", { skip, timeout: 240_000 }, () => {
   });
 });
 
-type Listed = { readonly id: string; readonly commit_sha: string; readonly status: string; readonly live: boolean };
+type Listed = {
+  readonly id: string;
+  readonly name: string;
+  readonly commit_sha: string;
+  readonly status: string;
+  readonly live: boolean;
+};
 
 function isAlive(pid: number): boolean {
   try {

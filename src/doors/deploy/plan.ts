@@ -162,6 +162,8 @@ const order = (
   payloadHash: createHash("sha256").update(spec).digest("hex"),
   priority: 0,
   spec,
+  // People look at releases while they run, in SQL as well.
+  tracked: true,
   ...(key !== undefined && { requestKey: key }),
 });
 

@@ -72,7 +72,7 @@ async function rowOf(job: ListedJob, client: WorkClient, clock: Clock) {
 function statusOf(phase: string): "queued" | "running" | "succeeded" | "failed" {
   if (phase === "SUCCEEDED") return "succeeded";
   if (phase === "FAILED" || phase === "CANCELLED") return "failed";
-  return phase === "QUEUED" || phase === "PENDING" ? "queued" : "running";
+  return phase === "WAITING" ? "queued" : "running";
 }
 
 const planRoute = ({ fleet, goals, clock }: ReleaseRoutePorts): Route =>

@@ -1,11 +1,12 @@
 /** The tables in PostgreSQL. The first node creates or upgrades them, under a lock: nodes may start together. */
 import { Fault } from "#base/fault.ts";
 import { byKey, storedNames, storedTables, type StoredName } from "#journal/history/columns.ts";
+import { jobsViewSql, postgresDialect } from "#journal/history/jobs-view.ts";
 import { entriesTable } from "./entries.ts";
 import type { Lane } from "./lane.ts";
 import { recordTables } from "./records.ts";
 
-export const schemaVersion = 8;
+export const schemaVersion = 9;
 
 const historyTypes = { id: "int8", number: "float8", text: "text", list: "text" } as const;
 
@@ -72,6 +73,7 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
     tableSql(schema, "tags"),
   ],
   [tableSql(schema, "submissions"), `alter table ${schema}.submissions alter column request set storage external`],
+  [jobsViewSql(postgresDialect, `${schema}.`)],
 ];
 
 /** Quoted where it is used; limited to plain names so that people can type it, too. */

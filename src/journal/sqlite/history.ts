@@ -6,13 +6,14 @@ import { byKey, historyTables, listOf, rowOf, storedNames, storedTables } from "
 import type { StoredName, TableName, TableSpec } from "#journal/history/columns.ts";
 import { jobsPage, jobsStart } from "#journal/history/cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
+import { jobsViewSql, sqliteDialect } from "#journal/history/jobs-view.ts";
 import { tasksIn } from "#journal/history/cells.ts";
 import { countOf, countSql, jobsFrom } from "#journal/history/filter.ts";
 import { tagsOf, unfold } from "#journal/history/fold.ts";
 import type { EndedCount, Epoch, History, JobFilter, JobHistory, Seq } from "#journal/journal.ts";
 import type { PackedRows } from "./packing.ts";
 
-export const historyVersion = 6;
+export const historyVersion = 7;
 
 const types = { id: "integer", number: "real", text: "text", list: "text" } as const;
 
@@ -22,6 +23,7 @@ export const historySchema = [
   "create table cursors (shard integer primary key, epoch integer not null, seq integer not null)",
   ...storedNames.map(tableSql),
   jobsNewest,
+  jobsViewSql(sqliteDialect),
 ].join(";\n");
 
 /** From each version to the next. */
@@ -38,6 +40,7 @@ export const historyUpgrades = [
     tableSql("tags"),
   ].join(";"),
   tableSql("submissions"),
+  jobsViewSql(sqliteDialect),
 ];
 
 type TrimmedJob = { job: number; whole: string; tenant: string; tags: string; submitted_at_ms: number };
