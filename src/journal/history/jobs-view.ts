@@ -6,9 +6,9 @@
 /** What the two dialects spell differently. */
 type Dialect = {
   /** A time from milliseconds. */
-  time(ms: string): string;
+  readonly time: (ms: string) => string;
   /** A relation with one column, `value`: the entries of a list. */
-  entries(list: string): string;
+  readonly entries: (list: string) => string;
 };
 
 export const postgresDialect: Dialect = {
