@@ -3,11 +3,12 @@
  * an outside process counts what steps did.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readdirSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { readOwnerToken } from "#app/node/owner-token.ts";
@@ -98,3 +99,60 @@ test("steps that have ended are not run again when the runner is lost", { skip, 
     clearAway(folder);
   }
 });
+
+const policies = (url: string): string => `
+on: workflow_dispatch
+jobs:
+  again:
+    runs-on: ubuntu-latest
+    steps:
+      - run: curl -fsS ${url}/one
+      - run: curl -fsS ${url}/hold
+  never:
+    runs-on: ubuntu-latest
+    x-millrace: { on-runner-loss: fail }
+    steps:
+      - run: curl -fsS ${url}/once
+      - run: sleep 600
+`;
+
+test(
+  "a job whose kept files are damaged starts again, and one that says fail fails",
+  { skip, timeout: 180_000 },
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "millrace-ci-damaged-"));
+    const outside = await counter();
+    using repository = new TestRepository({ ".github/workflows/w.yml": policies(outside.url) });
+    const node = await NodeProcess.open(folder, { worker: { slots: 2 } });
+    const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");
+    try {
+      await ci.register("mill/flour", repository.folder);
+      const run = await ci.dispatch("mill/flour", "w");
+      const reached = ["/hold", "/once"];
+      await until("both jobs run", () => reached.every((path) => outside.counts.has(path)), { limitMs: 60_000 });
+      await node.kill();
+      loseKeptKey(folder);
+      await node.start();
+      const { jobs } = await ci.ended(run, 120_000);
+      deepEqual(
+        jobs.map(({ id, conclusion, attempts }) => `${id} ${conclusion} ${attempts}`),
+        ["again success 2", "never failure 1"],
+      );
+      deepEqual([outside.counts.get("/one"), outside.counts.get("/once")], [2, 1]);
+      ok((await ci.log(run, "again")).includes("is damaged: the job starts again"));
+    } finally {
+      await node[Symbol.asyncDispose]();
+      outside.close();
+      clearAway(folder);
+    }
+  },
+);
+
+/** Nothing that was sealed with it can be opened any more. */
+function loseKeptKey(folder: string): void {
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const [name = ""] = names.filter((one) => /(^|\/)shared\.db$/.test(one));
+  using db = new DatabaseSync(join(folder, name));
+  const { changes: lost } = db.prepare("delete from records where name = 'ci.kept'").run();
+  equal(lost, 1);
+}

@@ -58,6 +58,7 @@ const attemptMsMax = 5 * 24 * hourMs;
 const seriesLengthMax = 200;
 /** Of one job, with the matrices of all that call it. */
 const cellsMax = 1_000;
+const lossesMaxDefault = 2;
 const stopMsMax = 30 * minuteMs;
 /** Of the time that a cancelled cell has to stop, its worker keeps this much for itself. */
 export const stopMarginMs = 15_000;
@@ -240,7 +241,7 @@ function templateOf(cell: CellPlan, always: readonly string[]): TaskTemplate {
     kind: kinds.job,
     requires: [...new Set([taskLabel, ...always, ...labels])].toSorted(),
     leaseMs: 30_000,
-    attemptsMax: 3,
+    attemptsMax: 1 + (cell.lossesMax ?? lossesMaxDefault),
     retryOn: "infrastructure",
     backoffMs: 1_000,
     backoffMsMax: 60_000,

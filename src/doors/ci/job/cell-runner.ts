@@ -3,7 +3,7 @@
  * and its steps on while it runs, and commits what it came to. A job that fails is a result as well; only what this
  * machine did wrong is tried again.
  */
-import { constants } from "node:fs";
+import { appendFileSync, constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { arch, platform } from "node:os";
 import { join } from "node:path";
@@ -35,6 +35,7 @@ import type { CompileCache } from "./compile-cache.ts";
 import { keepDetails } from "./read-details.ts";
 import { keeping, readerOf } from "./keeping.ts";
 import { bringLog } from "./kept-steps.ts";
+import { formatLine } from "./log-line.ts";
 import { LogSender } from "./log-sender.ts";
 import { type JobRequest, names } from "./request.ts";
 import type { StepReader } from "./step-reader.ts";
@@ -54,11 +55,14 @@ export type CellPorts = {
   readonly url: () => string | undefined;
   /** Where actions of others come from. */
   readonly actions: Omit<ActionSettings, "sources">;
-  /** A key of the cluster for what jobs keep between steps; left out: a job whose runner is lost starts again. */
-  readonly keptKey?: (() => Promise<Uint8Array>) | undefined;
+  /** A key of the cluster for what jobs keep between steps. */
+  readonly keptKey: () => Promise<Uint8Array>;
+  /** For jobs that do not say it themselves. */
+  readonly onRunnerLoss: "resume" | "restart";
 };
 
 const host = fileURLToPath(new URL("./host.ts", import.meta.url));
+const putBack = fileURLToPath(new URL("./put-back.ts", import.meta.url));
 const logBytesMax = 512 * 1024 * 1024;
 const outcomeBytesMax = 4 * 1024 * 1024;
 /** How long a cancelled job may take to end, where its task does not say. */
@@ -67,20 +71,35 @@ const cancelMsDefault = 8_000;
 export const cellRunner =
   (ports: CellPorts): Runner =>
   async (context) => {
-    const { boxed } = ports.place;
-    await using box = ports.isBoxed && boxed ? await sandboxBox(boxed, context) : await plainBox(ports.place, context);
-    return await runCell(box, context, ports);
+    const inBox = async (usesKept: boolean): Promise<RunOutcome | "damaged"> => {
+      const { boxed, ...place } = ports.place;
+      await using box = ports.isBoxed && boxed ? await sandboxBox(boxed, context) : await plainBox(place, context);
+      return await runCell(box, context, ports, usesKept);
+    };
+    const outcome = await inBox(true);
+    if (outcome !== "damaged") return outcome;
+    const again = await inBox(false);
+    if (again === "damaged") throw new Fault("corrupt", "start the job again", { task: context.task.taskId });
+    return again;
   };
 
-async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Promise<RunOutcome> {
+/** "damaged": what an earlier attempt kept cannot be put back, and nothing has run yet. */
+async function runCell(
+  box: JobBox,
+  context: RunContext,
+  ports: CellPorts,
+  usesKept: boolean,
+): Promise<RunOutcome | "damaged"> {
   const { task, blobs } = context;
-  const { cell, fails, request, kept } = await prepare(box, context, ports);
+  const { cell, fails, request, kept, isDamaged } = await prepare(box, context, ports, usesKept);
   for (const [name, text] of [
     [names.request, JSON.stringify(request)],
     [names.log, ""],
     [names.steps, ""],
   ] as const)
     box.give(name, text);
+  if (kept && !(await isPutBack(box, context, ports))) return "damaged";
+  if (isDamaged || !usesKept) appendFileSync(join(box.folder, names.log), startsAgain());
   const log = ports.place.live && new LogSender(ports.place.live, task);
   if (kept) await bringLog(kept, join(box.folder, names.log), task, ports.place);
   const steps = readerOf(request, kept, { box, context, log });
@@ -111,6 +130,21 @@ async function runCell(box: JobBox, context: RunContext, ports: CellPorts): Prom
   }
 }
 
+/** As a program of its own: the log is not followed before it is known whether the job goes on or starts again. */
+async function isPutBack(box: JobBox, { signal }: RunContext, { place, compiled }: CellPorts): Promise<boolean> {
+  const env = { ...place.env, ...compiled.env() };
+  const end = await box.run({ argv: [process.execPath, ...preloadFlags(), putBack], env }, signal);
+  signal.throwIfAborted();
+  return end.exitCode === 0;
+}
+
+const startsAgain = (): string =>
+  formatLine({
+    at: new Date().toISOString(),
+    kind: "warning",
+    text: "What the job had kept before its runner was lost is damaged: the job starts again.",
+  });
+
 const isCancelled = ({ aborted, reason }: AbortSignal): boolean =>
   aborted && reason instanceof Stopped && reason.why === "cancelled";
 
@@ -132,7 +166,7 @@ async function stopped(
   return { kind: "failed", reason: "cancelled", message: "cancelled", left };
 }
 
-async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
+async function prepare(box: JobBox, context: RunContext, ports: CellPorts, usesKept: boolean) {
   const { task, blobs } = context;
   const cellTask = await readCellTask(task.spec, blobs);
   const record = await readRun(blobs, cellTask.run);
@@ -140,7 +174,8 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
   const { attempt } = facts;
   const { spec, cell, fails, secrets } = cellOf(cellTask, withRunFacts(record, facts));
   const { source } = record;
-  const keep = await keeping(box, context, ports.keptKey);
+  const { onRunnerLoss = ports.onRunnerLoss } = spec;
+  const keep = onRunnerLoss === "resume" ? await keeping(box, context, ports.keptKey, usesKept) : {};
   const mirror = source && (await mirrorOf(source, task.tenant, ports));
   if (source && mirror !== undefined && !keep.kept) box.own(await bringCommit(mirror, source.sha, box.folder));
   const actions = await layActions(
@@ -165,7 +200,7 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts) {
     ...(keep.request && { keep: keep.request }),
     logBytesMax,
   };
-  return { cell, fails, request, kept: keep.kept };
+  return { cell, fails, request, kept: keep.kept, isDamaged: keep.isDamaged === true };
 }
 
 /** CI-61: a called workflow knows the secrets that its callers give it; what it does not know stays masked. */

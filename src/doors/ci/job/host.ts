@@ -25,7 +25,7 @@ using cancelled = watchCancel(folder);
 const machine = machineOf(request);
 const keeper = keeperOf(request);
 const { deltas } = request.keep ?? {};
-const memory = deltas === undefined ? undefined : keeper?.restore(deltas);
+const memory = deltas === undefined ? undefined : keeper?.recall(deltas);
 using files = new JobFiles(folder, request.logBytesMax);
 if (request.checkout && !memory)
   await checkOut(request.checkout, { folder, workspace: machine.workspace, env: machine.baseEnv });

@@ -11,28 +11,34 @@ import type { LogSender } from "./log-sender.ts";
 import type { JobRequest } from "./request.ts";
 import { StepReader } from "./step-reader.ts";
 
-export type Keeping = { readonly request?: NonNullable<JobRequest["keep"]>; readonly kept?: Kept };
+export type Keeping = {
+  readonly request?: NonNullable<JobRequest["keep"]>;
+  readonly kept?: Kept;
+  /** Something was kept, and not all of it can be had. */
+  readonly isDamaged?: boolean;
+};
 
 /** How this job keeps what its steps leave, and what an earlier attempt has kept. */
 export async function keeping(
   box: JobBox,
   { task, blobs, checkpoint }: RunContext,
-  keptKey: (() => Promise<Uint8Array>) | undefined,
+  keptKey: () => Promise<Uint8Array>,
+  usesKept: boolean,
 ): Promise<Keeping> {
-  if (!keptKey || !checkpoint) return {};
+  if (!checkpoint) return {};
   const secret = await keptKey().catch(() => undefined); // nodes without keys keep nothing
   if (!secret) return {};
   const { tenant, jobId, taskId } = task;
   const key = Buffer.from(hkdfSync("sha256", secret, "", `${tenant} ${jobId} ${taskId}`, 32)).toString("base64");
   const kept = task.checkpoint && readKept(task.checkpoint.payload);
-  if (kept?.seenAs !== box.seenAs) return { request: { key } };
+  if (!usesKept || kept?.seenAs !== box.seenAs) return { request: { key } };
   try {
     box.own(await bringKept(kept, box.folder, blobs));
     return { request: { key, deltas: kept.deltas.length }, kept };
   } catch (error) {
-    if (!isFault(error, "not-found")) throw error;
+    if (!isFault(error, "not-found") && !isFault(error, "corrupt")) throw error;
     await rm(join(box.folder, restoredFolder), { recursive: true, force: true }); // a piece is gone: start again
-    return { request: { key } };
+    return { request: { key }, isDamaged: true };
   }
 }
 

@@ -42,6 +42,18 @@ export type KeeperPorts = {
   readonly signal: AbortSignal;
 };
 
+const foldersOf = (folder: string, deltas: number): readonly string[] =>
+  Array.from({ length: deltas }, (_, at) => join(folder, restoredFolder, String(at)));
+
+const memoryOf = (folder: string, deltas: number, key: Uint8Array): JobMemory =>
+  JSON.parse(openText(join(foldersOf(folder, deltas).at(-1) ?? "", stateName), key)) as JobMemory;
+
+/** Puts back the files that the node brought. Throws if anything of them is damaged: then the job starts again. */
+export function putBack(folder: string, deltas: number, key: Uint8Array): void {
+  memoryOf(folder, deltas, key);
+  unpackDeltas(folder, keptFolders, { folders: foldersOf(folder, deltas), key });
+}
+
 export class StepKeeper {
   readonly #ports: KeeperPorts;
   readonly #tree: TreeMemory;
@@ -55,12 +67,10 @@ export class StepKeeper {
     mkdirSync(join(ports.folder, keptFolder), { recursive: true, mode: 0o700 });
   }
 
-  /** Puts back what the node brought: that many deltas, and the memory that goes with the last. */
-  restore(deltas: number): JobMemory {
+  /** After `putBack`: the memory that goes with the last delta. */
+  recall(deltas: number): JobMemory {
     const { folder, key } = this.#ports;
-    const folders = Array.from({ length: deltas }, (_, at) => join(folder, restoredFolder, String(at)));
-    unpackDeltas(folder, keptFolders, { folders, key });
-    const memory = JSON.parse(openText(join(folders.at(-1) ?? "", stateName), key)) as JobMemory;
+    const memory = memoryOf(folder, deltas, key);
     rmSync(join(folder, restoredFolder), { recursive: true });
     this.#tree.look(Date.now());
     this.#isWhole = false;

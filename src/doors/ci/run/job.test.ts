@@ -47,6 +47,20 @@ describe("conditions and results", posix, () => {
     equal(result, "failure");
   });
 
+  test("a step is tried again for the reasons that its retry names, and no other", async () => {
+    const { ends, lines } = await runRig({
+      steps: [
+        "- { name: late, run: 'echo x >> tries; test $(wc -l < tries) = 3', x-millrace: { retry: { max: 2 } } }",
+        "- { name: short, run: 'echo x >> less; exit 1', continue-on-error: true, x-millrace: { retry: { max: 1 } } }",
+        "- { name: other, run: 'echo x >> only; exit 1', continue-on-error: true," +
+          " x-millrace: { retry: { max: 2, on: timed-out } } }",
+        "- run: echo $(wc -l < tries) $(wc -l < less) $(wc -l < only)",
+      ].join("\n"),
+    });
+    deepEqual(ends.slice(0, 3), ["late: success/success", "short: failure/success", "other: failure/success"]);
+    ok(lines.includes("3 2 1"), lines.join("\n"));
+  });
+
   test("CI-10: an error in if or env fails the step", async () => {
     const { ends } = await runRig({
       steps:

@@ -45,6 +45,10 @@ export async function runJob(spec: JobSpec, machine: JobMachine, ports: JobPorts
   return await run.run();
 }
 
+/** Between two tries of one step. */
+const retryMs = 500;
+const retryMsMax = 30_000;
+
 const ifPlace = ({ depth }: Frame): Availability => (depth > 0 ? places.actionStepIf : places.stepIf);
 
 /** The end of a step, not yet seen by the steps after it. */
@@ -212,11 +216,27 @@ class JobRun {
     const startedMs = performance.now();
     this.#ports.report({ kind: "step-started", step: ref });
     output.flush();
-    const outcome = env && condition ? await this.#timed(step, { frame, ref, env, output }, outer) : "failure";
+    const outcome = env && condition ? await this.#tried(step, { frame, ref, env, output }, outer) : "failure";
     const conclusion =
       outcome === "failure" && mayFail(step, this.#state.scope(frame, env ?? before)) ? "success" : outcome;
     this.#ports.report({ kind: "step-ended", step: ref, outcome, conclusion, tookMs: performance.now() - startedMs });
     return finish(outcome, conclusion);
+  }
+
+  /** As often as `retry` says, while the step ends for one of its reasons. */
+  async #tried(
+    step: WorkStep,
+    parts: Pick<StepJob, "frame" | "ref" | "env" | "output">,
+    outer?: AbortSignal,
+  ): Promise<WorkEnd> {
+    const { triesMax = 1, on = [] } = step.retry ?? {};
+    for (let tries = 1; ; tries += 1) {
+      const { end, isTimeout } = await this.#timed(step, parts, outer);
+      const isWanted = end === "failure" && on.includes(isTimeout ? "timed-out" : "failure");
+      if (!isWanted || tries >= triesMax || this.#stopping.isCancelled || outer?.aborted) return end;
+      parts.output.annotate({ level: "warning", message: `Try ${tries} of ${triesMax} failed; the step runs again.` });
+      await new Promise((resolve) => setTimeout(resolve, Math.min(retryMsMax, retryMs * 2 ** (tries - 1))));
+    }
   }
 
   /** With the step's own limit of time: over it is a failure, not a cancellation (CI-14). */
@@ -224,10 +244,10 @@ class JobRun {
     step: WorkStep,
     { frame, ref, env, output }: Pick<StepJob, "frame" | "ref" | "env" | "output">,
     outer?: AbortSignal,
-  ): Promise<WorkEnd> {
+  ): Promise<{ readonly end: WorkEnd; readonly isTimeout: boolean }> {
     const scope = this.#state.scope(frame, env);
     const minutes = this.#guarded(output, () => (step.timeoutMinutes ? templateNumber(step.timeoutMinutes, scope) : 0));
-    if (minutes === undefined) return "failure";
+    if (minutes === undefined) return { end: "failure", isTimeout: false };
     const timeout = new AbortController();
     const timer = minutes > 0 ? setTimeout(() => timeout.abort(), timerMs(minutes)) : undefined;
     using running = this.#stopping.enter(
@@ -237,9 +257,9 @@ class JobRun {
     const job: StepJob = { ...this.#job(ref, frame, env, output), signal: AbortSignal.any(signals) };
     try {
       const end = await this.#caught(output, () => this.#perform(step, job));
-      if (!timeout.signal.aborted) return end;
+      if (!timeout.signal.aborted) return { end, isTimeout: false };
       output.annotate({ level: "error", message: `The action '${ref.name}' has timed out after ${minutes} minutes.` });
-      return "failure";
+      return { end: "failure", isTimeout: true };
     } finally {
       clearTimeout(timer);
     }

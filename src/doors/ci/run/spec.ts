@@ -1,5 +1,6 @@
 /** All that a runner has to know of a job. Plain data: it can be written down, sent, and read on another machine. */
 import type { NormalJob, Step } from "#doors/ci/workflow/compile/model.ts";
+import type { OnRunnerLoss } from "#doors/ci/workflow/compile/millrace.ts";
 import { type Dictionary, type PlainValue, plainOf } from "#doors/ci/workflow/expression/value.ts";
 import type { CellPlan, Frame } from "#doors/ci/workflow/plan/job-plan.ts";
 import type { Node } from "#doors/ci/workflow/yaml/node.ts";
@@ -19,6 +20,8 @@ export type JobSpec = {
   readonly services?: Node;
   readonly timeoutMinutes: number;
   readonly cancelTimeoutMinutes: number;
+  /** What becomes of it when its runner is lost; left out: as the runner says. */
+  readonly onRunnerLoss?: OnRunnerLoss;
   /** github, needs, strategy, matrix, inputs, vars; secrets come apart from it, and are never written down with it. */
   readonly contexts: Readonly<Record<string, PlainValue>>;
 };
@@ -58,6 +61,14 @@ export function jobSpecOf(job: NormalJob, cell: CellPlan, { workflow }: Frame, c
     ...(job.services && { services: job.services }),
     timeoutMinutes: cell.timeoutMinutes,
     cancelTimeoutMinutes: cell.cancelTimeoutMinutes,
+    ...lossOf(job),
     contexts: plainOf(contexts) as JobSpec["contexts"],
   };
+}
+
+/** What runs beside the steps is in no file: such a job starts again, unless it says otherwise. */
+function lossOf({ onRunnerLoss, services, steps }: NormalJob): Pick<JobSpec, "onRunnerLoss"> {
+  if (onRunnerLoss) return { onRunnerLoss };
+  const hasBackground = steps.some((step) => "isBackground" in step && step.isBackground);
+  return services || hasBackground ? { onRunnerLoss: "restart" } : {};
 }

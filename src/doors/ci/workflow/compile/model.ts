@@ -4,6 +4,7 @@
  */
 import type { Place } from "#doors/ci/workflow/problem.ts";
 import type { Node } from "#doors/ci/workflow/yaml/node.ts";
+import type { OnRunnerLoss, StepRetry } from "./millrace.ts";
 import type { Permissions } from "./permissions.ts";
 import type { Triggers } from "./triggers.ts";
 
@@ -50,6 +51,10 @@ export type NormalJob = JobCommon & {
   readonly outputs?: Node;
   readonly defaults?: Node;
   readonly snapshot?: Node;
+  /** What becomes of it when its runner is lost; left out: as its steps and its runner say. */
+  readonly onRunnerLoss?: OnRunnerLoss;
+  /** How many lost runners are made up for. */
+  readonly lossesMax?: number;
   readonly steps: readonly Step[];
 };
 
@@ -87,6 +92,7 @@ type StepWork = StepCommon & {
   readonly timeoutMinutes?: Node;
   readonly env?: Node;
   readonly isBackground: boolean;
+  readonly retry?: StepRetry;
 };
 
 export type RunStep = StepWork & {

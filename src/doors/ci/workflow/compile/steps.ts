@@ -6,6 +6,7 @@ import { entryOf, type MappingNode, type Node, type ScalarNode, stringOf } from 
 import { conditionOf } from "./condition.ts";
 import { Ids, usesName, usesProblem } from "./ids.ts";
 import type { Step } from "./model.ts";
+import { stepRetryOf } from "./millrace.ts";
 import { optional } from "./optional.ts";
 
 export type StepContext = { readonly problems: Problems; readonly ifAvailable: Availability };
@@ -60,6 +61,7 @@ function workStepOf(
     isBackground: (entryOf(node, "background") as ScalarNode | undefined)?.value === true,
     ...optional("timeoutMinutes", entryOf(node, "timeout-minutes")),
     ...optional("env", entryOf(node, "env")),
+    ...optional("retry", stepRetryOf(entryOf(node, "x-millrace"), problems)),
   };
   const run = entryOf(node, "run");
   if (run)

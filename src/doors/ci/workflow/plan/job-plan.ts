@@ -52,6 +52,8 @@ export type CellPlan = {
   readonly group?: string;
   readonly timeoutMinutes: number;
   readonly cancelTimeoutMinutes: number;
+  /** How often it is tried on another runner; left out: as usual. */
+  readonly lossesMax?: number;
   readonly concurrency?: {
     readonly group: string;
     readonly cancelsInProgress: boolean;
@@ -209,8 +211,14 @@ function jobSettings(job: NormalJob, scope: Scope): Settings {
     cancelTimeoutMinutes: job.cancelTimeoutMinutes
       ? templateNumber(job.cancelTimeoutMinutes, scope)
       : cancelTimeoutMinutesDefault,
+    ...lossesOf(job),
     ...concurrencyOf(job.concurrency, scope),
   };
+}
+
+function lossesOf({ onRunnerLoss, lossesMax }: NormalJob): Pick<CellPlan, "lossesMax"> {
+  if (onRunnerLoss === "fail") return { lossesMax: 0 };
+  return lossesMax === undefined ? {} : { lossesMax };
 }
 
 function callSettings(job: CallJob, scope: Scope): Settings {

@@ -73,8 +73,18 @@ const stepCommon = {
   "continue-on-error": within(places.step, boolean),
 };
 
+/** Words of our own, below one key that no other reader of these files takes for its own. */
+const retry = (...reasons: readonly string[]): Definition =>
+  mapping({ "max!": number, on: oneOf(among(...reasons), sequence(among(...reasons))) });
+const stepMillrace = mapping({ retry: retry("failure", "timed-out") });
+const jobMillrace = mapping({
+  "on-runner-loss": among("resume", "restart", "fail"),
+  retry: retry("runner-lost"),
+});
+
 const stepWork = {
   ...stepCommon,
+  "x-millrace": stepMillrace,
   if: within(places.stepIf, string),
   "timeout-minutes": within(places.step, number),
   env: within(places.step, mapOf(string)),
@@ -119,6 +129,7 @@ const job = mapping({
   defaults: jobDefaults,
   steps,
   snapshot,
+  "x-millrace": jobMillrace,
 });
 
 const callJob = mapping({
