@@ -79,16 +79,18 @@ export class DeployFleet implements AsyncDisposable {
     return ((await response.json()) as { phase: string }).phase;
   }
 
-  servicePid(machine: string): number | undefined {
-    const path = join(this.folder, machine, "services", "web", "process.json");
+  servicePid(machine: string, service = "web"): number | undefined {
+    const path = join(this.folder, machine, "services", service, "process.json");
     return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as { pid: number }).pid : undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const [machine, child] of this.#agents) {
       await endChild(child, "SIGKILL");
-      const pid = this.servicePid(machine);
-      if (pid !== undefined) killGroup(pid);
+      for (const service of ["web", "api"]) {
+        const pid = this.servicePid(machine, service);
+        if (pid !== undefined) killGroup(pid);
+      }
     }
     await this.node[Symbol.asyncDispose]();
     clearAway(this.folder);

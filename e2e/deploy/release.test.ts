@@ -1,6 +1,6 @@
 /** From a commit to machines and back, with a real node, real agents and real services. */
 import { deepEqual, equal, match, notEqual, ok } from "node:assert/strict";
-import { readlinkSync } from "node:fs";
+import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
@@ -118,6 +118,22 @@ describe("a release", { skip, timeout: 240_000 }, () => {
     equal(await ended(job), "CANCELLED");
     await until("all machines run what they ran before", () => running().size === 1 && running().has(before), limits);
     equal(fleet.millrace("deploy", "drift", "web", "--region", "eu").length, 0, "no machine runs anything else");
+  });
+
+  test("of a commit that was built before does not build it again, and two at once share one build", async () => {
+    const builds = (): number =>
+      fleet.millrace("deploy", "jobs", "--json").filter((line) => line.includes('"name":"build ')).length;
+    const before = builds();
+    fleet.commit(service.replace("mkdir out", "sleep 2; mkdir out"), stays("shared"));
+    const first = release();
+    const other = join(fleet.repository, "other.yaml");
+    const text = readFileSync(join(fleet.repository, "service.yaml"), "utf8");
+    writeFileSync(other, text.replace("service: web", "service: api"));
+    const [second = ""] = fleet.millrace("deploy", "release", other);
+    deepEqual(await Promise.all([ended(first), ended(second)]), ["SUCCEEDED", "SUCCEEDED"]);
+    equal(builds(), before + 1);
+    equal(await ended(release()), "SUCCEEDED");
+    equal(builds(), before + 1);
   });
 });
 

@@ -1,12 +1,15 @@
 /**
  * Pure: a release becomes a job of stages, and each stage's inputs become its task.
  *
+ * The build is a job of its own, which releases of the same commit share; the stage `build` waits for it and signs.
+ *
  *   build ─► wave-1 ─► wave-2 ─► … ─► finish (runs however the waves ended: keeps the new version, or rolls back)
  */
 import { createHash } from "node:crypto";
 import type { Plan, PlanSpec, StageSpec, TaskTemplate } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
+import type { Manifest } from "./manifest/manifest.ts";
 import type { ServiceFile } from "./service/service-file.ts";
 
 export const door = "deploy";
@@ -16,6 +19,8 @@ export const planLabel = "plan=deploy/1";
 
 export const kinds = {
   build: "deploy.build",
+  seal: "deploy.seal",
+  planBuild: "deploy.plan-build",
   wave: "deploy.wave",
   finish: "deploy.finish",
   rollback: "deploy.rollback",
@@ -31,7 +36,13 @@ export type Release = {
   readonly repository: string;
 };
 
-export type BuildSpec = Release;
+/** All that decides what a build makes. */
+export type BuildSpec = Pick<Release, "sha" | "repository"> & { readonly build: ServiceFile["build"] };
+
+/** What a build made, before it is a release of a service. */
+export type Packed = Pick<Manifest, "files" | "links" | "units" | "builder">;
+
+export type SealSpec = { readonly service: ServiceFile; readonly sha: string; readonly packed: string };
 export type BuildResult = { readonly manifest: string; readonly sizeBytes: number };
 
 export type WaveSpec = {
@@ -65,10 +76,7 @@ export function planRelease(release: Release, request: { readonly tenant: string
   }));
   const build: StageSpec = {
     ...plain("build", []),
-    tasks: {
-      template: template(kinds.build, { attemptMs: service.build?.timeout ?? hour, effects: "pure" }),
-      tasks: [{ key: "build", spec }],
-    },
+    plan: planSpec(kinds.planBuild, buildMs(service.build) + hour),
   };
   const finish: StageSpec = {
     ...plain("finish", [0, ...waves.map((_, index) => index + 1)]),
@@ -76,7 +84,7 @@ export function planRelease(release: Release, request: { readonly tenant: string
     plan: planSpec(kinds.planFinish, hour),
   };
   return {
-    ...order(service.service, `${service.service} ${sha.slice(0, 12)}`, spec, request),
+    ...order(`service ${service.service}`, `${service.service} ${sha.slice(0, 12)}`, spec, request),
     tags: [{ name: shaTag, value: sha }],
     // A release may take its deadline for the waves and as long again for the build and the way back.
     deadlineMs: 2 * service.deadline + hour,
@@ -90,11 +98,48 @@ export function planRelease(release: Release, request: { readonly tenant: string
   };
 }
 
+/** Two releases with the same key can share a build. */
+export const buildKey = ({ sha, repository, build }: BuildSpec): string =>
+  createHash("sha256")
+    .update(JSON.stringify([repository, sha, build?.run ?? null, build?.output ?? "."]))
+    .digest("hex");
+
+export const buildOf = ({ sha, repository, service: { build } }: Release): BuildSpec => ({ sha, repository, build });
+
+const buildMs = (build: ServiceFile["build"]): number => build?.timeout ?? hour;
+
+export function planBuild(release: Release, tenant: string): Order {
+  const about = buildOf(release);
+  const { build, sha } = about;
+  const spec = JSON.stringify(about);
+  const key = buildKey(about);
+  return {
+    ...order(`build ${key}`, `build ${sha.slice(0, 12)}`, spec, { tenant }),
+    mergeKey: key,
+    tags: [{ name: shaTag, value: sha }],
+    deadlineMs: buildMs(build) + hour,
+    stages: [
+      {
+        ...plain("build", []),
+        tasks: {
+          template: template(kinds.build, { attemptMs: buildMs(build), effects: "pure" }),
+          tasks: [{ key: "build", spec }],
+        },
+      },
+    ],
+  };
+}
+
+export function planSeal({ service, sha }: Release, packed: string): Plan {
+  const spec: SealSpec = { service, sha, packed };
+  return one(kinds.seal, { attemptMs: hour, effects: "pure" }, "seal", spec);
+}
+
 export function planRollback(request: RollbackSpec & { readonly tenant: string; readonly key?: string }): Order {
   const { service, regions } = request;
   const spec = JSON.stringify({ service, regions } satisfies RollbackSpec);
   return {
-    ...order(service, `${service} rollback`, spec, request),
+    ...order(`service ${service}`, `${service} rollback`, spec, request),
     deadlineMs: hour,
     stages: [
       {
@@ -149,13 +194,13 @@ export function planFinish({ spec, needs, results }: PlanInputs): Plan {
 }
 
 const order = (
-  service: string,
+  about: string,
   name: string,
   spec: string,
   { tenant, key }: { readonly tenant: string; readonly key?: string },
 ) => ({
   // Everything about a service is decided in one shard: its lock, its request keys.
-  shardKey: `${tenant}/service ${service}`,
+  shardKey: `${tenant}/${about}`,
   tenant,
   door,
   name,

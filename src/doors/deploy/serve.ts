@@ -14,6 +14,8 @@ import { releaseRoutes } from "./release-routes.ts";
 import { deployRoutes } from "./routes.ts";
 import { buildRunner } from "./run/build.ts";
 import { finishRunner, rollbackRunner } from "./run/finish.ts";
+import { joinBuild } from "./run/join-build.ts";
+import { sealRunner } from "./run/seal.ts";
 import { waveRunner } from "./run/wave.ts";
 import type { DeploySettings } from "./config.ts";
 import { noCaps } from "./swarm/caps.ts";
@@ -44,12 +46,17 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     labels: [taskLabel, planLabel],
     ...(place && {
       runners: {
-        [kinds.build]: buildRunner({ place, store, goals, signer }),
+        [kinds.build]: buildRunner({ place, store, goals, index }),
+        [kinds.seal]: sealRunner({ store, goals, signer }),
         [kinds.wave]: waveRunner({ ...running, controls }),
         [kinds.finish]: finishRunner(running),
         [kinds.rollback]: rollbackRunner(running),
       },
-      planners: { [kinds.planWave]: planWave, [kinds.planFinish]: planFinish },
+      planners: {
+        [kinds.planBuild]: joinBuild({ client, index, store }),
+        [kinds.planWave]: planWave,
+        [kinds.planFinish]: planFinish,
+      },
     }),
     calls: {
       [seenMethod]: () => Promise.resolve(desk.seen()),

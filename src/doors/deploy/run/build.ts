@@ -1,30 +1,31 @@
-/** Builds a commit: a fresh clone, the service's command, its output packed and signed. The same SHA packs the same. */
+/** Builds a commit: a fresh clone, the service's command, its output packed. What it made is entered for every release that wants the same. */
 import { join } from "node:path";
+import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { leasesOf } from "#worker/holding.ts";
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
 import type { WorkPlace } from "#door/ports.ts";
-import { manifestSizeBytes, manifestText, parseManifest } from "#doors/deploy/manifest/manifest.ts";
-import { runSpecOf } from "#doors/deploy/manifest/run-spec.ts";
-import type { Signer } from "#doors/deploy/signing/signing.ts";
+import { distinctSegments } from "#doors/deploy/manifest/manifest.ts";
 import type { GoalStore } from "#doors/deploy/fleet/goals.ts";
-import type { BuildResult, BuildSpec } from "#doors/deploy/plan.ts";
+import { buildKey, type BuildSpec, type Packed } from "#doors/deploy/plan.ts";
+import { builtSpace } from "./join-build.ts";
+import { keptMs } from "./seal.ts";
 import { packWithUnits } from "./pack.ts";
 
 export type BuildPorts = {
   readonly place: WorkPlace;
   readonly store: Store;
   readonly goals: GoalStore;
-  readonly signer: () => Promise<Signer>;
+  readonly index: ActionIndex;
 };
 
 const outputBytesMax = 1024 * 1024;
-const keptMs = 30 * 24 * 3_600_000;
 
 export const buildRunner =
-  ({ place, store, goals, signer }: BuildPorts) =>
+  ({ place, store, goals, index }: BuildPorts) =>
   async (context: RunContext): Promise<RunOutcome> => {
-    const { service, sha, repository } = JSON.parse(context.task.spec) as BuildSpec;
+    const spec = JSON.parse(context.task.spec) as BuildSpec;
+    const { build, sha, repository } = spec;
     const { tenant } = context.task;
     const { blobs } = store.forTenant(tenant);
     await using scratch = await place.scratch(context.task.taskId);
@@ -34,23 +35,16 @@ export const buildRunner =
       // A URL or path that looks like a flag is not one.
       (await run(["git", "clone", "--quiet", "--no-checkout", "--", repository, source], scratch.path)) ??
       (await run(["git", "checkout", "--quiet", "--detach", sha, "--"], source)) ??
-      (service.build && (await run(commandOf(service.build.run), source)));
+      (build && (await run(commandOf(build.run), source)));
     if (failed) return failed;
-    const packed = await packWithUnits(join(source, service.build?.output ?? "."), blobs);
-    const text = manifestText({
-      format: 1,
-      service: service.service,
-      sha,
-      builder: context.task.jobId,
-      run: runSpecOf(service),
-      ...packed,
-    });
-    const manifest = parseManifest(text); // what agents would refuse must not be signed
-    const digest = await goals.write(tenant, JSON.stringify((await signer()).sign("manifest", text)));
-    const segments = [...new Set(packed.files.flatMap((file) => file.segments))];
+    const packed = await packWithUnits(join(source, build?.output ?? "."), blobs);
+    const content: Packed = { ...packed, builder: context.task.jobId };
+    const digest = await goals.write(tenant, JSON.stringify(content));
+    const segments = distinctSegments(packed);
     await blobs.pin(segments, keptMs);
-    const result: BuildResult = { manifest: digest, sizeBytes: manifestSizeBytes(manifest) };
-    return { kind: "done", payload: JSON.stringify(result), digests: [digest, ...segments] };
+    const entry = { digest, principal: "deploy", atMs: context.clock.wallMs() };
+    await index.put({ tenant, space: builtSpace, name: buildKey(spec) }, entry);
+    return { kind: "done", payload: JSON.stringify({ packed: digest }), digests: [digest, ...segments] };
   };
 
 async function runStep(
