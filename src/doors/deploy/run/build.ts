@@ -1,4 +1,4 @@
-/** Builds a commit: a fresh clone, the service's command, its output packed. What it made is entered for every release that wants the same. */
+/** Builds a commit: a fresh clone, the command, its output packed, and entered for all releases that want the same. */
 import { join } from "node:path";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";

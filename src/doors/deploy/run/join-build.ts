@@ -25,8 +25,8 @@ export type JoinPorts = {
   readonly store: Store;
 };
 
-/** The first release that wants a build is told of its end; others look at it this often. */
-const lookEveryMs = 10_000;
+/** The release that started a build gets a notice of its end; others look at it this often. */
+const lookEveryMs = 5_000;
 const wait: Plan = { kind: "wait", forMs: lookEveryMs, signals: ["ended:build"] };
 
 export const joinBuild =
