@@ -81,6 +81,15 @@ describe("a release", { skip, timeout: 240_000 }, () => {
     await until("all machines run the version before", () => running().size === 1 && running().has(good), limits);
   });
 
+  test("and no other machine can speak for one of them", async () => {
+    const url = `http://${fleet.node.address}/v1/deploy/machines/m1/reports?region=eu`;
+    const headers = { ...fleet.node.headers, "content-type": "application/json", "millrace-machine-key": "another" };
+    const lie = { service: "web", goalVersion: 1, state: "healthy", running: null, why: "a lie" };
+    const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(lie) });
+    equal(response.status, 403);
+    match(await response.text(), /belongs to another machine's key/);
+  });
+
   test("is not activated while the service is halted", async () => {
     fleet.millrace("deploy", "halt", "web", "--region", "eu");
     fleet.commit(service, stays("three"));

@@ -306,6 +306,7 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       alike: "any name is a machine's",
     }),
   ],
+  "api DELETE /v1/deploy/machines/{machine}": [ask("DELETE", ({ key }) => `/v1/deploy/machines/${key}`)],
   "api GET /v1/deploy/blobs/{digest+}": [ask("GET", (named) => `/v1/deploy/blobs/${digest(named)}`)],
   "api POST /v1/deploy/machines/{machine}/swarm": [
     ask("POST", ({ key }) => `/v1/deploy/machines/${key}/swarm`, {

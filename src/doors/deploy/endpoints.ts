@@ -60,6 +60,15 @@ export const reportMachine = endpoint({
   answer: none,
 });
 
+export const forgetMachine = endpoint({
+  method: "DELETE",
+  path: "/v1/deploy/machines/{machine}",
+  action: "deploy.release",
+  about: "Forgets the key of a machine, so that one that was set up anew can have its name.",
+  params: z.object({ machine: MachineName }),
+  answer: none,
+});
+
 export const readBlob = endpoint({
   method: "GET",
   path: "/v1/deploy/blobs/{digest+}",
@@ -329,6 +338,7 @@ export const deployEndpoints = [
   listKeys,
   attachMachine,
   reportMachine,
+  forgetMachine,
   readBlob,
   askSwarm,
   readUnits,

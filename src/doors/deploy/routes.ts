@@ -2,12 +2,14 @@
 import { isDigest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Store } from "#blobs/store.ts";
-import { route, type Route } from "#http/route.ts";
+import type { EndpointDeclaration } from "#http/endpoint.ts";
+import { route, type Call, type Route } from "#http/route.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import * as endpoints from "./endpoints.ts";
 import type { FleetDesk, Machine } from "./fleet/desk.ts";
 import { isTarget, type Fleet, type Waking } from "./fleet/fleet.ts";
+import { machineKeyHeader, type MachineBook } from "./fleet/machine-book.ts";
 import type { GoalStore } from "./fleet/goals.ts";
 import { door, planRelease, planRollback } from "./plan.ts";
 import type { Signed, Signer } from "./signing/signing.ts";
@@ -26,6 +28,7 @@ export type RoutePorts = {
   readonly signer: () => Promise<Signer>;
   readonly swarms: SwarmDesk;
   readonly origin: Origin;
+  readonly book: Pick<MachineBook, "check" | "forget">;
 };
 
 export const deployRoutes = (ports: RoutePorts): readonly Route[] => [
@@ -34,12 +37,26 @@ export const deployRoutes = (ports: RoutePorts): readonly Route[] => [
   ...peopleRoutes(ports),
 ];
 
-const agentRoutes = ({ desk, store, signer }: RoutePorts): readonly Route[] => [
+/** A call in a machine's name, if it may be made (fleet/machine-book.ts). */
+const speaking =
+  ({ book }: Pick<RoutePorts, "book">) =>
+  async ({ params, tenant, caller, headers }: MachineCall): Promise<void> =>
+    await book.check({ tenant, ...params, by: caller.principal.name, key: headers.get(machineKeyHeader) });
+
+type MachineCall = Pick<Call<EndpointDeclaration>, "tenant" | "caller" | "headers"> & {
+  readonly params: { readonly machine: string };
+};
+
+const agentRoutes = ({ desk, store, signer, book }: RoutePorts): readonly Route[] => [
   route(endpoints.listKeys, async () => ({ body: { keys: [(await signer()).publicPem] } })),
-  route(endpoints.attachMachine, ({ params, query, tenant, signal }) => ({
-    body: goalEvents(desk.attach(machineOf(tenant, params, query), signal)),
-  })),
-  route(endpoints.reportMachine, ({ params, query, body, tenant }) => {
+  route(endpoints.attachMachine, async (call) => {
+    const { params, query, tenant, signal } = call;
+    await speaking({ book })(call);
+    return { body: goalEvents(desk.attach(machineOf(tenant, params, query), signal)) };
+  }),
+  route(endpoints.reportMachine, async (call) => {
+    const { params, query, body, tenant } = call;
+    await speaking({ book })(call);
     desk.report(machineOf(tenant, params, query), { machine: params.machine, ...body });
     return undefined;
   }),
@@ -49,8 +66,10 @@ const agentRoutes = ({ desk, store, signer }: RoutePorts): readonly Route[] => [
   }),
 ];
 
-const swarmRoutes = ({ swarms, origin }: RoutePorts): readonly Route[] => [
-  route(endpoints.askSwarm, async ({ params, body, tenant }) => {
+const swarmRoutes = ({ swarms, origin, book }: RoutePorts): readonly Route[] => [
+  route(endpoints.askSwarm, async (call) => {
+    const { params, body, tenant } = call;
+    await speaking({ book })(call);
     const { caps, parents, ...rest } = await swarms.answer(tenant, params.machine, questionOf(body.question));
     return { body: { ...rest, parents: [...parents], caps: capsAsJson(caps) } };
   }),
@@ -62,7 +81,11 @@ const swarmRoutes = ({ swarms, origin }: RoutePorts): readonly Route[] => [
   }),
 ];
 
-const peopleRoutes = ({ client, goals, news, fleet }: RoutePorts): readonly Route[] => [
+const peopleRoutes = ({ client, goals, news, fleet, book }: RoutePorts): readonly Route[] => [
+  route(endpoints.forgetMachine, async ({ params, tenant }) => {
+    if (!(await book.forget(tenant, params.machine))) throw new Fault("not-found", "forget machine", params);
+    return undefined;
+  }),
   route(endpoints.startRelease, async ({ body, tenant }) => {
     const { jobId } = await client.submit(planRelease(body, { tenant }));
     return { status: 202, body: { job: jobId } };

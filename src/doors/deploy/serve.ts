@@ -6,6 +6,7 @@ import type { DoorPorts } from "#door/ports.ts";
 import { FleetDesk } from "./fleet/desk.ts";
 import { fleetOf, seenMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
+import { MachineBook } from "./fleet/machine-book.ts";
 import { openSigner, openTicketKey } from "./fleet/signing-key.ts";
 import { kinds, planFinish, planLabel, planWave, taskLabel } from "./plan.ts";
 import { ReleaseControls } from "./fleet/controls.ts";
@@ -23,7 +24,7 @@ import { Origin } from "./swarm/origin.ts";
 import { SwarmDesk } from "./swarm/swarm-desk.ts";
 
 export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Promise<OpenDoor> {
-  const { stored, clock, client, node, peers, place, dataFolder, keyOf, random } = ports;
+  const { stored, clock, client, node, peers, place, dataFolder, keyOf, random, records, warn } = ports;
   const { store, index } = stored;
   const keys = { keyOf, folder: join(dataFolder, "deploy") };
   // asked for when they are needed: a node whose vault has no keys yet serves everything else
@@ -40,6 +41,11 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const desk = new FleetDesk(goals, clock);
   const fleet = fleetOf(node, desk, peers);
   const news = waking(node, desk, peers);
+  const book = new MachineBook({
+    records,
+    clock,
+    refused: (peer, tenant, reason) => warn("deploy machine refused", { peer, tenant, reason }),
+  });
   const controls = new ReleaseControls(index, clock);
   const running = { goals, desk: news, fleet };
   return {
@@ -65,9 +71,9 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
         return Promise.resolve({});
       },
     },
-    metrics: (metrics) => deployMetrics(metrics, { desk, swarms, origin }),
+    metrics: (metrics) => deployMetrics(metrics, { desk, swarms, origin, book }),
     routes: [
-      ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news }),
+      ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news, book }),
       ...releaseRoutes({ client, goals, fleet, controls, clock }),
     ],
   };

@@ -1,12 +1,21 @@
 import { agentRun } from "./agent-run.ts";
 import { deployRelease } from "./release.ts";
 import { deployAbort, deployDrift, deployJobs, deployPause, deployPlan } from "./release-control.ts";
-import { deployApprove, deployHalt, deployMachines, deployResume, deployRollback, deployStatus } from "./services.ts";
+import {
+  deployApprove,
+  deployForget,
+  deployHalt,
+  deployMachines,
+  deployResume,
+  deployRollback,
+  deployStatus,
+} from "./services.ts";
 
 export const deployCommands = [
   deployRelease,
   deployStatus,
   deployMachines,
+  deployForget,
   deployApprove,
   deployRollback,
   deployHalt,

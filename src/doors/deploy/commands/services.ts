@@ -1,7 +1,14 @@
 import { callEndpoint, type Fetch } from "#http/client.ts";
 import { command, serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
 import { tableLines } from "#door/table.ts";
-import { approveWave, haltService, listMachines, showService, startRollback } from "#doors/deploy/endpoints.ts";
+import {
+  approveWave,
+  forgetMachine,
+  haltService,
+  listMachines,
+  showService,
+  startRollback,
+} from "#doors/deploy/endpoints.ts";
 
 const fetchOf = async (values: ServerFlagValues, world: World): Promise<Fetch> => {
   const http = await world.http(values);
@@ -128,6 +135,22 @@ export const deployApprove = command({
     if (job === undefined || !Number.isInteger(wave)) return usage(world, "deploy approve j3-1 --wave 2");
     const body = { wave, reject: values.reject ?? false };
     await callEndpoint(await fetchOf(values, world), approveWave, { params: { job }, body });
+    return 0;
+  },
+});
+
+export const deployForget = command({
+  name: "deploy forget",
+  about: "Forget the key of a machine, so that one that was set up anew can have its name.",
+  words: "<machine>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: serverFlags,
+  examples: ["millrace deploy forget web-17"],
+  async run({ positionals: [machine], values }, world) {
+    if (machine === undefined) return usage(world, "deploy forget web-17");
+    await callEndpoint(await fetchOf(values, world), forgetMachine, { params: { machine } });
+    if (values.json) world.out(JSON.stringify({ kind: "forgotten", machine }));
     return 0;
   },
 });
