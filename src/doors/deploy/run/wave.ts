@@ -8,8 +8,10 @@ import type { ReleaseControls } from "#doors/deploy/fleet/controls.ts";
 import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
 import { frozenBy } from "#doors/deploy/service/freeze.ts";
 import { isInShare, membersOf } from "#doors/deploy/goal/membership.ts";
+import { withChecks } from "#doors/deploy/health/checks.ts";
 import { judge, type MachineReport, type Verdict } from "#doors/deploy/health/judge.ts";
 import type { WaveResult, WaveSpec } from "#doors/deploy/plan.ts";
+import { Checks } from "./measure.ts";
 
 export type WavePorts = {
   readonly goals: GoalStore;
@@ -48,11 +50,19 @@ async function rollOut(context: RunContext, { goals, fleet, desk, controls }: Wa
     desk.wake(head);
     activatedAtMs = Math.max(activatedAtMs, head.entry.atMs);
   }
+  const { service: named } = spec.service;
+  const checks = new Checks(spec.service.health.checks, {
+    service: named,
+    release,
+    wave: spec.wave,
+    manifest: spec.manifest,
+  });
   let last: Verdict | undefined;
   for (;;) {
     const seen = (await fleet.machines(tenant)).filter((machine) => isTarget(machine, spec.service.targets));
     const nowMs = context.clock.wallMs();
-    const verdict = judge(
+    await checks.look({ nowMs, activatedAtMs }, context.signal);
+    const ofMachines = judge(
       {
         members: membersOf([...new Set([...names, ...seen.map(({ machine }) => machine)])], release, wave.share),
         manifest: spec.manifest,
@@ -61,8 +71,9 @@ async function rollOut(context: RunContext, { goals, fleet, desk, controls }: Wa
         limits: spec.service.health,
         bakeMs: wave.bake,
       },
-      reportsOf(seen, spec.service.service, nowMs),
+      reportsOf(seen, named, nowMs),
     );
+    const verdict = withChecks(ofMachines, checks.states);
     if (verdict.why !== last?.why)
       context.report({ step: spec.wave + 1, name: verdict.why.slice(0, 200), status: "progress" });
     last = verdict;

@@ -60,6 +60,30 @@ const Wave = z.strictObject({
   approve: z.int().min(0).max(10).default(0),
 });
 
+const HttpAddress = z.url({ protocol: /^https?$/, error: "write an address with http:// or https://" }).max(2_000);
+const checkTimes = {
+  /** How long after a wave's activation it is measured first: nothing from before may be in it. */
+  after: Duration().default(30_000),
+  every: Duration().default(5_000),
+  /** As many good measurements as this let the wave pass. No data is not healthy. */
+  samples: z.int().min(1).max(1_000).default(3),
+};
+const HealthCheck = z.union([
+  z
+    .strictObject({
+      /** The address of a server with Prometheus' HTTP API. */
+      prometheus: HttpAddress,
+      query: z.string().min(1).max(10_000),
+      max: z.number().optional(),
+      min: z.number().optional(),
+      ...checkTimes,
+    })
+    .refine(({ max, min }) => max !== undefined || min !== undefined, { message: "say max, min or both" }),
+  /** Gets service, release, wave and manifest as JSON, and answers `{"healthy": true, "why": "..."}`. */
+  z.strictObject({ webhook: HttpAddress, ...checkTimes }),
+]);
+export type HealthCheck = z.output<typeof HealthCheck>;
+
 const Health = z.strictObject({
   failedMax: Share.default(10_000),
   silentMax: Share.default(20_000),
@@ -67,8 +91,10 @@ const Health = z.strictObject({
   samplesMin: z.int().min(1).max(100_000).default(1),
   /** A machine that has not reported for this long is silent. */
   silentAfter: Duration().default(30_000),
+  /** Beside the machines' probes: the service's own metrics, or the word of another program. */
+  checks: z.array(HealthCheck).max(20).default([]),
 });
-export type HealthLimits = z.output<typeof Health>;
+export type HealthLimits = Omit<z.output<typeof Health>, "checks">;
 
 export const ServiceFile = z.strictObject({
   service: ServiceName,
