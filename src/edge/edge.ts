@@ -17,6 +17,8 @@ import type { OwnerToken } from "./identity/authenticate.ts";
 import type { OwnTokens } from "./identity/jwt/verifier.ts";
 import { continueWhenRead } from "./port/continue-when-read.ts";
 import { serveFetch } from "./port/fetch-over-h2.ts";
+import { serveConnect } from "./port/socket-over-h2.ts";
+import type { SocketWire } from "#http/live/upgrade.ts";
 import { healthHandlers } from "./health-service.ts";
 import { openIdentity } from "./identity/identity.ts";
 import type { Identity } from "./identity/identity-config.ts";
@@ -79,6 +81,8 @@ export type HttpServed = {
   readonly serve: ServeElsewhere;
   /** Takes over a connection that asks to become a WebSocket; left out: none may. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer, peer: Peer) => void;
+  /** The same for a stream of HTTP/2; left out: extended CONNECT is not offered. */
+  readonly connect?: (request: Request, wire: SocketWire, peer: Peer) => void;
 };
 
 export type { Login };
@@ -220,10 +224,14 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
       http1,
       ...(reload && !("socket" in address) && { tls: tlsServerOptions(options.tls) }),
       ...(options.h2 && { h2: options.h2 }),
-      onRequest: (stream, headers, ended, peer) =>
-        isGrpcType(headers.get("content-type"))
+      takesProtocols: served?.connect !== undefined,
+      onRequest(stream, headers, ended, peer) {
+        if (headers.protocol !== undefined && served?.connect)
+          return serveConnect(stream, headers, ended, (request, wire) => served.connect?.(request, wire, peer));
+        return isGrpcType(headers.get("content-type"))
           ? server.open(stream, headers, ended, peer)
-          : serveFetch(stream, headers, ended, (request) => routes.fetch(request, { peer }), failed),
+          : serveFetch(stream, headers, ended, (request) => routes.fetch(request, { peer }), failed);
+      },
       slots,
       accepted: (protocol) => metrics.connections(protocol).add(),
       report: (_doing, error) => failed(error),

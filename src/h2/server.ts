@@ -17,6 +17,8 @@ export type H2ServerOptions = {
   /** Certificate and key; without them the server does not use TLS. */
   readonly tls?: TlsOptions;
   readonly limits?: Partial<H2Limits>;
+  /** Takes CONNECT with a :protocol (RFC 8441). */
+  readonly takesProtocols?: boolean;
   /** Concurrent connections; more are closed as they come. */
   readonly connectionsMax?: number;
 };
@@ -29,7 +31,17 @@ export type H2Server = {
 };
 
 export async function listenH2(options: H2ServerOptions): Promise<H2Server> {
-  const { host, port, clock, onRequest, onHandlerFailed, tls, limits, connectionsMax = 10_000 } = options;
+  const {
+    host,
+    port,
+    clock,
+    onRequest,
+    onHandlerFailed,
+    tls,
+    limits,
+    takesProtocols,
+    connectionsMax = 10_000,
+  } = options;
   const connections = new Set<H2Socket>();
 
   function adopt(socket: Socket): void {
@@ -38,6 +50,7 @@ export async function listenH2(options: H2ServerOptions): Promise<H2Server> {
       clock,
       handler: { onRequest, ...(onHandlerFailed === undefined ? {} : { onHandlerFailed }) },
       ...(limits === undefined ? {} : { limits }),
+      ...(takesProtocols === undefined ? {} : { takesProtocols }),
     });
     connections.add(h2);
     void h2.closed.then(() => connections.delete(h2));

@@ -18,6 +18,8 @@ export type H2SocketOptions = {
   readonly clock: Clock;
   readonly handler: ConnectionHandler;
   readonly limits?: Partial<H2Limits>;
+  /** Server: takes CONNECT with a :protocol (RFC 8441). */
+  readonly takesProtocols?: boolean;
   /** What was already read from the socket, such as the first bytes, which identified the protocol. */
   readonly firstBytes?: Uint8Array;
 };
@@ -38,13 +40,14 @@ export class H2Socket {
   #stopTicking: () => void = () => {};
 
   /** Takes the socket over: no other code may read from it or write to it. */
-  constructor(socket: Duplex, { role, clock, handler, limits, firstBytes }: H2SocketOptions) {
+  constructor(socket: Duplex, { role, clock, handler, limits, takesProtocols, firstBytes }: H2SocketOptions) {
     this.#socket = socket;
     this.#clock = clock;
     this.connection = new Connection({
       role,
       nowMs: clock.monotonicMs(),
       ...(limits === undefined ? {} : { limits }),
+      ...(takesProtocols === undefined ? {} : { takesProtocols }),
       handler: {
         ...handler,
         onOutput: () => this.#flushSoon(),

@@ -58,7 +58,7 @@ import { keptAnswersIn } from "#http/kept-answers.ts";
 import { openApiDocument } from "#http/openapi.ts";
 import { route, type Route } from "#http/route.ts";
 import { serveRoutes } from "#http/serve.ts";
-import { serveUpgrades } from "#http/live/upgrade.ts";
+import { serveSockets } from "#http/live/upgrade.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Issuer } from "#issuer/issuer.ts";
 import type { AuditTrail } from "#audit/trail.ts";
@@ -158,13 +158,14 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
       ...routeMetrics(registry),
     };
     const serve = serveRoutes(routes, ports);
-    const upgrade = serveUpgrades(routes, { ...ports, socketsMax });
+    const { upgrade, connect } = serveSockets(routes, { ...ports, socketsMax });
     return {
       serve(request, peer) {
         const page = pages(request) ?? movedTo(request);
         return page ? Promise.resolve(page) : serve(request, identifyBy(admission, peer));
       },
       upgrade: (request, socket, head, peer) => upgrade(request, socket, head, identifyBy(admission, peer)),
+      connect: (request, wire, peer) => connect(request, wire, identifyBy(admission, peer)),
     };
   };
 }

@@ -177,7 +177,7 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
         api: table?.serve,
         doors: (request, peer) => doors.http(request, identifyBy(admission, peer)),
       });
-      return { serve, ...(table?.upgrade && { upgrade: table.upgrade }) };
+      return { ...table, serve };
     },
   });
   return {

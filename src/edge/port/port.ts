@@ -53,6 +53,8 @@ export type PortOptions = {
   /** Does not listen by itself: connections are handed to it. */
   readonly http1: HttpServer;
   readonly h2?: Partial<H2Limits>;
+  /** HTTP/2: CONNECT may have a :protocol (RFC 8441). */
+  readonly takesProtocols: boolean;
   /** Limits on connections; shared by all ports of a node. */
   readonly slots: ConnectionSlots;
   readonly accepted?: (protocol: "h2" | "http/1.1") => void;
@@ -115,6 +117,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
         },
         onHandlerFailed: (error) => report?.("handle a request", error),
       },
+      takesProtocols: options.takesProtocols,
       ...(options.h2 && { limits: options.h2 }),
       ...(firstBytes && { firstBytes }),
     });

@@ -32,11 +32,14 @@ export type ConnectionOptions = {
   readonly handler: ConnectionHandler;
   readonly limits?: Partial<H2Limits>;
   readonly nowMs: number;
+  /** Server: takes CONNECT with a :protocol (RFC 8441) and says so; left out: such requests are malformed. */
+  readonly takesProtocols?: boolean;
 };
 
 export class Connection implements ReceiverOwner, StreamsOwner {
   readonly limits: H2Limits;
   readonly isServer: boolean;
+  readonly takesProtocols: boolean;
   readonly #handler: ConnectionHandler;
   readonly #streams: ConnectionStreams;
   readonly #table: StreamTable;
@@ -55,9 +58,10 @@ export class Connection implements ReceiverOwner, StreamsOwner {
   /** Inside a call by the socket's owner, who checks for output when it returns. */
   #inside = false;
 
-  constructor({ role, handler, limits = {}, nowMs }: ConnectionOptions) {
+  constructor({ role, handler, limits = {}, nowMs, takesProtocols = false }: ConnectionOptions) {
     this.limits = { ...h2LimitsDefault, ...limits };
     this.isServer = role === "server";
+    this.takesProtocols = this.isServer && takesProtocols;
     this.#handler = handler;
     this.nowMs = nowMs;
     this.#guard = new FloodGuard(this.limits, nowMs);
@@ -67,7 +71,7 @@ export class Connection implements ReceiverOwner, StreamsOwner {
     this.#sender = this.#streams.sender;
     this.#receiver = new Receiver(this, this.#streams, this.#guard);
     this.#reader = new FrameReader(this.#receiver, this.limits.frameBytesMax, this.isServer);
-    layGreeting(this.#sender, this.limits, this.isServer, this.#receiver.window.size);
+    layGreeting(this.#sender, this.limits, this, this.#receiver.window.size);
   }
 
   // ---- for the socket's owner

@@ -25,6 +25,8 @@ import type { StreamTable } from "./stream-table.ts";
 export type ReceiverOwner = {
   readonly limits: H2Limits;
   readonly isServer: boolean;
+  /** Whether CONNECT may have a :protocol. */
+  readonly takesProtocols: boolean;
   readonly closed: boolean;
   readonly nowMs: number;
   /** May a stream with this id be opened, or is it beyond a GOAWAY? */
@@ -193,7 +195,7 @@ export class Receiver implements FrameSink {
     if (overflowed) return this.#streams.streamFailed(id, errorCode.enhanceYourCalm);
     let headers: HeaderList | undefined;
     if (stream === undefined) {
-      headers = readRequest(fields);
+      headers = readRequest(fields, this.#owner.takesProtocols);
       if (headers !== undefined && ends && headers.contentLength > 0) headers = undefined;
       if (headers === undefined) return this.#streams.streamFailed(id, errorCode.protocolError);
       return this.#streams.requestCame(id, headers, ends);

@@ -7,8 +7,14 @@ import type { Sender } from "#h2/connection/sender.ts";
 export const pingPurpose = { keepalive: 1, drain: 2 } as const;
 
 /** The preface, SETTINGS, and the WINDOW_UPDATE that raises the connection's window above the default. */
-export function layGreeting(sender: Sender, limits: H2Limits, isServer: boolean, windowBytes: number): void {
+export function layGreeting(
+  sender: Sender,
+  limits: H2Limits,
+  who: { readonly isServer: boolean; readonly takesProtocols: boolean },
+  windowBytes: number,
+): void {
   const { output } = sender;
+  const { isServer, takesProtocols } = who;
   if (!isServer) {
     output.reserve(clientPreface.length);
     output.buffer.set(clientPreface, output.end);
@@ -20,6 +26,7 @@ export function layGreeting(sender: Sender, limits: H2Limits, isServer: boolean,
     [setting.initialWindowSize, limits.streamWindowBytes],
     [setting.maxFrameSize, limits.frameBytesMax],
     [setting.maxHeaderListSize, limits.headerListBytesMax],
+    ...(takesProtocols ? [[setting.enableConnectProtocol, 1] as const] : []),
   ];
   let at = sender.layControl(frameType.settings, 0, 0, settings.length * 6);
   for (const [id, value] of settings) {

@@ -576,6 +576,40 @@ describe("section 8: messages", () => {
     ]);
   });
 
+  const extended: HeaderPairs = [
+    [":method", "CONNECT"],
+    [":protocol", "websocket"],
+    [":scheme", "http"],
+    [":path", "/v1/x"],
+    [":authority", "example.org"],
+  ];
+  const replaced = (name: string, ...by: HeaderPairs): HeaderPairs => [
+    ...by,
+    ...extended.filter(([known]) => known !== name),
+  ];
+  const connects: Record<string, HeaderPairs> = {
+    "GET with a :protocol": replaced(":method", [":method", "GET"]),
+    "an empty :protocol": replaced(":protocol", [":protocol", ""]),
+    "two :protocol": [...extended, [":protocol", "websocket"]],
+    "a :protocol and no :path": replaced(":path"),
+    "a :protocol and no :scheme": replaced(":scheme"),
+    "a :protocol and no :authority": replaced(":authority"),
+  };
+  for (const [name, pairs] of Object.entries(connects))
+    test(`RFC 8441 ${name}: malformed`, () => {
+      const rig = new Rig({ takesProtocols: true });
+      deepEqual(rig.give(rig.headers(1, pairs)), ["RST_STREAM 1 protocolError"]);
+    });
+
+  test("RFC 8441 an extended CONNECT is taken only by a server that offers it", () => {
+    const rig = new Rig({ takesProtocols: true });
+    deepEqual(rig.give(rig.headers(1, extended)), []);
+    deepEqual(rig.heard, ["request 1 CONNECT /v1/x"]);
+    const closed = new Rig();
+    deepEqual(closed.give(closed.headers(1, extended)), ["RST_STREAM 1 protocolError"]);
+    deepEqual(closed.heard, []);
+  });
+
   test("8.1 data, then trailers, then nothing", () => {
     const rig = new Rig();
     rig.give(rig.headers(1), data(1, "abc"), rig.headersEnd(1, [["grpc-status", "0"]]));

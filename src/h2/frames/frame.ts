@@ -21,6 +21,8 @@ export const setting = {
   initialWindowSize: 0x4,
   maxFrameSize: 0x5,
   maxHeaderListSize: 0x6,
+  /** RFC 8441: the server takes CONNECT with a :protocol. */
+  enableConnectProtocol: 0x8,
 } as const;
 
 export const clientPreface: Buffer = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");

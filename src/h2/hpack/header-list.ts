@@ -10,6 +10,8 @@ export class HeaderList {
   readonly scheme: string | undefined;
   readonly path: string | undefined;
   readonly authority: string | undefined;
+  /** Of an extended CONNECT (RFC 8441), such as "websocket". */
+  readonly protocol: string | undefined;
   readonly status: number;
   /** -1 when there is none. */
   readonly contentLength: number;
@@ -20,6 +22,7 @@ export class HeaderList {
     this.scheme = seen.pseudo[fieldKind.scheme];
     this.path = seen.pseudo[fieldKind.path];
     this.authority = seen.pseudo[fieldKind.authority];
+    this.protocol = seen.pseudo[fieldKind.protocol];
     this.status = Number(seen.pseudo[fieldKind.status] ?? 0);
     this.contentLength = seen.contentLength;
   }
@@ -89,15 +92,18 @@ class FieldSummary {
 
 const seen = new FieldSummary();
 
-export function readRequest(fields: readonly HeaderField[]): HeaderList | undefined {
+/** `takesProtocols`: extended CONNECT was offered, which has a scheme and a path as well (RFC 8441 section 4). */
+export function readRequest(fields: readonly HeaderField[], takesProtocols = false): HeaderList | undefined {
   if (!seen.read(fields)) return undefined;
   const { pseudo } = seen;
-  if (pseudo[fieldKind.status] !== undefined || pseudo[fieldKind.protocol] !== undefined) return undefined;
+  const protocol = pseudo[fieldKind.protocol];
+  if (pseudo[fieldKind.status] !== undefined || (protocol !== undefined && !takesProtocols)) return undefined;
   const method = pseudo[fieldKind.method];
   const path = pseudo[fieldKind.path];
   const authority = pseudo[fieldKind.authority];
   if (method === undefined || method === "") return undefined;
-  if (method === "CONNECT") {
+  if (protocol !== undefined && (protocol === "" || method !== "CONNECT" || !authority)) return undefined;
+  if (method === "CONNECT" && protocol === undefined) {
     if (pseudo[fieldKind.scheme] !== undefined || path !== undefined || !authority) return undefined;
   } else {
     if (!pseudo[fieldKind.scheme] || path === undefined) return undefined;

@@ -61,6 +61,7 @@ export const request: HeaderPairs = [
 export type RigOptions = {
   readonly role?: "server" | "client";
   readonly limits?: Partial<H2Limits>;
+  readonly takesProtocols?: boolean;
   /** Server: what to do with a request, besides recording it. */
   readonly onRequest?: (stream: Stream, headers: HeaderList, ended: boolean) => void;
   readonly onData?: (stream: Stream, bytes: Buffer, ended: boolean) => void;
@@ -80,9 +81,9 @@ export class Rig {
   readonly #options: RigOptions;
 
   constructor(options: RigOptions = {}) {
-    const { role = "server", limits = {}, greeted = true } = options;
+    const { role = "server", limits = {}, greeted = true, takesProtocols = false } = options;
     this.#options = options;
-    this.connection = new Connection({ role, limits, handler: this.#handler(), nowMs: this.nowMs });
+    this.connection = new Connection({ role, limits, takesProtocols, handler: this.#handler(), nowMs: this.nowMs });
     if (!greeted) return;
     if (role === "server") this.connection.receive(clientPreface, this.nowMs);
     this.connection.receive(Buffer.concat([settings(), settingsAck]), this.nowMs);

@@ -53,6 +53,9 @@ export class SocketConversation implements Conversation {
     this.#limits = limits;
     socket.on("message", (data: Buffer, isBinary: boolean) => this.#take(data, isBinary));
     socket.on("pong", () => (this.#answered = true));
+    socket.on("ping", () => {
+      if (socket.bufferedAmount > limits.unsentBytesMax) socket.terminate(); // it sends pings and reads no answers
+    });
     socket.on("error", () => socket.terminate());
     socket.on("close", () => this.#end());
     this.#ping();

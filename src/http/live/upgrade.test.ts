@@ -14,7 +14,7 @@ import { keptAnswersIn } from "#http/kept-answers.ts";
 import { until } from "#testing/until.ts";
 import { route } from "#http/route.ts";
 import type { Identify } from "#http/serve.ts";
-import { serveUpgrades } from "./upgrade.ts";
+import { serveSockets } from "./upgrade.ts";
 
 const echo = endpoint({
   method: "GET",
@@ -28,7 +28,7 @@ const echo = endpoint({
 const clock = new ManualClock();
 const reported: unknown[] = [];
 const left: string[] = [];
-const serve = serveUpgrades(
+const { upgrade: serve } = serveSockets(
   [
     route(echo, ({ params, signal }) => ({
       async body({ messages, send }) {
