@@ -160,9 +160,11 @@ export function planWave({ spec, stage, results, signals }: PlanInputs): Plan {
   const given = service.waves[wave];
   const payload = results.find(({ phase }) => phase === "SUCCEEDED")?.result?.payload;
   if (!given || payload === undefined) return { kind: "fail", reason: `there is nothing to roll out in ${stage}` };
-  const refusal = signals.find(({ name }) => name === "reject");
+  const { approvers } = given;
+  const counted = signals.filter(({ payload: by }) => approvers === undefined || approvers.includes(by));
+  const refusal = counted.find(({ name }) => name === "reject");
   if (refusal) return { kind: "fail", reason: `rejected by ${refusal.payload}` };
-  const approvals = new Set(signals.filter(({ name }) => name === "approve").map((signal) => signal.payload));
+  const approvals = new Set(counted.filter(({ name }) => name === "approve").map((signal) => signal.payload));
   if (approvals.size < given.approve) return { kind: "wait", forMs: hour, signals: ["approve", "reject"] };
   const before = JSON.parse(payload) as BuildResult | WaveResult;
   const next: WaveSpec = {

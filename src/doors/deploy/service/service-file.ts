@@ -52,13 +52,19 @@ const Run = z.strictObject({
 });
 export type Run = z.output<typeof Run>;
 
-const Wave = z.strictObject({
-  share: Share,
-  /** How long the wave must stay healthy before the next begins. */
-  bake: Duration().default(0),
-  /** How many different people must approve before the wave begins. */
-  approve: z.int().min(0).max(10).default(0),
-});
+const Wave = z
+  .strictObject({
+    share: Share,
+    /** How long the wave must stay healthy before the next begins. */
+    bake: Duration().default(0),
+    /** How many different people must approve before the wave begins. */
+    approve: z.int().min(0).max(10).default(0),
+    /** Whose approvals count, and who may reject; left out: every approver's. */
+    approvers: z.array(z.string().min(1).max(200)).min(1).max(100).optional(),
+  })
+  .refine(({ approve, approvers }) => approvers === undefined || approvers.length >= approve, {
+    message: "fewer approvers are named than must approve",
+  });
 
 const HttpAddress = z.url({ protocol: /^https?$/, error: "write an address with http:// or https://" }).max(2_000);
 const checkTimes = {
