@@ -43,6 +43,8 @@ export type DoorPorts = {
   readonly vault: Vault;
   /** A key of the whole cluster, under a name of the door's own ("ci.seal"): the first node that needs it makes it. */
   readonly keyOf: (name: string) => Promise<Uint8Array>;
+  /** Signs a token with the cluster's own keys, which others verify by discovery; never one for the cluster itself. */
+  readonly issue: (wanted: WantedToken) => Promise<string>;
   readonly spool: Spooling;
   /** The node's data folder: a door keeps files of its own in a folder of its name below it. */
   readonly dataFolder: string;
@@ -66,6 +68,14 @@ export type DoorPorts = {
   readonly isThisMachineOnly: boolean;
   /** Aborted when the node is going away: those who wait are to ask another, or again later. */
   readonly leaving: AbortSignal;
+};
+
+/** A token that tells another system which task calls it. */
+export type WantedToken = {
+  readonly audience: string;
+  readonly subject: string;
+  readonly forMs: number;
+  readonly claims: Readonly<Record<string, string>>;
 };
 
 /** Other nodes of the cluster, and calls to them under names of the door's own (`OpenDoor.calls`). */

@@ -1,9 +1,12 @@
 /** What a node lends to its doors. */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { DoorPorts } from "#door/ports.ts";
+import { Fault } from "#base/fault.ts";
+import type { DoorPorts, WantedToken } from "#door/ports.ts";
 import { isThisMachineOnly } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
+import { clusterAudience } from "#issuer/grant-token.ts";
+import type { Issuer } from "#issuer/issuer.ts";
 import { spoolIn } from "#blobs/spool.ts";
 import { Sources } from "#sources/sources.ts";
 import { sharedKey } from "#vault/shared-key.ts";
@@ -16,7 +19,23 @@ import type { Ground } from "./ground.ts";
 
 /** What doors are opened with. The client and the peers answer once the node has started. */
 export async function doorPorts(
-  { config, folder, clock, log, name, random, records, keeps, vaults, stored, tcp, watching, leaving, serves }: Ground,
+  {
+    config,
+    folder,
+    clock,
+    log,
+    name,
+    random,
+    records,
+    keeps,
+    vaults,
+    stored,
+    tcp,
+    watching,
+    leaving,
+    serves,
+    issuer,
+  }: Ground,
   { node, client }: Pick<ReturnType<typeof joinNode>, "node" | "client">,
   place: Place | undefined,
   undo: AsyncDisposableStack,
@@ -53,6 +72,7 @@ export async function doorPorts(
     keeps,
     vault: vaults.secrets,
     keyOf: (key) => sharedKey(vaults.system, key),
+    issue: (wanted) => issueOutside(issuer, wanted),
     dataFolder: folder.path,
     sources,
     spool,
@@ -69,6 +89,13 @@ export async function doorPorts(
     isThisMachineOnly: isThisMachineOnly(config.edge.identity),
     leaving: leaving.signal,
   };
+}
+
+/** What a door has signed says who a task is, to others; it is no key to this cluster. */
+async function issueOutside(issuer: Pick<Issuer, "issue">, { claims, ...wanted }: WantedToken): Promise<string> {
+  if (wanted.audience === clusterAudience || Object.hasOwn(claims, "millrace"))
+    throw new Fault("invalid", "issue a token for others", { why: `the audience ${clusterAudience} is this cluster` });
+  return (await issuer.issue({ ...wanted, claims })).token;
 }
 
 /** For uploads whose digest is not known yet; nothing in it survives the process. */

@@ -1,6 +1,7 @@
 /** Pure: what the task of one cell remembers, and the job that the runner makes of it. */
 import { Fault } from "#base/fault.ts";
 import type { CallJob, Job } from "#doors/ci/workflow/compile/model.ts";
+import { blanket, type Permissions } from "#doors/ci/workflow/compile/permissions.ts";
 import type { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { calledFrame, calledSecrets } from "#doors/ci/workflow/plan/called.ts";
 import {
@@ -36,6 +37,9 @@ export function endsOf({ ends }: JobFacts, { needs }: Job): Ends {
   return [...ends].map(([id, { result, outputs }]) => [id, result, needed.has(id) ? Object.fromEntries(outputs) : {}]);
 }
 
+/** Of files that say nothing: it reads. A job gets an identity only if it asks for one. */
+const unsaid = blanket("read");
+
 const nameLengthMax = 200;
 
 /** CI-61: `caller / called`. */
@@ -50,6 +54,8 @@ export function cellOf(
   readonly spec: JobSpec;
   readonly cell: CellPlan;
   readonly fails: boolean;
+  /** What its token may do (CI-62). */
+  readonly permissions: Permissions;
   /** Of the secrets of the run, those that its callers pass on to it. */
   readonly secrets: (all: ReadonlyMap<string, string>) => ReadonlyMap<string, string>;
 } {
@@ -57,11 +63,13 @@ export function cellOf(
   const leaf = leavesOf(workflow).find(({ name }) => name === task.job);
   if (!leaf) throw new Fault("corrupt", "read a CI task", { job: task.job });
   let frame = frameOf(record, workflow);
+  let permissions = workflow.permissions ?? unsaid;
   const calls: { readonly job: CallJob; readonly contexts: Dictionary; readonly cell: CellPlan }[] = [];
   for (const [at, job] of leaf.callers.entries()) {
     const { cell, contexts } = cellAt(job, frame, task, at);
     calls.push({ job, contexts, cell });
     frame = calledFrame(job, frame, contexts);
+    permissions = frame.workflow.permissions ?? job.permissions ?? permissions;
   }
   const { cell, contexts } = cellAt(leaf.job, frame, task, leaf.callers.length);
   const named = {
@@ -75,6 +83,7 @@ export function cellOf(
     spec: jobSpecOf(leaf.job, named, frame, contexts),
     cell: named,
     fails: task.fails,
+    permissions: leaf.job.permissions ?? permissions,
     secrets: (all) => calls.reduce((held, call) => calledSecrets(call.job, call.contexts, held), all),
   };
 }

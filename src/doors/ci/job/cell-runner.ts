@@ -23,9 +23,12 @@ import { cellOf } from "#doors/ci/cell-task.ts";
 import { stopMarginMs } from "#doors/ci/plan.ts";
 import type { CellResult } from "#doors/ci/result.ts";
 import { readCellTask } from "#doors/ci/runs/planners.ts";
+import { whoOf } from "#doors/ci/services/id-token.ts";
+import type { Permissions } from "#doors/ci/workflow/compile/permissions.ts";
+import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { CiServices } from "#doors/ci/services/services.ts";
 import { readRun, type RunRecord } from "#doors/ci/runs/record.ts";
-import { runFacts, withRunFacts } from "#doors/ci/runs/run-facts.ts";
+import { type RunFacts, runFacts, withRunFacts } from "#doors/ci/runs/run-facts.ts";
 import { keep } from "#doors/ci/runs/texts.ts";
 import { type ActionSettings, layActions } from "./actions.ts";
 import { type JobBox, plainBox, sandboxBox } from "./box.ts";
@@ -171,8 +174,7 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts, usesK
   const cellTask = await readCellTask(task.spec, blobs);
   const record = await readRun(blobs, cellTask.run);
   const facts = await runFacts(ports.client, task.jobId, cellTask.run.about);
-  const { attempt } = facts;
-  const { spec, cell, fails, secrets } = cellOf(cellTask, withRunFacts(record, facts));
+  const { spec, cell, fails, secrets, permissions } = cellOf(cellTask, withRunFacts(record, facts));
   const { source } = record;
   const { onRunnerLoss = ports.onRunnerLoss } = spec;
   const keep = onRunnerLoss === "resume" ? await keeping(box, context, ports.keptKey, usesKept) : {};
@@ -189,12 +191,13 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts, usesK
   );
   if (Object.values(actions).some(({ folder }) => folder !== undefined)) box.own(join(box.folder, names.actions));
   const access = await context.access?.();
+  const given = await granted(record, { facts, permissions, github: spec.contexts["github"] ?? null }, context, ports);
   const request: JobRequest = {
     spec: { ...spec, key: [cellTask.job, ...cellTask.cells].join("/") },
     ...(access && { access: { server: access.server, token: access.token } }),
     runner: runnerOf(ports.node),
-    env: ports.place.env,
-    ...passedOn(await granted(record, attempt, context, ports), secrets),
+    env: { ...ports.place.env, ...given.idEnv },
+    ...passedOn(given.request, secrets),
     ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
     actions,
     ...(keep.request && { keep: keep.request }),
@@ -219,32 +222,43 @@ function passedOn<T extends Pick<JobRequest, "secrets" | "masked">>(
 /** What the job may call, and with which token: both end with its claim. */
 async function granted(
   record: RunRecord,
-  runAttempt: number,
+  {
+    facts,
+    permissions,
+    github,
+  }: { readonly facts: Pick<RunFacts, "attempt">; readonly permissions: Permissions; readonly github: PlainValue },
   { task, clock }: RunContext,
   { services, url, vault }: CellPorts,
-): Promise<Pick<JobRequest, "secrets" | "actionEnv" | "github" | "masked">> {
+): Promise<{
+  readonly request: Pick<JobRequest, "secrets" | "actionEnv" | "github" | "masked">;
+  readonly idEnv: Readonly<Record<string, string>>;
+}> {
   const origin = url();
-  if (!record.source) return { secrets: {} };
+  if (!record.source) return { request: { secrets: {} }, idEnv: {} };
   const own = isOfFork(record) ? {} : await vaultSecrets(vault, task.tenant, record.source.repository);
-  if (origin === undefined) return { secrets: own };
+  if (origin === undefined) return { request: { secrets: own }, idEnv: {} };
+  const hasIdentity = permissions["id-token"] === "write" && !isOfFork(record);
   const given = await services.jobServices({
     tenant: task.tenant,
     run: task.jobId,
     task: task.taskId,
     claim: task.token,
-    runAttempt,
+    runAttempt: facts.attempt,
+    permissions,
+    ...(hasIdentity && { who: whoOf(github, { tenant: task.tenant, task: task.taskId }) }),
     repository: record.source.repository,
     cacheRefs: cacheRefsOf(record),
     origin,
     untilMs: clock.wallMs() + task.attemptMs,
   });
   const { GITHUB_SERVER_URL = "", GITHUB_API_URL = "", GITHUB_GRAPHQL_URL = "" } = given.env;
-  return {
+  const request = {
     secrets: { ...own, GITHUB_TOKEN: given.token },
     actionEnv: given.actionEnv,
     github: { server_url: GITHUB_SERVER_URL, api_url: GITHUB_API_URL, graphql_url: GITHUB_GRAPHQL_URL },
     masked: given.secrets,
   };
+  return { request, idEnv: given.idEnv };
 }
 
 /** CI-57: what comes from a fork gets no secrets. */

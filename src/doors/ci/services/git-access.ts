@@ -6,7 +6,7 @@ import type { Identify } from "#http/serve.ts";
 import type { Pusher } from "#sources/pushes.ts";
 import type { Sources } from "#sources/sources.ts";
 import { gitCallIn, type GitCall } from "#sources/smart-http.ts";
-import { tokenIn, type JobTokens } from "./job-token.ts";
+import { mayRead, tokenIn, type JobTokens } from "./job-token.ts";
 
 export type GitAccessPorts = { readonly sources: Sources; readonly tokens: JobTokens };
 
@@ -47,6 +47,7 @@ async function callerOf(
     if (service === "receive-pack") throw new Problem(403, "a job's token only reads");
     if (job.repository.toLowerCase() !== repository.toLowerCase())
       throw new Problem(404, "a job's token reads the repository of its run");
+    if (!mayRead(job, "contents")) throw new Problem(403, "the job has no `contents: read` permission");
     return { tenant: job.tenant, pusher: { name: "job", isOperator: false } };
   }
   const who = await identify(request);

@@ -1,5 +1,6 @@
 /** What a job's steps are told about the services that they may call. */
 import { jobToken, type JobIdentity } from "./job-token.ts";
+import { idTokenPath } from "./id-token.ts";
 import type { Seal } from "./seal.ts";
 
 export type JobServicesInput = JobIdentity & {
@@ -14,6 +15,8 @@ export type JobServices = {
   readonly actionEnv: Readonly<Record<string, string>>;
   /** For all steps. */
   readonly env: Readonly<Record<string, string>>;
+  /** For all steps of a job with `id-token: write`: how it asks for a token that says who it is. */
+  readonly idEnv: Readonly<Record<string, string>>;
   /** `github.token`: reads the run's repository and its artifacts, and nothing else. No step gets it unasked. */
   readonly token: string;
   /** What the job's output must never show. */
@@ -28,6 +31,7 @@ export async function jobServices(seal: Seal, input: JobServicesInput): Promise<
   const runtime = await jobToken(seal, "runtime", identity, untilMs);
   const token = await jobToken(seal, "repository", identity, untilMs);
   const server = serverUrl(origin);
+  const who = identity.who ? await jobToken(seal, "id-token", identity, untilMs) : undefined;
   return {
     actionEnv: {
       ACTIONS_RUNTIME_URL: `${origin}/`,
@@ -41,8 +45,15 @@ export async function jobServices(seal: Seal, input: JobServicesInput): Promise<
       GITHUB_API_URL: `${origin}/api/v3`,
       GITHUB_GRAPHQL_URL: `${origin}/api/graphql`,
     },
+    idEnv:
+      who === undefined
+        ? {}
+        : {
+            ACTIONS_ID_TOKEN_REQUEST_URL: `${origin}${idTokenPath}?api-version=2.0`,
+            ACTIONS_ID_TOKEN_REQUEST_TOKEN: who,
+          },
     token,
-    secrets: [runtime, token],
+    secrets: [runtime, token, ...(who === undefined ? [] : [who])],
   };
 }
 

@@ -24,13 +24,25 @@ export type JobIdentity = {
   readonly repository: string;
   /** Refs whose caches it may read, its own first; it writes to the first only. */
   readonly cacheRefs: readonly string[];
+  /** What its token may do, by scope; left out: read. */
+  readonly permissions?: Readonly<Record<string, string>> | undefined;
+  /** Who the job is to others, in a token of this use alone. */
+  readonly who?: JobWho | undefined;
 };
 
-/** `runtime`: artifacts and caches. `repository`: reads the repository and the REST API. */
-export type TokenUse = "runtime" | "repository";
+/** What an identity token of the job says. */
+export type JobWho = { readonly subject: string; readonly claims: Readonly<Record<string, string>> };
+
+export function mayRead({ permissions }: JobIdentity, scope: string): boolean {
+  return permissions === undefined || ["read", "write"].includes(permissions[scope] ?? "none");
+}
+
+/** `runtime`: artifacts and caches. `repository`: reads the repository and the REST API. `id-token`: asks who it is. */
+export type TokenUse = (typeof uses)[number];
+const uses = ["runtime", "repository", "id-token"] as const;
 
 const Claims = z.object({
-  use: z.enum(["runtime", "repository"]),
+  use: z.enum(uses),
   tenant: z.string(),
   run: z.string(),
   task: z.string(),
@@ -38,17 +50,20 @@ const Claims = z.object({
   runAttempt: z.number().int(),
   repository: z.string(),
   cacheRefs: z.array(z.string()),
+  permissions: z.record(z.string(), z.string()).optional(),
+  who: z.object({ subject: z.string(), claims: z.record(z.string(), z.string()) }).optional(),
 });
 
 const readAndWrite = 3;
 const readOnly = 1;
 
-export function jobToken(seal: Seal, use: TokenUse, identity: JobIdentity, untilMs: number): Promise<string> {
+export function jobToken(seal: Seal, use: TokenUse, who: JobIdentity, untilMs: number): Promise<string> {
+  const { who: claims, ...identity } = who;
   const { run, task, cacheRefs } = identity;
   const scopes = cacheRefs.map((Scope, at) => ({ Scope, Permission: at === 0 ? readAndWrite : readOnly }));
   // Clients find the ids that they send in `scp`, without checking anything.
   const known = use === "runtime" ? { scp: `Actions.Results:${run}:${task}`, ac: JSON.stringify(scopes) } : {};
-  return seal.token({ ...identity, use, ...known }, untilMs);
+  return seal.token({ ...identity, use, ...known, ...(use === "id-token" && { who: claims }) }, untilMs);
 }
 
 export class JobTokens {

@@ -11,10 +11,13 @@ import { openServices, type CiServices } from "./services.ts";
  * each attempt at a job, with the claim that the attempt runs under.
  */
 export async function openCiServices(
-  ports: Pick<DoorPorts, "clock" | "keyOf" | "records" | "keeps" | "stored" | "sources" | "spool" | "client" | "warn">,
+  ports: Pick<
+    DoorPorts,
+    "clock" | "keyOf" | "records" | "keeps" | "stored" | "sources" | "spool" | "client" | "warn" | "issue"
+  >,
   limits: Partial<ServiceLimits> = {},
 ): Promise<CiServices> {
-  const { clock, keyOf, records, keeps, stored, sources, spool, client, warn } = ports;
+  const { clock, keyOf, records, keeps, stored, sources, spool, client, warn, issue } = ports;
   const wallMs = (): number => clock.wallMs();
   return openServices({
     names: records,
@@ -24,6 +27,7 @@ export async function openCiServices(
     spool: spoolIn(spool.folder, spool.bytesMax),
     clock,
     seal: sealWith(() => keyOf("ci.seal"), wallMs),
+    issue,
     isLive: liveClaims(client, clock),
     limits: { ...serviceLimitsDefault, ...limits },
     report: (error) => warn("ci-service-failed", { error }),

@@ -12,7 +12,7 @@ import { Problem } from "#http/problem.ts";
 import type { Artifacts, SealedArtifact } from "./artifacts.ts";
 import { downloadOf } from "./artifact-twirp.ts";
 import type { Caches } from "./caches.ts";
-import type { JobIdentity } from "./job-token.ts";
+import { type JobIdentity, mayRead } from "./job-token.ts";
 import type { Signed } from "./signed-address.ts";
 
 export const restPrefix = "/api/v3/";
@@ -78,6 +78,9 @@ export async function serveRest(ports: RestPorts, request: Request, url: URL, jo
   if (path === "rate_limit") return Response.json(rateLimit);
   const [, name = "", rest = ""] = /^repos\/([^/]+\/[^/]+)\/?(.*)$/s.exec(path) ?? [];
   if (name.toLowerCase() !== job.repository.toLowerCase()) throw notFound();
+  const scope = rest.startsWith("actions/") ? "actions" : rest === "" ? "metadata" : "contents";
+  if (scope !== "metadata" && !mayRead(job, scope))
+    throw new Problem(403, `Resource not accessible by integration: the job has no \`${scope}: read\` permission`);
   try {
     const repository = await ports.sources.get(job.tenant, name);
     for (const [pattern, serve] of routes) {

@@ -2,6 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import type { Spool } from "#blobs/spool.ts";
 import type { Store } from "#blobs/store.ts";
+import type { DoorPorts } from "#door/ports.ts";
 import type { Identify } from "#http/serve.ts";
 import type { Sources } from "#sources/sources.ts";
 import { asProblem, Problem } from "#http/problem.ts";
@@ -12,6 +13,7 @@ import { Caches } from "./caches.ts";
 import { cacheMethods } from "./cache-twirp.ts";
 import { cacheV1Prefix, serveCacheV1 } from "./cache-v1.ts";
 import { serveGitCalls } from "./git-access.ts";
+import { idTokenPath, serveIdToken } from "./id-token.ts";
 import { restPrefix, serveRest } from "./rest.ts";
 import { jobServices, type JobServices, type JobServicesInput } from "./job-services.ts";
 import { JobTokens, tokenIn } from "./job-token.ts";
@@ -33,6 +35,7 @@ export type ServicePorts = {
   readonly seal: Seal;
   readonly isLive: LiveClaims;
   readonly limits: ServiceLimits;
+  readonly issue: DoorPorts["issue"];
   /** Errors of this node; the caller gets 500. */
   readonly report: (error: unknown) => void;
 };
@@ -48,7 +51,7 @@ export type CiServices = {
 };
 
 /** What is served besides the table of routes. */
-export const actionProtocols = ["twirp", "cache-v1", "files", "rest", "git", "hooks"] as const;
+export const actionProtocols = ["twirp", "cache-v1", "files", "rest", "git", "hooks", "id-token"] as const;
 
 const twirpPrefix = "/twirp/github.actions.results.api.v1.";
 
@@ -91,6 +94,11 @@ export function openServices(ports: ServicePorts): CiServices {
     return await serveRest({ ...ports, artifacts, caches, sign }, request, url, job);
   }
 
+  async function idToken(request: Request, url: URL): Promise<Response> {
+    const job = await tokens.require(tokenIn(request.headers), "id-token");
+    return await serveIdToken(ports.issue, url, job);
+  }
+
   return {
     artifacts,
     caches,
@@ -103,6 +111,7 @@ export function openServices(ports: ServicePorts): CiServices {
       if (url.pathname.startsWith(cacheV1Prefix)) return orProblem(cacheV1(request, url), ports.report);
       if (url.pathname.startsWith(signedPrefix)) return orProblem(serveSigned(files, request, url), ports.report);
       if (url.pathname.startsWith(restPrefix)) return orProblem(rest(request, url), ports.report);
+      if (url.pathname === idTokenPath) return orProblem(idToken(request, url), ports.report);
       const git = serveGitCalls({ ...ports, tokens }, request, identify);
       return git && orProblem(git, ports.report);
     },
