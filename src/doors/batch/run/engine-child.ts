@@ -33,12 +33,20 @@ async function answer(request: EngineRequest): Promise<EngineAnswer> {
     return await run(request);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    return { id: request.id, ok: false, why: failureOf(message), message: message.slice(0, 4_000) };
+    return { id: request.id, ok: false, why: failureOf(message), message: shortened(message) };
   } finally {
     running = undefined;
     await rm(request.spillFolder, { recursive: true, force: true }).catch(() => {});
   }
 }
+
+/** DuckDB quotes the row that it could not read: a long one must not push out the name of its file behind it. */
+const shortened = (message: string): string =>
+  message
+    .split("\n")
+    .map((line) => (line.length > 500 ? `${line.slice(0, 500)}...` : line))
+    .join("\n")
+    .slice(0, 4_000);
 
 function failureOf(message: string): EngineFailure {
   if (isInterrupted || message.startsWith("INTERRUPT")) return "interrupted";
