@@ -512,6 +512,7 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       alike: "only what is signed is taken",
     }),
   ],
+  "actions id-token": [ask("GET", () => "/_apis/oidc/token?audience=x", { alike: jobsOnly })],
   "actions rest": [ask("GET", () => "/api/v3/repos/a/b", { alike: jobsOnly })],
   "actions git": [
     ask("GET", () => "/a/b/info/refs?service=git-upload-pack", { alike: "neither has such a repository" }),

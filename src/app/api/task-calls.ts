@@ -79,7 +79,12 @@ async function requireJob(work: Pick<WorkClient, "job">, job: string, tenant: st
   if (found?.view.tenant !== tenant) throw new Problem(404, "job: there is no such job");
 }
 
-/** The number of a step is the node's: one of the same name keeps its own. */
+/**
+ * The number of a step is the node's: one of the same name keeps its own. Numbers up to this are the runner's, whose
+ * reports arrive a moment later and must not take the number of a step that its process reported first.
+ */
+const stepOfRunnerMax = 1_000;
+
 async function report(
   work: Pick<WorkClient, "task" | "report">,
   { task: taskId, token }: ClaimOf,
@@ -88,7 +93,9 @@ async function report(
   const { steps, claims } = await work.task(taskId);
   const executor = claims.find((claim) => claim.token === token)?.executor;
   if (executor === undefined) throw new Problem(409, "the attempt that this token was issued for is over");
-  const step = steps.find((known) => known.name === name)?.step ?? Math.max(0, ...steps.map((known) => known.step)) + 1;
+  const step =
+    steps.find((known) => known.name === name)?.step ??
+    Math.max(stepOfRunnerMax, ...steps.map((known) => known.step)) + 1;
   await work.report({ executor, taskId, token }, [{ step, name, status }]);
 }
 
