@@ -268,6 +268,9 @@ export const whyJob = endpoint({
   action: "work.read",
   about: "Says what each unfinished task of a job waits for.",
   params,
+  query: z.object({
+    task: z.string().max(400).optional().describe("Only this task: its id, or its stage and key as stage/key."),
+  }),
   answer: json(
     z.object({
       tasks: z.array(
@@ -278,6 +281,12 @@ export const whyJob = endpoint({
           phase: z.string(),
           because: z.looseObject({ kind: z.string() }),
           says: z.string().describe("The same, for people."),
+          checkpoint: z
+            .object({ token: z.number(), agoMs: z.number() })
+            .optional()
+            .describe("Where the next attempt goes on."),
+          failures: z.record(z.string(), z.number()).optional().describe("How its attempts failed: counts by reason."),
+          pending: z.array(z.string()).optional().describe("Signals that it has not received yet: their names."),
         }),
       ),
       lines: z.array(z.string()).describe("What the job's door adds, for people."),

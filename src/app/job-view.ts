@@ -1,7 +1,7 @@
 /** How jobs are shown to people: what all jobs have in common, and what the door of each adds. */
-import { JobFollower, viewJob, viewWhy } from "#door/view.ts";
+import { JobFollower, viewBesides, viewJob, viewWhy } from "#door/view.ts";
 import type { Door } from "#door/door.ts";
-import type { JobView } from "#kernel/read/query.ts";
+import type { JobView, Why, WhyBesides } from "#kernel/read/query.ts";
 import { doorOfJob } from "./door-kinds.ts";
 import { doors } from "./doors.ts";
 
@@ -15,7 +15,8 @@ export const followJob = (
     besideOutput ? "beside-output" : (door, payload) => doorOfJob(door, of)?.shows?.result?.(payload),
   );
 
-export const showWhy = viewWhy;
+export const showWhy = (why: Pick<Why, "because"> & WhyBesides): string =>
+  [viewWhy(why.because), ...viewBesides(why)].join("; ");
 
 export const showJob = (jobId: string, view: JobView, nowMs: number, of = doors): readonly string[] => [
   ...viewJob(jobId, view, nowMs),

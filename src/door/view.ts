@@ -2,7 +2,7 @@
 import { formatTask } from "#base/ids.ts";
 import { formatDuration } from "#base/units.ts";
 import type { Event } from "#kernel/model/event.ts";
-import type { JobView, StageView, TaskView, WhyReason } from "#kernel/read/query.ts";
+import type { JobView, StageView, TaskView, WhyBesides, WhyReason } from "#kernel/read/query.ts";
 import type { Watched } from "#shard/router/router.ts";
 import { withoutOutput } from "#worker/printed/failure-output.ts";
 import { countTasks, placedTasks } from "#kernel/model/task-set.ts";
@@ -78,9 +78,31 @@ export function viewWhy(because: WhyReason): string {
       return `it is done; ${because.results} results are being published, for ${formatDuration(because.forMs)}`;
     case "cleaning-up":
       return `it was cancelled; ${because.stages.join(", ")} may still clean up, for ${formatDuration(because.forMs)}`;
+    case "array":
+      return viewArray(because);
+    case "notices":
+      return viewNotices(because);
     default:
       return because satisfies never;
   }
+}
+
+export function viewArray({ count, ended, running, queued, ahead }: Extract<WhyReason, { kind: "array" }>): string {
+  const done = `${ended} of ${count} tasks have ended, ${running} run, ${queued} are queued`;
+  return ahead === 0 ? done : `${ahead} tasks of its array are queued before it; ${done}`;
+}
+
+export const viewNotices = ({ notices, forMs }: Extract<WhyReason, { kind: "notices" }>): string =>
+  `it ended ${formatDuration(forMs)} ago; ${plural(notices, "end notice")} not delivered yet`;
+
+/** What else is known of a task that is explained: a sentence for each, none for most. */
+export function viewBesides({ checkpoint, failures, pending }: WhyBesides): readonly string[] {
+  const counts = Object.entries(failures ?? {}).map(([reason, count]) => `${reason} ${plural(count, "time")}`);
+  return [
+    ...(counts.length > 0 ? [`it failed before: ${counts.join(", ")}`] : []),
+    ...(checkpoint ? [`it goes on from a checkpoint, recorded ${formatDuration(checkpoint.agoMs)} ago`] : []),
+    ...(pending ? [`it has not received these signals yet: ${pending.join(", ")}`] : []),
+  ];
 }
 
 /** What the door of a job says of a result, if anything. */

@@ -105,9 +105,22 @@ export function taskNamed(jobId: string, { stages, tasks }: JobView, named: stri
   });
   const [found, another] = matches;
   if (found && !another) return found.task;
+  const inArray = another ? undefined : arrayTask(stages, ref?.task ?? named);
+  if (inArray !== undefined) return inArray;
   if (ref && tasks.length >= tasksListed) return ref.task;
   const why = another ? "several tasks have that name; name one as stage/key" : "the job has no such task";
   throw new Fault(another ? "invalid" : "not-found", "find task", { job: jobId, task: named.slice(0, 200), why });
+}
+
+/** Of an array the list shows only tasks that run or failed; the others are known by their number or index. */
+function arrayTask(stages: JobView["stages"], wanted: number | string): number | undefined {
+  for (const { name, arrays = [] } of stages)
+    for (const { task, count, first } of arrays) {
+      const index = typeof wanted === "string" && wanted.startsWith(`${name}/`) ? wanted.slice(name.length + 1) : "";
+      const place = typeof wanted === "number" ? wanted - task : /^\d{1,9}$/.test(index) ? Number(index) - first : -1;
+      if (place >= 0 && place < count) return task + place;
+    }
+  return undefined;
 }
 
 /** Of a job with more tasks than a list shows, a task is known by its id alone. */

@@ -64,19 +64,46 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
       return { body: changes(ports, call.params.job, details(call.params.job, view), call.signal) };
     }),
     route(whyJob, async (call) => {
-      const { view, live } = await find(call);
       const { job } = call.params;
-      const why = live && view.endedAtMs === undefined ? await work.why(job, { signal: call.signal }) : [];
-      const tasks = why.map(({ taskId, stage, key, phase, because }) => {
-        const name = nameOf(stage, view.stages);
-        return { task: taskId, stage: name, key, phase, because: { ...because }, says: showWhy(because) };
-      });
+      const { task } = call.query;
+      const { view, live } = await find(call, task === undefined ? tasksShown : tasksListed);
+      // The view has said that the job has ended, but not that others are still to hear of it.
+      const why = (live ? await whyOf(work, job, view, call) : []).filter(({ because }) => because.kind !== "ended");
+      const tasks = why.map(({ taskId, stage, key, phase, because, checkpoint, failures, pending }) => ({
+        task: taskId,
+        stage: nameOf(stage, view.stages),
+        key,
+        phase,
+        because: { ...because },
+        says: showWhy({ because, checkpoint, failures, pending }),
+        ...(checkpoint && { checkpoint }),
+        ...(failures && { failures }),
+        ...(pending && { pending: [...pending] }),
+      }));
       const hot = tasks.length > 0 ? await hotLine(work, job) : [];
       return { body: { tasks, lines: [...hot, ...explainJob(job, view, ports.doors)] } };
     }),
     ...outputRoutes(ports, find),
     ...changingRoutes(ports, find),
   ];
+}
+
+async function whyOf(
+  work: JobsPorts["work"],
+  job: string,
+  view: JobView,
+  call: CallParts & { readonly query: { readonly task?: string | undefined } },
+): Promise<Awaited<ReturnType<JobsPorts["work"]["why"]>>> {
+  const { task: named } = call.query;
+  const tenant = scopeOf(call);
+  const task = named === undefined ? {} : { task: taskNamed(job, view, named) };
+  try {
+    return await work.why(job, { of: { ...task, ...(tenant !== undefined && { tenant }) }, signal: call.signal });
+  } catch (error) {
+    // It left memory after it was found.
+    if (isRejected(error, "job-unknown")) return [];
+    throw error;
+  }
 }
 
 /** A job in a hot shard may wait for nothing but that. */

@@ -5,12 +5,15 @@ import { apiOf } from "#cli/api.ts";
 import type { ServerFlagValues } from "#door/command.ts";
 
 export async function explainJob(
-  values: ServerFlagValues & { readonly json?: boolean },
+  values: ServerFlagValues & { readonly json?: boolean; readonly task?: string | undefined },
   job: string,
   world: World,
 ): Promise<ExitCode> {
   const api = apiOf(values, world.env, "ask why");
-  const { tasks, lines } = await api(whyJob, { params: { job } });
+  const { tasks, lines } = await api(whyJob, {
+    params: { job },
+    query: values.task === undefined ? {} : { task: values.task },
+  });
   if (values.json) {
     for (const task of tasks) world.out(JSON.stringify({ jobId: job, ...task }));
     return 0;

@@ -7,8 +7,11 @@ export const jobWhy = command({
   words: "<job>",
   positionalsMax: 1,
   takesRest: false,
-  flags: serverFlags,
-  examples: ["millrace job why j0-1"],
+  flags: {
+    ...serverFlags,
+    task: { type: "string", value: "TASK", about: "only this task: its stage, stage/key, or its id" },
+  },
+  examples: ["millrace job why j0-1", "millrace job why j0-1 --task work/4711"],
   async run({ positionals, values }, world) {
     const job = jobIdOf("job why", positionals, world);
     if (job === undefined) return 2;

@@ -1,10 +1,10 @@
-import { deepEqual, equal, throws } from "node:assert/strict";
+import { deepEqual, equal, match, throws } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
 import { commandJob, planGate, planSubmit } from "./plan.ts";
 import { ShellJob } from "./request.ts";
-import { viewWhy } from "#door/view.ts";
+import { viewBesides, viewWhy } from "#door/view.ts";
 
 const wishes = { tenant: "t", unique: "u" };
 const job = (more: object = {}, stage: object = {}): ShellJob =>
@@ -108,5 +108,18 @@ test("why a task waits is said in a sentence", () => {
   equal(
     viewWhy({ kind: "back-off", forMs: 1_500, lastFailure: "exit code 1" }),
     "it is tried again in 1.5s; it failed with exit code 1",
+  );
+  equal(viewWhy({ kind: "notices", notices: 1, forMs: 2_000 }), "it ended 2s ago; 1 end notice not delivered yet");
+  const array = { kind: "array", count: 9, ended: 2, running: 1, queued: 3 } as const;
+  equal(viewWhy({ ...array, ahead: 0 }), "2 of 9 tasks have ended, 1 run, 3 are queued");
+  match(viewWhy({ ...array, ahead: 5 }), /^5 tasks of its array are queued before it; 2 of 9/);
+  deepEqual(viewBesides({}), []);
+  deepEqual(
+    viewBesides({ checkpoint: { token: 1, agoMs: 2_000 }, failures: { preempted: 2 }, pending: ["go", "stop"] }),
+    [
+      "it failed before: preempted 2 times",
+      "it goes on from a checkpoint, recorded 2s ago",
+      "it has not received these signals yet: go, stop",
+    ],
   );
 });

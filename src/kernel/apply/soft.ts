@@ -13,6 +13,10 @@ export function applySoft(state: State, event: SoftEvent): void {
     case "renewed": {
       const executor = state.executor(event.executor);
       executor.seenAtMs = event.at;
+      for (const { token, number } of event.heard ?? []) {
+        const claim = executor.claims.get(token);
+        if (claim) claim.heard = number;
+      }
       for (const claim of executor.claims.values()) {
         // K9: renewals stop counting at the attempt's time limit. Otherwise an executor that renews for ever would keep
         // its job alive for ever.

@@ -189,6 +189,7 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
   if (wrong) return reject(wrong);
   const executor = state.executors.get(command.executor);
   const held: HeldClaim[] = [];
+  const heard: { token: number; number: number }[] = [];
   for (const claim of executor?.claims.values() ?? [])
     if (!claim.void) {
       const one = {
@@ -198,7 +199,9 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
         started: claim.startedAtMs !== 0,
         cancelling: claim.task.phase === "CANCELLING",
       };
-      const signals = claim.task.stage.gate && unheard(claim, command);
+      const number = claim.task.stage.gate ? heardOf(claim, command) : 0;
+      if (number > 0) heard.push({ token: claim.token, number });
+      const signals = claim.task.stage.gate && unheard(claim, number);
       held.push(signals ? { ...one, signals } : one);
     }
   const lost = command.claims.filter(({ task, token }) => {
@@ -207,20 +210,27 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
   });
   if (!executor) return accept({ held, lost });
   const silent = lost.filter(({ token }) => executor.claims.has(token)).map(({ token }) => token);
-  return accept({ held, lost }, [], [{ kind: "renewed", executor: executor.id, silent, at: nowMs }]);
+  return accept(
+    { held, lost },
+    [],
+    [{ kind: "renewed", executor: executor.id, silent, ...(heard.length > 0 && { heard }), at: nowMs }],
+  );
 }
 
 /** So many signals at most are sent with one renewal of a claim: their payloads may be long. */
 const signalsAtOnce = 16;
 
 /** Signals to the stage of a running task that its executor has not acknowledged; undefined for none. */
-function unheard({ task, token }: Claim, { claims }: CommandOf<"renew">): readonly NumberedSignal[] | undefined {
+function unheard({ task }: Claim, from: number): readonly NumberedSignal[] | undefined {
   const { gate, planning } = task.stage;
   if (!gate || task === planning) return undefined;
-  const heard = claims.find((one) => one.token === token)?.heard ?? 0;
-  const from = Number.isSafeInteger(heard) && heard > 0 ? heard : 0;
   if (gate.signals.length <= from) return undefined;
   return gate.signals.slice(from, from + signalsAtOnce).map((signal, i) => ({ ...signal, number: from + i + 1 }));
+}
+
+function heardOf({ token }: Claim, { claims }: CommandOf<"renew">): number {
+  const heard = claims.find((one) => one.token === token)?.heard ?? 0;
+  return Number.isSafeInteger(heard) && heard > 0 ? heard : 0;
 }
 
 export function decideReport(state: State, command: CommandOf<"report">, nowMs: number): Decision {

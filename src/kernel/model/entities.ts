@@ -341,6 +341,8 @@ export class Claim {
   expiresAtMs: number;
   /** Time during which the shard had no running owner: it does not count against the attempt (K11). */
   sleptMs = 0;
+  /** The number of the last signal that its executor acknowledged. Not logged: a new owner hears it again. */
+  heard = 0;
   /** The token is no longer accepted (superseded, timed out), though the executor may not know that yet. */
   void = false;
   agendaAt = -1;

@@ -308,6 +308,8 @@ export type SoftEvent =
       readonly executor: string;
       /** Void tokens that the executor still names: it works on them until it receives the answer to this renewal. */
       readonly silent: readonly number[];
+      /** Up to which signal the executor has heard; left out if none of its claims can get any. */
+      readonly heard?: readonly { readonly token: number; readonly number: number }[];
       readonly at: number;
     }
   | {

@@ -9,7 +9,7 @@ import type { Rejection } from "#kernel/model/rejection.ts";
 import type { State } from "#kernel/model/state.ts";
 import type { TaskArray } from "#kernel/model/task-array.ts";
 import { visibleJob, visibleTask } from "./visible.ts";
-import { whyOf } from "./why.ts";
+import { checkpointView, whyOf } from "./why.ts";
 
 export type Answered =
   | { readonly ok: true; readonly answer: Answer }
@@ -146,9 +146,7 @@ function taskView(task: Task, nowMs: number): TaskView {
     })),
     result: task.result,
     lastFailure: task.last && failureOf(task.last),
-    ...(task.checkpoint && {
-      checkpoint: { token: task.checkpoint.token, agoMs: nowMs - task.checkpoint.atMs },
-    }),
+    ...(task.checkpoint && { checkpoint: checkpointView(task.checkpoint, nowMs) }),
     steps: task.steps ?? [],
     retryInMs: task.phase === "RETRY_PENDING" ? task.dueAtMs - nowMs : undefined,
   };

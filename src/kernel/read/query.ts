@@ -2,7 +2,7 @@
  * The queries that a shard answers, and the answers. They change nothing; `answer` in kernel/read/answer.ts is pure.
  */
 import type { Digest } from "#base/digest.ts";
-import type { Failure, JobPhase, Result, SeriesNumber, Signal } from "#kernel/model/model.ts";
+import type { Failure, FailureCounts, JobPhase, Result, SeriesNumber, Signal } from "#kernel/model/model.ts";
 import type { StagePhase, Step, Tag, TaskPhase } from "#kernel/model/model.ts";
 
 export type Query =
@@ -56,6 +56,8 @@ export type ClaimView = {
   readonly started: boolean;
 };
 
+export type CheckpointView = { readonly token: number; readonly agoMs: number };
+
 export type TaskView = {
   readonly task: number;
   readonly job: number;
@@ -70,7 +72,7 @@ export type TaskView = {
   readonly result: Result | undefined;
   readonly lastFailure: Failure | undefined;
   /** The token under which the task's last checkpoint was recorded, and how long ago. */
-  readonly checkpoint?: { readonly token: number; readonly agoMs: number } | undefined;
+  readonly checkpoint?: CheckpointView | undefined;
   readonly steps: readonly Step[];
   readonly retryInMs: number | undefined;
 };
@@ -155,7 +157,18 @@ export type WhyReason =
   /** All work of the job is done; this many of its results are still being published, the oldest since this time. */
   | { readonly kind: "publishing"; readonly results: number; readonly forMs: number }
   /** Suitable executors are busy; this many tasks of the tenant are ahead. */
-  | { readonly kind: "queued"; readonly position: number; readonly executors: number; readonly tenantsAhead: number };
+  | { readonly kind: "queued"; readonly position: number; readonly executors: number; readonly tenantsAhead: number }
+  /** An array, or one of its tasks that is not queued yet: then `ahead` tasks are queued before it. */
+  | {
+      readonly kind: "array";
+      readonly count: number;
+      readonly ended: number;
+      readonly running: number;
+      readonly queued: number;
+      readonly ahead: number;
+    }
+  /** The job has ended; this many stages of other jobs have not received its end notice yet. */
+  | { readonly kind: "notices"; readonly notices: number; readonly forMs: number };
 
 export type Why = {
   readonly task: number;
@@ -163,6 +176,16 @@ export type Why = {
   readonly key: string;
   readonly phase: string;
   readonly because: WhyReason;
+} & WhyBesides;
+
+/** What else is known of a task, if anything. */
+export type WhyBesides = {
+  /** The next attempt goes on from here. */
+  readonly checkpoint?: CheckpointView | undefined;
+  /** How its attempts failed, by reason. */
+  readonly failures?: FailureCounts | undefined;
+  /** Signals to its stage that its planner or its executor has not received yet: the newest, oldest first. */
+  readonly pending?: readonly string[] | undefined;
 };
 
 export type PlanInputs = {

@@ -194,6 +194,32 @@ describe("why is this not running?", () => {
     );
   });
 
+  test("an array as a whole, before its tasks that are queued or run", () => {
+    const running = "0 running executor=ada";
+    const queued = [1, 2].map((i) => `${i} queued position=${i - 1} executors=1 tenantsAhead=0`).join("; ");
+    because(
+      "array",
+      `
+      submit j : a[#3]  -> job 1 new; a j RUNNING
+      reserve ada       -> 0#1
+      why j
+        -> a array count=3 ended=0 running=1 queued=2 ahead=0; ${running}; ${queued}
+    `,
+    );
+  });
+
+  test("a job has ended, and others have not heard it yet", () => {
+    because(
+      "notices",
+      `
+      submit j notify=1.7.0.child : a[x] -> job 1 new; x READY, a j RUNNING
+      cancel j                           -> phase=CANCELLING; x a j CANCELLED
+      +5s                                ->
+      why j                              -> j notices notices=1 forMs=5000
+    `,
+    );
+  });
+
   test("every kind of reason is shown above", () => {
     const kinds: Record<WhyReason["kind"], true> = {
       running: true,
@@ -209,6 +235,8 @@ describe("why is this not running?", () => {
       queued: true,
       publishing: true,
       "cleaning-up": true,
+      array: true,
+      notices: true,
     };
     deepEqual([...seen].toSorted(), Object.keys(kinds).toSorted());
   });
@@ -239,6 +267,64 @@ describe("why is this not running?", () => {
     deepEqual(told({ task: 1 }), [], "another job's");
     t.say("cancel j");
     deepEqual(told({ task: last }), [], "it is over, and so is the job: its view says that");
+  });
+});
+
+describe("besides the reason, why says", () => {
+  const lines = (t: Transcript, of: WhyOf = {}) => (t.ask({ kind: "why", job: 1, ...of }) as { why: Why[] }).why;
+
+  test("where the next attempt goes on, and how attempts have failed", () => {
+    const t = specify(`
+      submit j : a[x];outside           -> job 1 new; x READY, a j RUNNING
+      reserve ada start                 -> x#1; x RUNNING
+      checkpoint ada x at=one           -> recorded
+      +1s                               ->
+    `);
+    deepEqual(lines(t)[0]?.checkpoint, { token: 1, agoMs: 1_000 });
+    t.say("fail ada x executor-lost");
+    const { because: reason, checkpoint, failures } = lines(t)[0] as Why;
+    deepEqual([reason.kind, checkpoint, failures], ["back-off", { token: 1, agoMs: 1_000 }, { "executor-lost": 1 }]);
+  });
+
+  test("which signals a planner has not received, and which ones an executor", () => {
+    const t = new Transcript();
+    t.say("submit j : a[?] b[y]<a");
+    t.say("signal j a go id=1");
+    deepEqual(lines(t)[0]?.pending, ["go"], "not claimed yet");
+    t.say("reserve ada");
+    deepEqual(lines(t)[0]?.pending, undefined);
+    t.say("signal j a stop id=2");
+    deepEqual(lines(t)[0]?.pending, ["stop"], "it came after the claim");
+    t.say("plan ada a/plan [x]");
+    t.say("reserve bea start");
+    const renew = (heard: number) =>
+      t.do({ kind: "renew", executor: "bea", claims: [{ task: t.task("x").no, token: 2, heard }] });
+    renew(0);
+    deepEqual(lines(t)[0]?.pending, ["go", "stop"]);
+    renew(1);
+    deepEqual(lines(t)[0]?.pending, ["stop"]);
+    renew(2);
+    deepEqual(lines(t)[0]?.pending, undefined);
+    t.say("signal j b later id=3");
+    deepEqual(lines(t, { stage: 1 })[0]?.pending, ["later"], "a stage that is not planned yet");
+  });
+
+  test("how many tasks of an array are queued before one that is not queued yet", () => {
+    const t = new Transcript({ limits: { arrayAheadMax: 2 } });
+    t.say("submit j : a[#500]");
+    t.say("reserve ada");
+    const first = t.state.tasks.keys().next().value as number;
+    const facts = { kind: "array", count: 500, ended: 0, running: 1, queued: 2 };
+    deepEqual(
+      lines(t, { task: first + 499 }).map(({ key, because: reason }) => ({ key, because: reason })),
+      [{ key: "499", because: { ...facts, ahead: 498 } }],
+    );
+    deepEqual(
+      lines(t).map(({ key, because: { kind } }) => `${key} ${kind}`),
+      ["a array", "0 running", "1 queued", "2 queued"],
+    );
+    t.say("cancel j");
+    deepEqual(lines(t, { task: first + 499 }), []);
   });
 });
 

@@ -1,18 +1,20 @@
 /** "Why is this not running?", answered from the state: what it waits for, and how far away that is. */
 import type { OfTenant } from "#kernel/model/command.ts";
-import type { Job, Stage, Task } from "#kernel/model/entities.ts";
+import type { Job, KeptCheckpoint, Stage, Task } from "#kernel/model/entities.ts";
 import { isOver, lockKey, type LockHolder, lockSpecOf, placeIn, taskHolder } from "#kernel/ready/locks.ts";
 import { sparedIn } from "#kernel/apply/cancelling.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
-import type { Why, WhyOf, WhyReason } from "./query.ts";
+import type { CheckpointView, Why, WhyBesides, WhyOf, WhyReason } from "./query.ts";
 import { isOfLane, takes } from "#kernel/ready/lanes.ts";
 import { wantedBy } from "#kernel/ready/ready.ts";
 import { goesBefore } from "#kernel/ready/ready-queue.ts";
 import type { State } from "#kernel/model/state.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
+import type { TaskArray } from "#kernel/model/task-array.ts";
 
 const linesMax = 20;
 const lookMax = 100_000;
+const pendingShown = 5;
 
 /** `of.tenant` is the caller's tenant, if it has one: the answer names no executors of other tenants. */
 export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenant = {}): Why[] {
@@ -22,7 +24,8 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenan
     const line = (task: Task | undefined, because: WhyReason): void => {
       const { index } = stage;
       const phase = task?.phase ?? stage.phase;
-      lines.push({ task: task?.no ?? 0, stage: index, key: task?.plan.key ?? stage.shape.name, phase, because });
+      const key = task?.plan.key ?? stage.shape.name;
+      lines.push({ task: task?.no ?? 0, stage: index, key, phase, because, ...besides(stage, task, nowMs) });
     };
     if (isStageOver(stage)) continue;
     if (stage.phase === "BLOCKED") {
@@ -36,6 +39,10 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenan
     if (stage.manifest?.no && of.task === undefined) {
       line(undefined, { kind: "publishing", results: stage.done, forMs: nowMs - stage.manifest.dueAtMs });
       continue;
+    }
+    for (const array of stage.arrays ?? []) {
+      const task = of.task === undefined ? undefined : unbornIn(array, of.task);
+      if (task || (of.task === undefined && array.ended < array.plan.count)) line(task, whyArray(array, task));
     }
     for (const task of openIn(stage)) {
       if (lines.length >= linesMax) break;
@@ -51,11 +58,50 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenan
     const forMs = Math.max(0, job.graceUntilMs - nowMs);
     lines.unshift({ task: 0, stage: 0, key, phase, because: { kind: "cleaning-up", stages, forMs } });
   }
+  if (state.telling.has(job)) {
+    const because: WhyReason = { kind: "notices", notices: job.extras?.owed.length ?? 0, forMs: nowMs - job.endedAtMs };
+    lines.push({ task: 0, stage: 0, key, phase, because });
+  }
   if (lines.length === 0 && isJobOver(job))
     lines.push({ task: 0, stage: 0, key, phase, because: { kind: "ended", phase } });
   if (lines.length === 0 && job.outbox)
     lines.push({ task: 0, stage: 0, key, phase, because: whyOpen(job.outbox, nowMs) });
   return lines;
+}
+
+function besides(stage: Stage, task: Task | undefined, nowMs: number): WhyBesides {
+  const pending = pendingOf(stage, task);
+  return {
+    ...(task?.checkpoint && { checkpoint: checkpointView(task.checkpoint, nowMs) }),
+    ...(task?.failures && { failures: task.failures }),
+    ...(pending.length > 0 && { pending: pending.slice(-pendingShown) }),
+  };
+}
+
+export const checkpointView = ({ token, atMs }: KeptCheckpoint, nowMs: number): CheckpointView => ({
+  token,
+  agoMs: nowMs - atMs,
+});
+
+/** A planner gets the signals with its claim, an executor with its renewals; before that all of them are pending. */
+function pendingOf({ gate, planning }: Stage, task: Task | undefined): readonly string[] {
+  if (!gate) return [];
+  const received = task && task === planning ? gate.seen : (task?.claim?.heard ?? 0);
+  return gate.signals.slice(received).map(({ name }) => name);
+}
+
+/** The array's task with this number, if it is not queued yet. */
+function unbornIn(array: TaskArray, no: number): Task | undefined {
+  const place = no - array.no;
+  return array.has(no) && array.unborn > 0 && place >= array.next ? array.view(place) : undefined;
+}
+
+function whyArray(array: TaskArray, task: Task | undefined): WhyReason {
+  const { plan, ended, queued, live, next } = array;
+  let running = 0;
+  for (const one of live.values()) if (one.claim) running += 1;
+  const ahead = task ? queued + task.index - next : 0;
+  return { kind: "array", count: plan.count, ended, running, queued, ahead };
 }
 
 function* openIn(stage: Stage): Generator<Task, undefined> {

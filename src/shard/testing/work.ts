@@ -215,6 +215,8 @@ const because: Arbitrary<Why["because"]> = fc.oneof(
   record({ kind: fc.constant("queued" as const), position: small, executors: small, tenantsAhead: small }),
   record({ kind: fc.constant("publishing" as const), results: small, forMs: ms }),
   record({ kind: fc.constant("cleaning-up" as const), stages: texts, forMs: ms }),
+  record({ kind: fc.constant("notices" as const), notices: small, forMs: ms }),
+  record({ kind: fc.constant("array" as const), count: id, ended: id, running: small, queued: small, ahead: id }),
 );
 const place = record({ stage: small, index: small });
 
@@ -234,7 +236,18 @@ const answers: { readonly [K in QueryKind]: Arbitrary<Answers[K]> } = {
   jobs: record({ jobs: list(shape({ ...line, tasks: small, done: small }, extras)) }),
   count: record({ phases: list(record({ phase: jobPhase, jobs: id })), capped: yes }),
   task: taskView,
-  why: record({ why: list(record({ task: id, stage: small, key: text, phase: text, because })) }),
+  why: record({
+    why: list(
+      shape(
+        { task: id, stage: small, key: text, phase: text, because },
+        {
+          checkpoint: record({ token: id, agoMs: ms }),
+          failures: record({ preempted: small, "out-of-memory": small }),
+          pending: fc.array(text, { minLength: 1, maxLength: 3 }),
+        },
+      ),
+    ),
+  }),
   "plan-inputs": shape(
     {
       spec: text,

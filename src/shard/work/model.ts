@@ -171,7 +171,7 @@ export const writeCounts = (counts: kernel.FailureCounts | undefined): wire.Reas
     count: count ?? 0,
   }));
 
-const readCounts = (counts: readonly wire.ReasonCount[]): kernel.FailureCounts =>
+export const readCounts = (counts: readonly wire.ReasonCount[]): kernel.FailureCounts =>
   Object.fromEntries(counts.map(({ reason, count }) => [failReasons.wordOf(reason) ?? noSuch("failures"), count]));
 
 export const readGrant = ({ failures, manifests, ...grant }: wire.Grant, index: number): kernel.Grant => ({

@@ -2,7 +2,7 @@
 import type * as kernel from "#kernel/read/query.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/view.ts";
 import type { Failure } from "#kernel/model/model.ts";
-import { readSignal } from "./model.ts";
+import { readCounts, readSignal, writeCounts } from "./model.ts";
 import { readResult, readSteps, writeSteps } from "./model.ts";
 import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases, within } from "./enums.ts";
 
@@ -89,9 +89,20 @@ export const readLine = ({ endedAtMs, tags, series, ...line }: wire.JobLine): ke
   endedAtMs,
 });
 
-export const writeWhy = (why: kernel.Why): wire.Why => ({ ...why, because: writeReason(why.because) });
+export const writeWhy = (why: kernel.Why): wire.Why => ({
+  ...why,
+  because: writeReason(why.because),
+  failures: writeCounts(why.failures),
+  pending: why.pending ?? [],
+});
 
-export const readWhy = ({ because, ...why }: wire.Why): kernel.Why => ({ ...why, because: readReason(because) });
+export const readWhy = ({ because, checkpoint, failures, pending, ...why }: wire.Why): kernel.Why => ({
+  ...why,
+  because: readReason(because),
+  ...(checkpoint && { checkpoint }),
+  ...(failures.length > 0 && { failures: readCounts(failures) }),
+  ...(pending.length > 0 && { pending }),
+});
 
 function writeReason(reason: kernel.WhyReason): wire.Why["because"] {
   switch (reason.kind) {

@@ -2,6 +2,7 @@
 import type { AttemptRow } from "#base/history-rows.ts";
 import { formatDuration } from "#base/units.ts";
 import type { WhyReason } from "#kernel/read/query.ts";
+import { viewArray, viewNotices } from "#door/view.ts";
 import type { RanBecause } from "#doors/build/run/outcome.ts";
 
 /** What nodes report of themselves: how many run actions, and how many of their slots are in use. */
@@ -38,6 +39,10 @@ export function tellWaits(because: WhyReason, workers?: Workers): string {
       return `it is done; ${because.results} results are being published, for ${formatDuration(because.forMs)}`;
     case "cleaning-up":
       return `it was cancelled; ${listed(because.stages)} may still clean up, for ${formatDuration(because.forMs)}`;
+    case "array":
+      return viewArray(because);
+    case "notices":
+      return viewNotices(because);
     default:
       return because satisfies never;
   }

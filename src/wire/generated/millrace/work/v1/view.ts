@@ -1,5 +1,6 @@
 // Generated from proto/millrace/work/v1/view.proto: change that and run `npm run generate`.
 import type { Message } from "#wire/message.ts";
+import { ReasonCount } from "#wire/generated/millrace/work/v1/model.ts";
 import { Result } from "#wire/generated/millrace/work/v1/model.ts";
 import { SeriesNumber } from "#wire/generated/millrace/work/v1/model.ts";
 import { Signal } from "#wire/generated/millrace/work/v1/model.ts";
@@ -953,7 +954,17 @@ export type Why = {
     | { readonly kind: "publishing"; readonly value: Why_Publishing }
     /** The job was cancelled; stages that run after any end still have their turn. */
     | { readonly kind: "cleaningUp"; readonly value: Why_CleaningUp }
+    /** It is an array, or one of an array's tasks that is not queued yet. */
+    | { readonly kind: "array"; readonly value: Why_Array }
+    /** The job has ended, and stages of other jobs are still to get its end notice. */
+    | { readonly kind: "notices"; readonly value: Why_Notices }
     | undefined;
+  /** Where the next attempt goes on. */
+  readonly checkpoint?: Why_Checkpoint | undefined;
+  /** How its attempts failed. */
+  readonly failures: readonly ReasonCount[];
+  /** Names of signals to its stage that its planner or executor has not received yet. */
+  readonly pending: readonly string[];
 };
 
 export const Why: Message<Why> = {
@@ -1050,6 +1061,31 @@ export const Why: Message<Why> = {
         to.close(start);
         break;
       }
+      case "array": {
+        const start = to.open(330);
+        Why_Array.write(message.because.value, to);
+        to.close(start);
+        break;
+      }
+      case "notices": {
+        const start = to.open(338);
+        Why_Notices.write(message.because.value, to);
+        to.close(start);
+        break;
+      }
+    }
+    if (message.checkpoint !== undefined) {
+      const start = to.open(346);
+      Why_Checkpoint.write(message.checkpoint, to);
+      to.close(start);
+    }
+    for (const one of message.failures) {
+      const start = to.open(354);
+      ReasonCount.write(one, to);
+      to.close(start);
+    }
+    for (const one of message.pending) {
+      to.string(362, one);
     }
   },
   read(from, end, before) {
@@ -1058,6 +1094,9 @@ export const Why: Message<Why> = {
     let key = before === undefined ? "" : before.key;
     let phase = before === undefined ? "" : before.phase;
     let because = before?.because;
+    let checkpoint = before?.checkpoint;
+    const failures: ReasonCount[] = before === undefined ? [] : (before.failures as ReasonCount[]);
+    const pending: string[] = before === undefined ? [] : (before.pending as string[]);
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1155,11 +1194,40 @@ export const Why: Message<Why> = {
           from.leave(stop);
           break;
         }
+        case 330: {
+          const stop = from.enter();
+          because = { kind: "array", value: Why_Array.read(from, stop, because?.kind === "array" ? because.value : undefined) };
+          from.leave(stop);
+          break;
+        }
+        case 338: {
+          const stop = from.enter();
+          because = { kind: "notices", value: Why_Notices.read(from, stop, because?.kind === "notices" ? because.value : undefined) };
+          from.leave(stop);
+          break;
+        }
+        case 346: {
+          const stop = from.enter();
+          checkpoint = Why_Checkpoint.read(from, stop, checkpoint);
+          from.leave(stop);
+          break;
+        }
+        case 354: {
+          const stop = from.enter();
+          failures.push(ReasonCount.read(from, stop));
+          from.leave(stop);
+          break;
+        }
+        case 362: {
+          from.count();
+          pending.push(from.string());
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, stage, key, phase, because };
+    return { task, stage, key, phase, because, checkpoint, failures, pending };
   },
 };
 
@@ -1667,6 +1735,156 @@ export const Why_CleaningUp: Message<Why_CleaningUp> = {
       }
     }
     return { stages, forMs };
+  },
+};
+
+/** It is an array, or one of an array's tasks that is not queued yet. */
+export type Why_Array = {
+  /** How many tasks the array has. */
+  readonly count: number;
+  /** How many of them have ended. */
+  readonly ended: number;
+  /** How many executors are at. */
+  readonly running: number;
+  /** How many are queued. */
+  readonly queued: number;
+  /** How many are queued before this task; 0 for the array. */
+  readonly ahead: number;
+};
+
+export const Why_Array: Message<Why_Array> = {
+  typeName: "millrace.work.v1.Why.Array",
+  write(message, to) {
+    if (message.count !== 0) {
+      to.int64(8, message.count);
+    }
+    if (message.ended !== 0) {
+      to.int64(16, message.ended);
+    }
+    if (message.running !== 0) {
+      to.int32(24, message.running);
+    }
+    if (message.queued !== 0) {
+      to.int32(32, message.queued);
+    }
+    if (message.ahead !== 0) {
+      to.int64(40, message.ahead);
+    }
+  },
+  read(from, end, before) {
+    let count = before === undefined ? 0 : before.count;
+    let ended = before === undefined ? 0 : before.ended;
+    let running = before === undefined ? 0 : before.running;
+    let queued = before === undefined ? 0 : before.queued;
+    let ahead = before === undefined ? 0 : before.ahead;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          count = from.int64();
+          break;
+        }
+        case 16: {
+          ended = from.int64();
+          break;
+        }
+        case 24: {
+          running = from.int32();
+          break;
+        }
+        case 32: {
+          queued = from.int32();
+          break;
+        }
+        case 40: {
+          ahead = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { count, ended, running, queued, ahead };
+  },
+};
+
+/** The job has ended, and stages of other jobs are still to get its end notice. */
+export type Why_Notices = {
+  /** How many. */
+  readonly notices: number;
+  /** How long ago the job ended. */
+  readonly forMs: number;
+};
+
+export const Why_Notices: Message<Why_Notices> = {
+  typeName: "millrace.work.v1.Why.Notices",
+  write(message, to) {
+    if (message.notices !== 0) {
+      to.int32(8, message.notices);
+    }
+    if (message.forMs !== 0) {
+      to.int64(16, message.forMs);
+    }
+  },
+  read(from, end, before) {
+    let notices = before === undefined ? 0 : before.notices;
+    let forMs = before === undefined ? 0 : before.forMs;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          notices = from.int32();
+          break;
+        }
+        case 16: {
+          forMs = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { notices, forMs };
+  },
+};
+
+/** What an attempt got to. */
+export type Why_Checkpoint = {
+  /** The token of the attempt. */
+  readonly token: number;
+  /** How long ago it was recorded. */
+  readonly agoMs: number;
+};
+
+export const Why_Checkpoint: Message<Why_Checkpoint> = {
+  typeName: "millrace.work.v1.Why.Checkpoint",
+  write(message, to) {
+    if (message.token !== 0) {
+      to.int64(8, message.token);
+    }
+    if (message.agoMs !== 0) {
+      to.int64(16, message.agoMs);
+    }
+  },
+  read(from, end, before) {
+    let token = before === undefined ? 0 : before.token;
+    let agoMs = before === undefined ? 0 : before.agoMs;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          token = from.int64();
+          break;
+        }
+        case 16: {
+          agoMs = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { token, agoMs };
   },
 };
 
