@@ -57,7 +57,9 @@ export class CiNode {
     return await callEndpoint(this.fetch, showRun, { params: { run } });
   }
 
-  async list(query: Record<string, string> = {}): Promise<readonly { readonly run: string }[]> {
+  async list(
+    query: Record<string, string> = {},
+  ): Promise<readonly { readonly run: string; readonly status: string }[]> {
     return (await callEndpoint(this.fetch, listRuns, { query })).items;
   }
 

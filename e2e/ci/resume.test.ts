@@ -53,6 +53,53 @@ jobs:
       - run: millrace effect run pay -- curl -fsS ${url}/four; echo "the fourth step of $MILLRACE_STEP"
 `;
 
+const asking = (url: string): string => `
+on: workflow_dispatch
+jobs:
+  pay:
+    runs-on: ubuntu-latest
+    steps:
+      - run: millrace effect run pay -- curl -fsS ${url}/hold; echo "went on"
+`;
+
+test("a run stands still until a person has said whether an effect was done", { skip, timeout: 180_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "millrace-ci-decision-"));
+  const outside = await counter();
+  using repository = new TestRepository({ ".github/workflows/w.yml": asking(outside.url) });
+  const node = await NodeProcess.open(folder, { worker: { slots: 1 } });
+  const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");
+  try {
+    await ci.register("mill/flour", repository.folder);
+    const run = await ci.dispatch("mill/flour", "w");
+    await until("the step pays", () => outside.counts.has("/hold"), { limitMs: 60_000, everyMs: 50 });
+    equal((await ci.show(run)).status, "in_progress");
+    await node.kill();
+    await node.start();
+    const status = async () => (await ci.show(run).catch(() => undefined))?.status;
+    await until("it asks", async () => (await status()) === "needs_decision", { limitMs: 120_000, everyMs: 100 });
+    const [key = ""] = (await ci.show(run)).decisions ?? [];
+    ok(key.startsWith(`job/${run}/`) && key.endsWith("pay"), key);
+    deepEqual(
+      (await ci.list()).map((one) => [one.run, one.status]),
+      [[run, "needs_decision"]],
+    );
+    const why = (await (await ci.fetch(`/v1/runs/${run}/why`)).json()) as { readonly told: readonly string[] };
+    ok(
+      why.told.some((line) => line.includes(`effect decide ${key}`)),
+      why.told.join("\n"),
+    );
+    const headers = { "content-type": "application/json" };
+    const decided = await ci.fetch(`/v1/effects/${key}`, { method: "PUT", headers, body: '{"wasDone":true}' });
+    equal(decided.status, 200);
+    equal((await ci.ended(run, 60_000)).conclusion, "success");
+    equal(outside.counts.get("/hold"), 1, "nothing was repeated");
+  } finally {
+    await node[Symbol.asyncDispose]();
+    outside.close();
+    clearAway(folder);
+  }
+});
+
 test("steps that have ended are not run again when the runner is lost", { skip, timeout: 180_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-ci-resume-"));
   const outside = await counter();

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { pageFields, pageOf } from "#http/cursor.ts";
 import { endpoint, events, json, jsonBody, none, socket } from "#http/endpoint.ts";
-import { Conclusion, jobParams, RunId, runParams, Status } from "./run-fields.ts";
+import { Conclusion, decisions, jobParams, RunId, runParams, RunStatus, Status } from "./run-fields.ts";
 
 const Name = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/);
 const repositoryParams = z.object({
@@ -139,7 +139,8 @@ export const Run = z.object({
   number: z.int().optional().describe("Counts the runs of a workflow."),
   attempt: z.int().optional().describe("Absent for a first attempt."),
   again: RunId.optional().describe("The run that this one repeats."),
-  status: Status,
+  status: RunStatus,
+  decisions,
   conclusion: Conclusion.optional(),
   createdAt: Time,
   endedAt: Time.optional(),

@@ -17,6 +17,7 @@ import { gathered } from "./runs/gather.ts";
 import { logFeed } from "./runs/log-feed.ts";
 import { searchLog } from "./runs/log-search.ts";
 import { tellRun } from "./runs/run-socket.ts";
+import { type Decisions, withDecisions } from "./runs/decisions.ts";
 import { rerun } from "./runs/rerun.ts";
 import { detailsOf, findRun, listedRun, taskOf } from "./runs/look.ts";
 import { findStored, readRun } from "./runs/record.ts";
@@ -32,6 +33,7 @@ export type RoutePorts = {
   readonly printed: PrintedByDoor;
   readonly sources: Sources;
   readonly start: TriggerPorts;
+  readonly decisions: Decisions;
 };
 
 export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
@@ -103,11 +105,11 @@ const shown = ({ name, url }: Repository) => ({ repository: name, ...(url !== un
 const unknownRepository = (repository: string): Fault =>
   new Fault("not-found", "find the repository", { repository, try: "register it with: millrace ci add" });
 
-async function shownRun({ client, start }: RoutePorts, run: string, tenant: string) {
+async function shownRun({ client, start, decisions }: RoutePorts, run: string, tenant: string) {
   const { view, about } = await findRun(client, run, tenant);
   const stored = await findStored(start.blobs, about.record);
   const needs = stored ? needsIn(await readRun(start.blobs, stored)) : new Map<string, readonly string[]>();
-  return detailsOf(run, view, about, needs);
+  return await withDecisions(detailsOf(run, view, about, needs), { tenant, run, tags: view.tags }, decisions);
 }
 
 const runRoutes = (ports: RoutePorts): readonly Route[] => [
@@ -127,7 +129,10 @@ const runRoutes = (ports: RoutePorts): readonly Route[] => [
       ...(cursor !== undefined && { cursor }),
     });
     const next = page.cursor === undefined ? {} : { next: page.cursor };
-    return { body: { items: page.jobs.map((job) => listedRun(job)), ...next } };
+    const items = page.jobs.map((job) =>
+      withDecisions(listedRun(job), { tenant, run: job.jobId, tags: job.tags }, ports.decisions),
+    );
+    return { body: { items: await Promise.all(items), ...next } };
   }),
   route(endpoints.showRun, async ({ params: { run }, tenant }) => ({ body: await shownRun(ports, run, tenant) })),
   route(endpoints.runSocket, async ({ params: { run }, tenant }) => {

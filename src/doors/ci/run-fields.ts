@@ -8,4 +8,11 @@ export const jobParams = z.object({
   job: z.string().min(1).max(200).describe("The job's id in the run, or its name in the file where it has one cell."),
 });
 export const Status = z.enum(["queued", "in_progress", "completed"]);
+export const RunStatus = z
+  .enum([...Status.options, "needs_decision"])
+  .describe("needs_decision: it waits until a person has decided about an effect.");
+export const decisions = z
+  .array(z.string())
+  .optional()
+  .describe("Keys of the effects that wait for a person: millrace effect decide KEY.");
 export const Conclusion = z.enum(["success", "failure", "cancelled", "skipped"]);

@@ -14,6 +14,7 @@ import { serviceRoutes } from "./services/routes.ts";
 import { ciRoutes } from "./routes.ts";
 import { openIntake } from "./intake/open.ts";
 import { intakeRoutes } from "./intake/routes.ts";
+import { decisionsIn } from "./runs/decisions.ts";
 import { ciPlanners } from "./runs/planners.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
@@ -43,6 +44,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
         printed,
         sources,
         start: intake.triggers,
+        decisions: decisionsIn(ports),
       }),
       ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),

@@ -17,12 +17,14 @@ import { type CellView, reasonOf, type RunJobView, viewRun } from "#doors/ci/vie
 import type { ConditionPart } from "#doors/ci/workflow/expression/explain.ts";
 import { explainJob } from "#doors/ci/workflow/plan/job-plan.ts";
 import type { JobWhy, whyRun, whyStep } from "./endpoints.ts";
+import { type Decisions, withDecisions } from "#doors/ci/runs/decisions.ts";
 import { unknownLabels } from "./labels.ts";
 import { conditionOf, tellCell, tellStep, tellUnplanned, type Wait } from "./tell.ts";
 
 export type WhyPorts = {
   readonly client: Pick<WorkClient, "job" | "why" | "executors">;
   readonly start: { readonly blobs: BlobStore };
+  readonly decisions: Decisions;
 };
 
 export type AskedRun = { readonly run: string; readonly tenant: string };
@@ -69,11 +71,19 @@ export async function askRun(ports: WhyPorts, asked: AskedRun): Promise<z.input<
   const why = reasonOf(about.view);
   const reason = why === "" ? "" : `: ${why}`;
   const wanted = told.filter((one) => one.conclusion !== "success");
+  const stands = await withDecisions({ status }, { ...asked, tags: about.view.tags }, ports.decisions);
+  const undecided = (stands.decisions ?? []).map(
+    (key) => `it waits for a person: was ${key} done? millrace effect decide ${key} --done, or --not-done`,
+  );
   return {
     run: asked.run,
-    status,
+    ...stands,
     ...(conclusion && { conclusion }),
-    told: [`${asked.run} ${state}${reason}`, ...wanted.flatMap(({ name, told: lines }) => under(name, lines))],
+    told: [
+      `${asked.run} ${state}${reason}`,
+      ...undecided,
+      ...wanted.flatMap(({ name, told: lines }) => under(name, lines)),
+    ],
     jobs: told,
   };
 }

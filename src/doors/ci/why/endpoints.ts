@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { endpoint, json } from "#http/endpoint.ts";
 import { Annotation, Summary } from "#doors/ci/details.ts";
-import { Conclusion, jobParams, RunId, Status } from "#doors/ci/run-fields.ts";
+import { Conclusion, decisions, jobParams, RunId, RunStatus, Status } from "#doors/ci/run-fields.ts";
 
 const told = z.array(z.string()).readonly().describe("The answer for people, line by line.");
 const state = { status: Status, conclusion: Conclusion.optional() };
@@ -47,7 +47,9 @@ export const whyRun = endpoint({
   action: "ci.read",
   about: "Explains a run: what each of its jobs waits for, why it was skipped, or what failed in it.",
   params: z.object({ run: RunId }),
-  answer: json(z.object({ run: RunId, ...state, told, jobs: z.array(JobWhy).readonly() })),
+  answer: json(
+    z.object({ run: RunId, ...state, status: RunStatus, decisions, told, jobs: z.array(JobWhy).readonly() }),
+  ),
 });
 
 export const whyRunJob = endpoint({

@@ -7,6 +7,7 @@ const colours: Readonly<Record<string, string>> = {
   cancelled: "quiet",
   skipped: "quiet",
   in_progress: "busy",
+  needs_decision: "bad",
 };
 
 export const wordOf = ({ status, conclusion }: Standing): string => conclusion ?? status.replace("_", " ");

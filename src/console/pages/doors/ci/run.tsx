@@ -42,6 +42,11 @@ export function RunPage({ run }: { readonly run: string }) {
       </Title>
       <About shown={shown} />
       <Trouble problem={failed ?? problem} />
+      {shown.decisions?.map((key) => (
+        <p key={key}>
+          It waits for a person to say whether <code>{key}</code> was done: <code>millrace effect decide</code>
+        </p>
+      ))}
       <p class="actions">
         {shown.status !== "completed" && (
           <button type="button" onClick={() => act("cancel", undefined, () => {})}>

@@ -12,6 +12,8 @@ export type ShownRun = Standing & {
   readonly actor: string;
   readonly attempt?: number;
   readonly again?: string;
+  /** Effects that wait for a person. */
+  readonly decisions?: readonly string[];
   readonly createdAt: string;
   readonly endedAt?: string;
 };
