@@ -1,5 +1,5 @@
 /** A node, a git repository with a service, and agents: all real processes. */
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -68,6 +68,12 @@ export class DeployFleet implements AsyncDisposable {
   millrace(...args: readonly string[]): readonly string[] {
     const out = execFileSync(process.execPath, [main, ...args, "--data", this.node.folder], { encoding: "utf8" });
     return out.split("\n").filter((line) => line !== "");
+  }
+
+  /** What `deploy watch` prints until the release has ended; it exits with 1 where that did not succeed. */
+  watch(job: string): string {
+    const args = [main, "deploy", "watch", job, "--data", this.node.folder];
+    return spawnSync(process.execPath, args, { encoding: "utf8" }).stdout;
   }
 
   machines(): readonly MachineView[] {

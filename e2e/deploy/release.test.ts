@@ -122,9 +122,16 @@ describe("a release", { skip, timeout: 240_000 }, () => {
     deepEqual({ ...inSql }, { commit_sha: sha, name: row?.name, status: "running", live: 1 });
     db.close();
     fleet.millrace("deploy", "pause", job);
+    const why = (...of: readonly string[]): string => fleet.millrace("deploy", "why", job, ...of).join("\n");
+    await until("it waits for approval", () => why().includes("it takes 1 approvals, none yet"), limits);
+    match(why(), /paused by/);
+    match(why("wave-1"), /wave 1 \(34%\) passed: 1 of 1 healthy/);
+    match(machines.map((machine) => why(machine)).join("\n"), /its turn comes with wave 2/);
+    match(fleet.millrace("why", job).join("\n"), /it takes 1 approvals/);
     fleet.millrace("deploy", "pause", job, "--off");
     fleet.millrace("deploy", "abort", job);
     equal(await ended(job), "CANCELLED");
+    match(fleet.watch(job), /wave-1 completed: 1 of 1 healthy.*cancelled: aborted by/s);
     await until("all machines run what they ran before", () => running().size === 1 && running().has(before), limits);
     equal(fleet.millrace("deploy", "drift", "web", "--region", "eu").length, 0, "no machine runs anything else");
   });

@@ -36,7 +36,8 @@ export function tableLines(
 export const fieldLines = (fields: readonly (readonly [name: string, value: string | number])[]): readonly string[] =>
   tableLines(["", ""], fields).slice(1);
 
-const printable = (value: string | number): string => String(value).replace(/\p{Cc}/gu, "?");
+/** Texts of others, for a terminal that would obey their control characters. */
+export const printable = (value: string | number): string => String(value).replace(/\p{Cc}/gu, "?");
 
 function fit(text: string, width: number, isNumber: boolean): string {
   const cut = text.length > width ? `${text.slice(0, Math.max(0, width - 1))}…` : text;

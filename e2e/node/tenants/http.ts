@@ -330,6 +330,15 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api POST /v1/deploy/services/{service}/halt": [
     ask("POST", () => "/v1/deploy/services/web/halt", { ...json({}), alike: "neither has such a service" }),
   ],
+  "api GET /v1/deploy/releases/{job}": [
+    ask("GET", ({ jobId }) => `/v1/deploy/releases/${jobId}`, { alike: "neither job is a release" }),
+  ],
+  "api GET /v1/deploy/releases/{job}/watch": [
+    ask("GET", ({ jobId }) => `/v1/deploy/releases/${jobId}/watch`, { alike: "neither job is a release" }),
+  ],
+  "api GET /v1/deploy/releases/{job}/why": [
+    ask("GET", ({ jobId }) => `/v1/deploy/releases/${jobId}/why`, { alike: "neither job is a release" }),
+  ],
   "api POST /v1/deploy/releases/{job}/pause": [
     ask("POST", ({ jobId }) => `/v1/deploy/releases/${jobId}/pause`, json({ paused: true })),
   ],

@@ -4,6 +4,7 @@ import { deployCommands } from "./commands/commands.ts";
 import { DeployConfig } from "./config.ts";
 import { deployEndpoints } from "./endpoints.ts";
 import { deployKinds } from "./kinds.ts";
+import { viewEndpoints } from "./view/endpoints.ts";
 
 export const deployDoor = defineDoor({
   name: "deploy",
@@ -12,7 +13,9 @@ export const deployDoor = defineDoor({
   kinds: [deployKinds],
   keepsResults: true,
   commands: deployCommands,
-  endpoints: deployEndpoints,
+  endpoints: [...deployEndpoints, ...viewEndpoints],
+  whyPath: (job, [of]) =>
+    `/v1/deploy/releases/${encodeURIComponent(job)}/why${of === undefined ? "" : `?of=${encodeURIComponent(of)}`}`,
   pages: [],
   open: async (ports, settings) => (await import("./serve.ts")).openDeploy(ports, settings),
 });

@@ -11,6 +11,7 @@ import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import type { Manifest } from "./manifest/manifest.ts";
 import type { ServiceFile } from "./service/service-file.ts";
+import { specWithService } from "./service/stored.ts";
 
 export const door = "deploy";
 /** Nodes that run this door's tasks and plan its stages offer these. */
@@ -35,6 +36,9 @@ export type Release = {
   /** A path or URL that git can clone. */
   readonly repository: string;
 };
+
+/** The spec of a build that was planned as a stage of its release, before releases shared builds. */
+export type BuildOfRelease = Release;
 
 /** All that decides what a build makes. */
 export type BuildSpec = Pick<Release, "sha" | "repository"> & { readonly build: ServiceFile["build"] };
@@ -155,7 +159,7 @@ export function planRollback(request: RollbackSpec & { readonly tenant: string; 
 
 /** A wave begins when what it needs ended well and enough people have approved. */
 export function planWave({ spec, stage, results, signals }: PlanInputs): Plan {
-  const { service } = JSON.parse(spec) as Release;
+  const { service } = specWithService<Release>(spec);
   const wave = Number(stage.slice("wave-".length)) - 1;
   const given = service.waves[wave];
   const payload = results.find(({ phase }) => phase === "SUCCEEDED")?.result?.payload;
@@ -177,7 +181,7 @@ export function planWave({ spec, stage, results, signals }: PlanInputs): Plan {
 }
 
 export function planFinish({ spec, needs, results }: PlanInputs): Plan {
-  const { service } = JSON.parse(spec) as Release;
+  const { service } = specWithService<Release>(spec);
   const common = { service: service.service, regions: service.targets.regions };
   const bad = needs.find(({ phase }) => phase !== "COMPLETED");
   const manifest = results

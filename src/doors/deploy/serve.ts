@@ -22,6 +22,7 @@ import type { DeploySettings } from "./config.ts";
 import { noCaps } from "./swarm/caps.ts";
 import { Origin } from "./swarm/origin.ts";
 import { SwarmDesk } from "./swarm/swarm-desk.ts";
+import { viewRoutes } from "./view/routes.ts";
 
 export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Promise<OpenDoor> {
   const { stored, clock, client, node, peers, place, dataFolder, keyOf, random, records, warn } = ports;
@@ -47,13 +48,14 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     refused: (peer, tenant, reason) => warn("deploy machine refused", { peer, tenant, reason }),
   });
   const controls = new ReleaseControls(index, clock);
+  const seal = sealRunner({ store, goals, signer });
   const running = { goals, desk: news, fleet };
   return {
     labels: [taskLabel, planLabel],
     ...(place && {
       runners: {
-        [kinds.build]: buildRunner({ place, store, goals, index }),
-        [kinds.seal]: sealRunner({ store, goals, signer }),
+        [kinds.build]: buildRunner({ place, store, goals, index, seal }),
+        [kinds.seal]: seal,
         [kinds.wave]: waveRunner({ ...running, controls }),
         [kinds.finish]: finishRunner(running),
         [kinds.rollback]: rollbackRunner(running),
@@ -75,6 +77,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     routes: [
       ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news, book }),
       ...releaseRoutes({ client, goals, fleet, controls, clock }),
+      ...viewRoutes({ client, goals, fleet, controls, clock }),
     ],
   };
 }

@@ -1,6 +1,7 @@
 import { agentRun } from "./agent-run.ts";
 import { deployRelease } from "./release.ts";
 import { deployAbort, deployDrift, deployJobs, deployPause, deployPlan } from "./release-control.ts";
+import { deployWatch, deployWhy } from "./watch.ts";
 import {
   deployApprove,
   deployForget,
@@ -14,6 +15,8 @@ import {
 export const deployCommands = [
   deployRelease,
   deployStatus,
+  deployWatch,
+  deployWhy,
   deployMachines,
   deployForget,
   deployApprove,

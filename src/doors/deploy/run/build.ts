@@ -3,11 +3,18 @@ import { join } from "node:path";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { leasesOf } from "#worker/holding.ts";
-import type { RunContext, RunOutcome } from "#worker/runner.ts";
+import type { RunContext, Runner, RunOutcome } from "#worker/runner.ts";
 import type { WorkPlace } from "#door/ports.ts";
 import { distinctSegments } from "#doors/deploy/manifest/manifest.ts";
 import type { GoalStore } from "#doors/deploy/fleet/goals.ts";
-import { buildKey, type BuildSpec, type Packed } from "#doors/deploy/plan.ts";
+import {
+  buildKey,
+  buildOf,
+  type BuildOfRelease,
+  type BuildSpec,
+  type Packed,
+  type SealSpec,
+} from "#doors/deploy/plan.ts";
 import { builtSpace } from "./join-build.ts";
 import { keptMs } from "./seal.ts";
 import { packWithUnits } from "./pack.ts";
@@ -17,14 +24,17 @@ export type BuildPorts = {
   readonly store: Store;
   readonly goals: GoalStore;
   readonly index: ActionIndex;
+  /** What follows in the same task where the build is a stage of its release. */
+  readonly seal: Runner;
 };
 
 const outputBytesMax = 1024 * 1024;
 
 export const buildRunner =
-  ({ place, store, goals, index }: BuildPorts) =>
+  ({ place, store, goals, index, seal }: BuildPorts) =>
   async (context: RunContext): Promise<RunOutcome> => {
-    const spec = JSON.parse(context.task.spec) as BuildSpec;
+    const given = JSON.parse(context.task.spec) as BuildSpec | BuildOfRelease;
+    const spec = "service" in given ? buildOf(given) : given;
     const { build, sha, repository } = spec;
     const { tenant } = context.task;
     const { blobs } = store.forTenant(tenant);
@@ -44,6 +54,10 @@ export const buildRunner =
     await blobs.pin(segments, keptMs);
     const entry = { digest, principal: "deploy", atMs: context.clock.wallMs() };
     await index.put({ tenant, space: builtSpace, name: buildKey(spec) }, entry);
+    if ("service" in given) {
+      const sealing: SealSpec = { service: given.service, sha, packed: digest };
+      return await seal({ ...context, task: { ...context.task, spec: JSON.stringify(sealing) } });
+    }
     return { kind: "done", payload: JSON.stringify({ packed: digest }), digests: [digest, ...segments] };
   };
 

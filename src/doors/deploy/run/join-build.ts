@@ -16,6 +16,7 @@ import type { Planner } from "#worker/runner.ts";
 import { readWhole } from "#doors/deploy/fleet/whole.ts";
 import { distinctSegments } from "#doors/deploy/manifest/manifest.ts";
 import { buildKey, buildOf, planBuild, planSeal, type Packed, type Release } from "#doors/deploy/plan.ts";
+import { specWithService } from "#doors/deploy/service/stored.ts";
 
 export const builtSpace = "deploy/built";
 
@@ -32,7 +33,7 @@ const wait: Plan = { kind: "wait", forMs: lookEveryMs, signals: ["ended:build"] 
 export const joinBuild =
   ({ client, index, store }: JoinPorts): Planner =>
   async ({ spec, signals }: PlanInputs, { task: { tenant, jobId } }): Promise<Plan> => {
-    const release = JSON.parse(spec) as Release;
+    const release = specWithService<Release>(spec);
     const { blobs } = store.forTenant(tenant);
     const built = await index.get({ tenant, space: builtSpace, name: buildKey(buildOf(release)) });
     if (built && (await blobs.missing([built.digest])).length === 0) {

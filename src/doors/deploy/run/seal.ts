@@ -6,6 +6,7 @@ import type { GoalStore } from "#doors/deploy/fleet/goals.ts";
 import { distinctSegments, manifestSizeBytes, manifestText, parseManifest } from "#doors/deploy/manifest/manifest.ts";
 import { runSpecOf } from "#doors/deploy/manifest/run-spec.ts";
 import type { BuildResult, Packed, SealSpec } from "#doors/deploy/plan.ts";
+import { specWithService } from "#doors/deploy/service/stored.ts";
 import type { Signer } from "#doors/deploy/signing/signing.ts";
 
 export type SealPorts = {
@@ -19,7 +20,7 @@ export const keptMs = 30 * 24 * 3_600_000;
 export const sealRunner =
   ({ store, goals, signer }: SealPorts) =>
   async (context: RunContext): Promise<RunOutcome> => {
-    const { service, sha, packed } = JSON.parse(context.task.spec) as SealSpec;
+    const { service, sha, packed } = specWithService<SealSpec>(context.task.spec);
     const { tenant } = context.task;
     const { blobs } = store.forTenant(tenant);
     const { builder, ...content } = JSON.parse(await readWhole(blobs, packed)) as Packed;

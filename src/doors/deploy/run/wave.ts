@@ -11,6 +11,7 @@ import { isInShare, membersOf } from "#doors/deploy/goal/membership.ts";
 import { withChecks } from "#doors/deploy/health/checks.ts";
 import { judge, type MachineReport, type Verdict } from "#doors/deploy/health/judge.ts";
 import type { WaveResult, WaveSpec } from "#doors/deploy/plan.ts";
+import { specWithService } from "#doors/deploy/service/stored.ts";
 import { Checks } from "./measure.ts";
 
 export type WavePorts = {
@@ -36,7 +37,7 @@ export const waveRunner =
   };
 
 async function rollOut(context: RunContext, { goals, fleet, desk, controls }: WavePorts): Promise<RunOutcome> {
-  const spec = JSON.parse(context.task.spec) as WaveSpec;
+  const spec = specWithService<WaveSpec>(context.task.spec);
   const { jobId: release, tenant } = context.task;
   const wave = spec.service.waves[spec.wave];
   if (!wave) throw new Fault("invalid", "roll out wave", { wave: spec.wave, why: "the service has no such wave" });

@@ -1,0 +1,20 @@
+/**
+ * Service files that a release carries, as an earlier version of the program may have stored them: what service files
+ * could not say then is filled in, so that a release that was under way during an upgrade goes on.
+ */
+import type { ServiceFile } from "./service-file.ts";
+
+type Stored = Omit<ServiceFile, "health"> & {
+  readonly health: Omit<ServiceFile["health"], "checks"> & Partial<Pick<ServiceFile["health"], "checks">>;
+};
+
+export const storedService = (stored: Stored): ServiceFile => ({
+  ...stored,
+  health: { ...stored.health, checks: stored.health.checks ?? [] },
+});
+
+/** A spec of this door that holds a service file. */
+export function specWithService<T extends { readonly service: ServiceFile }>(text: string): T {
+  const spec = JSON.parse(text) as T;
+  return { ...spec, service: storedService(spec.service) };
+}

@@ -1,0 +1,65 @@
+/** Gathers what is known about a release, for one tenant's callers. */
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { JobView } from "#kernel/read/query.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import { isRejected } from "#shard/work/rejected.ts";
+import type { ReleaseControls } from "#doors/deploy/fleet/controls.ts";
+import { isTarget, type Fleet } from "#doors/deploy/fleet/fleet.ts";
+import type { GoalStore } from "#doors/deploy/fleet/goals.ts";
+import type { Goal } from "#doors/deploy/goal/goal.ts";
+import { door, type Release, type RollbackSpec } from "#doors/deploy/plan.ts";
+import { specWithService } from "#doors/deploy/service/stored.ts";
+import { regionsOf, serviceNameOf, type About, type Facts } from "./release-view.ts";
+import type { TellFacts } from "./tell.ts";
+
+export type LookPorts = {
+  readonly client: Pick<WorkClient, "job" | "why">;
+  readonly goals: Pick<GoalStore, "head">;
+  readonly fleet: Fleet;
+  readonly controls: Pick<ReleaseControls, "paused">;
+  readonly clock: Clock;
+};
+
+export type Asked = { readonly tenant: string; readonly job: string };
+
+export async function lookAt(ports: LookPorts, { tenant, job }: Asked): Promise<Facts> {
+  const view = await findJob(ports.client, tenant, job);
+  const about = view && aboutOf(view);
+  if (!about) throw new Fault("not-found", "find release", { job });
+  const regions = regionsOf(about);
+  const goals = new Map<string, Goal>();
+  for (const region of regions) {
+    const head = await ports.goals.head({ tenant, service: serviceNameOf(about), region });
+    if (head) goals.set(region, head.goal);
+  }
+  const labels =
+    about.kind === "release" ? about.release.service.targets.labels : (goals.values().next().value?.labels ?? []);
+  const machines = (await ports.fleet.machines(tenant)).filter((seen) => isTarget(seen, { regions, labels }));
+  return { jobId: job, view, about, machines, goals, paused: await ports.controls.paused(tenant, job) };
+}
+
+export async function tellFactsOf(ports: LookPorts, asked: Asked): Promise<TellFacts> {
+  const facts = await lookAt(ports, asked);
+  const isOver = facts.view.endedAtMs !== undefined;
+  const waits = isOver ? [] : await ports.client.why(asked.job, { of: { tenant: asked.tenant } });
+  return { ...facts, nowMs: ports.clock.wallMs(), waits };
+}
+
+/** To callers of another tenant a release is as unknown as one that does not exist. */
+async function findJob(client: LookPorts["client"], tenant: string, job: string): Promise<JobView | undefined> {
+  try {
+    const { view } = await client.job(job);
+    return view.tenant === tenant && view.door === door ? view : undefined;
+  } catch (error) {
+    if (isRejected(error, "job-unknown") || isFault(error, "invalid")) return undefined;
+    throw error;
+  }
+}
+
+/** Undefined for builds, which are jobs of this door as well. */
+function aboutOf({ spec, stages }: JobView): About | undefined {
+  if (stages.some(({ name }) => name === "finish")) return { kind: "release", release: specWithService<Release>(spec) };
+  if (!stages.some(({ name }) => name === "rollback")) return undefined;
+  return { kind: "rollback", rollback: JSON.parse(spec) as RollbackSpec };
+}
