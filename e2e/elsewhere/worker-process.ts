@@ -9,10 +9,12 @@ const main = join(import.meta.dirname, "../../src/cli/main.ts");
 export class RegisteredProcess implements AsyncDisposable {
   readonly #args: readonly string[];
   readonly #token: string;
+  readonly #command: string;
   #child: ChildProcess | undefined;
   said = "";
 
-  constructor(token: string, args: readonly string[]) {
+  constructor(token: string, args: readonly string[], command = "worker") {
+    this.#command = command;
     this.#token = token;
     this.#args = args;
   }
@@ -20,7 +22,10 @@ export class RegisteredProcess implements AsyncDisposable {
   start(): this {
     this.said = "";
     const env = { ...process.env, MILLRACE_WORKER_TOKEN: this.#token };
-    const child = spawn(process.execPath, [main, "worker", ...this.#args], { stdio: ["ignore", "pipe", "pipe"], env });
+    const child = spawn(process.execPath, [main, this.#command, ...this.#args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env,
+    });
     this.#child = child;
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (part) => (this.said += String(part)));
     return this;

@@ -44,6 +44,8 @@ import { step } from "./step.ts";
 import { tenantSet } from "./cluster/tenant-set.ts";
 import { up } from "./up.ts";
 import { why } from "./why.ts";
+import { runner } from "./worker/runner.ts";
+import { runnerToken } from "./worker/runner-token.ts";
 import { worker } from "./worker/worker.ts";
 import { workers } from "./worker/list.ts";
 import { workerRemove } from "./worker/remove.ts";
@@ -65,7 +67,7 @@ const first: readonly Command[] = [
   jobSignal,
 ];
 const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
-const ofWorkers = [workerToken, workerTokens, workerRevoke, workers, workerRemove] as const;
+const ofWorkers = [runner, runnerToken, workerToken, workerTokens, workerRevoke, workers, workerRemove] as const;
 const ofTasks = [artifactPut, artifactGet, artifactList, step] as const;
 const webhooks = [webhookAdd, webhookList, webhookShow, webhookDelete, webhookTest, webhookRedeliver] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;

@@ -14,7 +14,7 @@ export function labelsRegistered(
   const fixed = labels.filter((label) => !label.endsWith("*"));
   const isAllowed = (label: string): boolean =>
     labels.some((each) => (each.endsWith("*") ? label.startsWith(each.slice(0, -1)) : each === label));
-  const doors = ofDoors.filter((label) => fixed.includes(label));
+  const doors = ofDoors.filter(isAllowed);
   const notOfDoors = fixed.filter((label) => !label.startsWith("door="));
   const here = [...ownLabels(), ...wanted].filter(isAllowed);
   return [...new Set([...here, ...pools.map((pool) => `pool=${pool}`), ...doors, ...notOfDoors])];

@@ -13,6 +13,7 @@ import { defaultDataPath } from "#app/node/data-folder.ts";
 import { Fault } from "#base/fault.ts";
 import { parseDurationMs } from "#base/units.ts";
 import type { ExitCode, World } from "#door/command.ts";
+import type { Door } from "#door/door.ts";
 import { systemClock } from "#door/system-clock.ts";
 import { logOutput } from "#cli/log-output.ts";
 import { wrong, type WorkerValues } from "./worker.ts";
@@ -20,7 +21,8 @@ import { wrong, type WorkerValues } from "./worker.ts";
 const printedBytesMax = 256 * 1024 * 1024;
 const slotsMax = 1_000;
 
-export async function runElsewhere(values: WorkerValues, world: World): Promise<ExitCode> {
+/** `only`: the one door whose work it takes; left out: all that its token allows. */
+export async function runElsewhere(values: WorkerValues, world: World, only?: string): Promise<ExitCode> {
   const stopMs = parseDurationMs(values["stop-within"] ?? "20s");
   if (stopMs === undefined) throw wrong("write a duration, such as 20s", { flag: "--stop-within" });
   await using undo = new AsyncDisposableStack();
@@ -30,7 +32,9 @@ export async function runElsewhere(values: WorkerValues, world: World): Promise<
   const { options, credential } = await optionsOf(values, world, log, undo);
   const ran = Promise.withResolvers<string>();
   const onRan = credential?.isEphemeral === true ? () => ran.resolve("it has run its task") : undefined;
-  const running = undo.use(await startElsewhere({ ...options, onRan }, { clock: systemClock, doors, log }));
+  const running = undo.use(
+    await startElsewhere({ ...options, onRan }, { clock: systemClock, doors: doorsFor(only, credential), log }),
+  );
   const { name, slots } = options;
   const { labels } = running;
   if (values.json) world.out(JSON.stringify({ kind: "up", name, server: options.server.url, slots, labels }));
@@ -42,6 +46,12 @@ export async function runElsewhere(values: WorkerValues, world: World): Promise<
   await running.worker.drain(stopMs);
   if (credential?.isEphemeral === true) await credential.leave();
   return why === undefined || onRan ? 0 : 1;
+}
+
+/** A configured token does not say what it allows, and a label that it does not allow is refused. */
+function doorsFor(only: string | undefined, credential: object | undefined): readonly Door[] {
+  if (only !== undefined) return doors.filter(({ name }) => name === only);
+  return credential ? doors : doors.filter(({ name }) => name !== "ci");
 }
 
 async function optionsOf(values: WorkerValues, world: World, log: (line: string) => void, undo: AsyncDisposableStack) {

@@ -4,7 +4,11 @@ import { Fault } from "#base/fault.ts";
 import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import type { CiSettings } from "./config.ts";
+import { spoolIn } from "#blobs/spool.ts";
+import { ciAnswers } from "./job/answers.ts";
+import { plainBox, sandboxBox } from "./job/box.ts";
 import { cellRunner } from "./job/cell-runner.ts";
+import { jobKnown, type KnownPorts } from "./job/known.ts";
 import { CompileCache } from "./job/compile-cache.ts";
 import { CiMetrics } from "./metrics/ci-metrics.ts";
 import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
@@ -15,7 +19,7 @@ import { ciRoutes } from "./routes.ts";
 import { openIntake } from "./intake/open.ts";
 import { intakeRoutes } from "./intake/routes.ts";
 import { decisionsIn } from "./runs/decisions.ts";
-import { ciPlanners } from "./runs/planners.ts";
+import { ciPlanners, readCellTask } from "./runs/planners.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
   const { node, stored, clock, client, live, place, sources } = ports;
@@ -26,6 +30,15 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const metrics = new CiMetrics();
   const compiled = new CompileCache();
   const intake = openIntake(ports, settings);
+  const known: KnownPorts = {
+    client,
+    sources,
+    services,
+    vault: ports.vault,
+    actions: { folder: settings.actions, server: settings.actionServer },
+    keptKey: () => ports.keyOf("ci.kept"),
+    onRunnerLoss: settings.onRunnerLoss,
+  };
   return {
     labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
     printed: { [door]: printed },
@@ -49,21 +62,27 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
       ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),
     ],
+    answers: ciAnswers({
+      ...known,
+      client,
+      clock,
+      stored,
+      spool: spoolIn(ports.spool.folder, ports.spool.bytesMax),
+      folder: ports.spool.folder,
+    }),
     ...(place && {
       runners: {
         [kinds.job]: cellRunner({
           node,
-          client,
           place,
-          isBoxed,
           compiled,
-          sources,
-          services,
-          vault: ports.vault,
-          url: () => settings.url ?? ports.origin(),
-          actions: { folder: settings.actions, server: settings.actionServer },
-          keptKey: () => ports.keyOf("ci.kept"),
-          onRunnerLoss: settings.onRunnerLoss,
+          known: async ({ task, blobs }) =>
+            await jobKnown(
+              await readCellTask(task.spec, blobs),
+              { task, blobs, clock, origin: settings.url ?? ports.origin() },
+              known,
+            ),
+          box: (context) => (isBoxed && place.boxed ? sandboxBox(place.boxed, context) : plainBox(place, context)),
         }),
       },
       planners: ciPlanners({ client, ended: intake.runEnded }),

@@ -3,65 +3,43 @@
  * and its steps on while it runs, and commits what it came to. A job that fails is a result as well; only what this
  * machine did wrong is tried again.
  */
-import { appendFileSync, constants } from "node:fs";
+import { appendFileSync, constants, existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { arch, platform } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import type { Digest } from "#base/digest.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { WorkPlace } from "#door/ports.ts";
 import { preloadFlags } from "#worker/process/preload-flags.ts";
-import type { Sources } from "#sources/sources.ts";
-import type { WorkClient } from "#shard/client/client.ts";
 import { Stopped } from "#worker/holding.ts";
 import type { Left, RunContext, RunOutcome, Runner } from "#worker/runner.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
-import { cellOf } from "#doors/ci/cell-task.ts";
 import { stopMarginMs } from "#doors/ci/plan.ts";
 import type { CellResult } from "#doors/ci/result.ts";
-import { readCellTask } from "#doors/ci/runs/planners.ts";
-import { whoOf } from "#doors/ci/services/id-token.ts";
-import type { Permissions } from "#doors/ci/workflow/compile/permissions.ts";
-import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
-import type { CiServices } from "#doors/ci/services/services.ts";
-import { readRun, type RunRecord } from "#doors/ci/runs/record.ts";
-import { type RunFacts, runFacts, withRunFacts } from "#doors/ci/runs/run-facts.ts";
 import { keep } from "#doors/ci/runs/texts.ts";
-import { type ActionSettings, layActions } from "./actions.ts";
-import { type JobBox, plainBox, sandboxBox } from "./box.ts";
+import type { JobBox } from "./box.ts";
 import { askToCancel } from "./cancel-file.ts";
-import { bringCommit } from "./checkout.ts";
 import type { CompileCache } from "./compile-cache.ts";
 import { keepDetails } from "./read-details.ts";
 import { keeping, readerOf } from "./keeping.ts";
 import { bringLog } from "./kept-steps.ts";
 import { formatLine } from "./log-line.ts";
 import { LogSender } from "./log-sender.ts";
-import { type JobRequest, names } from "./request.ts";
+import type { KnownHere } from "./known.ts";
+import { folderVariable, type JobRequest, names } from "./request.ts";
 import type { StepReader } from "./step-reader.ts";
-import { vaultSecrets } from "./vault-secrets.ts";
-import type { Vault } from "#vault/vault.ts";
 
 export type CellPorts = {
   readonly node: string;
-  readonly client: Pick<WorkClient, "job">;
   readonly place: WorkPlace;
-  readonly isBoxed: boolean;
   readonly compiled: Pick<CompileCache, "env">;
-  readonly sources: Sources;
-  readonly vault: Pick<Vault, "list" | "read">;
-  readonly services: Pick<CiServices, "jobServices">;
-  /** How a job reaches a node; undefined where none can be reached. */
-  readonly url: () => string | undefined;
-  /** Where actions of others come from. */
-  readonly actions: Omit<ActionSettings, "sources">;
-  /** A key of the cluster for what jobs keep between steps. */
-  readonly keptKey: () => Promise<Uint8Array>;
-  /** For jobs that do not say it themselves. */
-  readonly onRunnerLoss: "resume" | "restart";
+  /** What only a node knows of the job. */
+  readonly known: (context: RunContext) => Promise<KnownHere>;
+  readonly box: (context: RunContext) => Promise<JobBox>;
+  readonly logBytesMax?: number;
 };
 
 const host = fileURLToPath(new URL("./host.ts", import.meta.url));
@@ -75,8 +53,7 @@ export const cellRunner =
   (ports: CellPorts): Runner =>
   async (context) => {
     const inBox = async (usesKept: boolean): Promise<RunOutcome | "damaged"> => {
-      const { boxed, ...place } = ports.place;
-      await using box = ports.isBoxed && boxed ? await sandboxBox(boxed, context) : await plainBox(place, context);
+      await using box = await ports.box(context);
       return await runCell(box, context, ports, usesKept);
     };
     const outcome = await inBox(true);
@@ -103,14 +80,14 @@ async function runCell(
     box.give(name, text);
   if (kept && !(await isPutBack(box, context, ports))) return "damaged";
   if (isDamaged || !usesKept) appendFileSync(join(box.folder, names.log), startsAgain());
-  const log = ports.place.live && new LogSender(ports.place.live, task);
+  const log = ports.place.live && new LogSender(ports.place.live, task, context);
   if (kept) await bringLog(kept, join(box.folder, names.log), task, ports.place);
   const steps = readerOf(request, kept, { box, context, log });
   await log?.follow(join(box.folder, names.log));
   await steps.follow(join(box.folder, names.steps));
   using stop = stopping(box, context);
   try {
-    const env = { ...ports.place.env, ...ports.compiled.env() };
+    const env = { ...ports.place.env, ...ports.compiled.env(), [folderVariable]: box.seenAs };
     const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env }, stop.signal);
     const outcome = await readOutcome(join(box.folder, names.outcome));
     if (isCancelled(context.signal)) return await stopped({ box, log, steps }, context);
@@ -135,7 +112,7 @@ async function runCell(
 
 /** As a program of its own: the log is not followed before it is known whether the job goes on or starts again. */
 async function isPutBack(box: JobBox, { signal }: RunContext, { place, compiled }: CellPorts): Promise<boolean> {
-  const env = { ...place.env, ...compiled.env() };
+  const env = { ...place.env, ...compiled.env(), [folderVariable]: box.seenAs };
   const end = await box.run({ argv: [process.execPath, ...preloadFlags(), putBack], env }, signal);
   signal.throwIfAborted();
   return end.exitCode === 0;
@@ -170,138 +147,22 @@ async function stopped(
 }
 
 async function prepare(box: JobBox, context: RunContext, ports: CellPorts, usesKept: boolean) {
-  const { task, blobs } = context;
-  const cellTask = await readCellTask(task.spec, blobs);
-  const record = await readRun(blobs, cellTask.run);
-  const facts = await runFacts(ports.client, task.jobId, cellTask.run.about);
-  const { spec, cell, fails, secrets, permissions } = cellOf(cellTask, withRunFacts(record, facts));
-  const { source } = record;
-  const { onRunnerLoss = ports.onRunnerLoss } = spec;
-  const keep = onRunnerLoss === "resume" ? await keeping(box, context, ports.keptKey, usesKept) : {};
-  const mirror = source && (await mirrorOf(source, task.tenant, ports));
-  if (source && mirror !== undefined && !keep.kept) box.own(await bringCommit(mirror, source.sha, box.folder));
-  const actions = await layActions(
-    { ...ports.actions, sources: ports.sources },
-    {
-      tenant: task.tenant,
-      box: box.folder,
-      steps: spec.steps,
-      ...(source && mirror !== undefined && { commit: { mirror, sha: source.sha } }),
-    },
-  );
-  if (Object.values(actions).some(({ folder }) => folder !== undefined)) box.own(join(box.folder, names.actions));
+  const known = await ports.known(context);
+  const keep = await keeping(box, context, known.keptKey, usesKept);
+  const actions = await known.bring(box.folder, { isCommitWanted: !keep.kept });
+  for (const name of [names.source, names.actions])
+    if (existsSync(join(box.folder, name))) box.own(join(box.folder, name));
   const access = await context.access?.();
-  const given = await granted(record, { facts, permissions, github: spec.contexts["github"] ?? null }, context, ports);
   const request: JobRequest = {
-    spec: { ...spec, key: [cellTask.job, ...cellTask.cells].join("/") },
+    ...known.request,
     ...(access && { access: { server: access.server, token: access.token } }),
     runner: runnerOf(ports.node),
-    env: { ...ports.place.env, ...given.idEnv },
-    ...passedOn(given.request, secrets),
-    ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
+    env: { ...ports.place.env, ...known.idEnv },
     actions,
     ...(keep.request && { keep: keep.request }),
-    logBytesMax,
+    logBytesMax: Math.min(logBytesMax, ports.logBytesMax ?? logBytesMax),
   };
-  return { cell, fails, request, kept: keep.kept, isDamaged: keep.isDamaged === true };
-}
-
-/** CI-61: a called workflow knows the secrets that its callers give it; what it does not know stays masked. */
-function passedOn<T extends Pick<JobRequest, "secrets" | "masked">>(
-  granted: T,
-  passes: (all: ReadonlyMap<string, string>) => ReadonlyMap<string, string>,
-): T {
-  const all = new Map(Object.entries(granted.secrets));
-  const known = passes(all);
-  const hidden = [...all.values()].filter((value) => value !== "");
-  return known === all
-    ? granted
-    : { ...granted, secrets: Object.fromEntries(known), masked: [...(granted.masked ?? []), ...hidden] };
-}
-
-/** What the job may call, and with which token: both end with its claim. */
-async function granted(
-  record: RunRecord,
-  {
-    facts,
-    permissions,
-    github,
-  }: { readonly facts: Pick<RunFacts, "attempt">; readonly permissions: Permissions; readonly github: PlainValue },
-  { task, clock }: RunContext,
-  { services, url, vault }: CellPorts,
-): Promise<{
-  readonly request: Pick<JobRequest, "secrets" | "actionEnv" | "github" | "masked">;
-  readonly idEnv: Readonly<Record<string, string>>;
-}> {
-  const origin = url();
-  if (!record.source) return { request: { secrets: {} }, idEnv: {} };
-  const own = isOfFork(record) ? {} : await vaultSecrets(vault, task.tenant, record.source.repository);
-  if (origin === undefined) return { request: { secrets: own }, idEnv: {} };
-  const hasIdentity = permissions["id-token"] === "write" && !isOfFork(record);
-  const given = await services.jobServices({
-    tenant: task.tenant,
-    run: task.jobId,
-    task: task.taskId,
-    claim: task.token,
-    runAttempt: facts.attempt,
-    permissions,
-    ...(hasIdentity && { who: whoOf(github, { tenant: task.tenant, task: task.taskId }) }),
-    repository: record.source.repository,
-    cacheRefs: cacheRefsOf(record),
-    origin,
-    untilMs: clock.wallMs() + task.attemptMs,
-  });
-  const { GITHUB_SERVER_URL = "", GITHUB_API_URL = "", GITHUB_GRAPHQL_URL = "" } = given.env;
-  const request = {
-    secrets: { ...own, GITHUB_TOKEN: given.token },
-    actionEnv: given.actionEnv,
-    github: { server_url: GITHUB_SERVER_URL, api_url: GITHUB_API_URL, graphql_url: GITHUB_GRAPHQL_URL },
-    masked: given.secrets,
-  };
-  return { request, idEnv: given.idEnv };
-}
-
-/** CI-57: what comes from a fork gets no secrets. */
-function isOfFork({ github, source, isFork = false }: RunRecord): boolean {
-  if (isFork) return true;
-  const { event_name: name, event } = github as {
-    readonly event_name?: string;
-    readonly event?: {
-      readonly pull_request?: { readonly head?: { readonly repo?: { readonly full_name?: string } } };
-    };
-  };
-  const from = event?.pull_request?.head?.repo?.full_name;
-  return name === "pull_request" && from !== undefined && from !== source?.repository;
-}
-
-/** CI-69: its own ref, then the base of a pull request, then the default branch. */
-function cacheRefsOf({ github }: RunRecord): readonly string[] {
-  const {
-    ref,
-    base_ref: base,
-    event,
-  } = github as {
-    readonly ref?: string;
-    readonly base_ref?: string;
-    readonly event?: { readonly repository?: { readonly default_branch?: string } };
-  };
-  const standard = event?.repository?.default_branch;
-  const refs = [ref, base && `refs/heads/${base}`, standard && `refs/heads/${standard}`];
-  return [...new Set(refs.flatMap((one) => (one === undefined || one === "" ? [] : [one])))];
-}
-
-/** A merge of a pull request may have been made on another node: here it is made again. */
-async function mirrorOf(
-  { repository, sha, pull }: NonNullable<RunRecord["source"]>,
-  tenant: string,
-  { sources }: CellPorts,
-): Promise<string> {
-  const found = await sources.get(tenant, repository);
-  return await sources.copies.having(found, sha).catch(async (error: unknown) => {
-    if (!pull || !isFault(error, "not-found")) throw error;
-    await sources.setPull(found, pull);
-    return await sources.copies.having(found, sha);
-  });
+  return { cell: known.cell, fails: known.fails, request, kept: keep.kept, isDamaged: keep.isDamaged === true };
 }
 
 const runnerOf = (node: string): Readonly<Record<string, string>> => ({

@@ -15,9 +15,9 @@ import { watchCancel } from "./cancel-file.ts";
 import { checkOut } from "./checkout.ts";
 import { usesParts } from "./uses-parts.ts";
 import { JobFiles } from "./job-files.ts";
-import { type JobOutcomeFile, type JobRequest, names } from "./request.ts";
+import { folderVariable, type JobOutcomeFile, type JobRequest, names } from "./request.ts";
 
-const folder = process.cwd();
+const folder = process.env[folderVariable] ?? process.cwd();
 
 const request = JSON.parse(readFileSync(names.request, "utf8")) as JobRequest;
 rmSync(names.request);

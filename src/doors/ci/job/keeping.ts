@@ -1,5 +1,4 @@
 /** Whether a job keeps what its steps leave, and what an earlier attempt at it has kept. */
-import { hkdfSync } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isFault } from "#base/fault.ts";
@@ -22,14 +21,10 @@ export type Keeping = {
 export async function keeping(
   box: JobBox,
   { task, blobs, checkpoint }: RunContext,
-  keptKey: () => Promise<Uint8Array>,
+  key: string | undefined,
   usesKept: boolean,
 ): Promise<Keeping> {
-  if (!checkpoint) return {};
-  const secret = await keptKey().catch(() => undefined); // nodes without keys keep nothing
-  if (!secret) return {};
-  const { tenant, jobId, taskId } = task;
-  const key = Buffer.from(hkdfSync("sha256", secret, "", `${tenant} ${jobId} ${taskId}`, 32)).toString("base64");
+  if (key === undefined || !checkpoint) return {};
   const kept = task.checkpoint && readKept(task.checkpoint.payload);
   if (!usesKept || kept?.seenAs !== box.seenAs) return { request: { key } };
   try {

@@ -3,31 +3,52 @@ import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { WorkPlace } from "#door/ports.ts";
 import type { Granted } from "#shard/client/executor.ts";
+import type { RunContext } from "#worker/runner.ts";
 import { FileTail } from "./file-tail.ts";
 
 export const logName = "log";
+const retryMsMax = 2_000;
 
 export class LogSender {
   readonly #live: NonNullable<WorkPlace["live"]>;
   readonly #task: { readonly tenant: string; readonly task: string; readonly token: number };
+  readonly #attempt: Pick<RunContext, "clock" | "signal">;
   #tail: FileTail | undefined;
   #hasSent = false;
   #sentBytes = 0;
   #sent = Promise.withResolvers<void>();
 
-  constructor(live: NonNullable<WorkPlace["live"]>, { tenant, taskId, token }: Granted) {
+  constructor(
+    live: NonNullable<WorkPlace["live"]>,
+    { tenant, taskId, token }: Granted,
+    attempt: Pick<RunContext, "clock" | "signal">,
+  ) {
     this.#live = live;
+    this.#attempt = attempt;
     this.#task = { tenant, task: taskId, token };
   }
 
   async follow(path: string): Promise<void> {
     this.#tail = await FileTail.open(path, async (piece, at) => {
-      await this.#live.streams.append({ ...this.#task, name: logName }, at, piece);
+      await this.#append(at, piece);
       this.#hasSent = true;
       this.#sentBytes = at + piece.length;
       this.#sent.resolve();
       this.#sent = Promise.withResolvers<void>();
     });
+  }
+
+  /** The log waits in its file while the node is away; a piece that arrives twice is at the same offset. */
+  async #append(at: number, piece: Uint8Array): Promise<void> {
+    const { clock, signal } = this.#attempt;
+    for (let tries = 0; ; tries += 1)
+      try {
+        return await this.#live.streams.append({ ...this.#task, name: logName }, at, piece);
+      } catch (error) {
+        const mayPass = isFault(error, "unavailable") || isFault(error, "unknown-outcome");
+        if (!mayPass || signal.aborted) throw error;
+        await clock.sleep(Math.min(retryMsMax, 100 * 2 ** Math.min(tries, 10)), signal).catch(() => {});
+      }
   }
 
   /** Resolves when so much of it is durable. */

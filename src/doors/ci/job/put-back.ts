@@ -4,8 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { putBack } from "#doors/ci/resume/step-keeper.ts";
-import { type JobRequest, names } from "./request.ts";
+import { folderVariable, type JobRequest, names } from "./request.ts";
 
 const { keep } = JSON.parse(readFileSync(names.request, "utf8")) as JobRequest;
 if (keep?.deltas === undefined) throw new Error("the request names nothing that was kept");
-putBack(process.cwd(), keep.deltas, Buffer.from(keep.key, "base64"));
+putBack(process.env[folderVariable] ?? process.cwd(), keep.deltas, Buffer.from(keep.key, "base64"));

@@ -15,6 +15,9 @@ export const names = {
   actions: "actions",
 } as const;
 
+/** Names the job's folder as the job is to see it: a working folder that is reached by a link has another name. */
+export const folderVariable = "MILLRACE_JOB_FOLDER";
+
 export type JobRequest = {
   readonly spec: JobSpec;
   readonly runner: Readonly<Record<string, string>>;
