@@ -10,7 +10,9 @@ import { Fault, isFault } from "#base/fault.ts";
 import type { Repository } from "./book.ts";
 import { git, gitText } from "./git.ts";
 import { isRef, isSha, noCommit, refsMeant } from "./names.ts";
+import { Recent } from "./recent.ts";
 import { checkReachable, type RemoteRules } from "./remote.ts";
+import { SharedRuns } from "./shared-runs.ts";
 import { Turns } from "./turns.ts";
 
 export type Commit = {
@@ -30,12 +32,22 @@ const fetchMsMax = 600_000;
 const filesMax = 1_000;
 const fileBytesMax = 4 * 1024 * 1024;
 const pathBytesMax = 16 * 1024 * 1024;
+/** In memory, of all repositories together. */
+const filesKeptBytesMax = 16 * 1024 * 1024;
+const commitsKeptBytesMax = 4 * 1024 * 1024;
+const entryBytes = 500;
 
 export class Copies {
   readonly #folder: string;
   readonly #rules: RemoteRules;
   /** One change at a time for each repository. */
   readonly turns = new Turns();
+  /** Many runs of one commit start at once: git is asked for all of them together. */
+  readonly #fetches = new SharedRuns<string>();
+  readonly #resolves = new SharedRuns<Commit>();
+  /** What a commit is and holds never changes. */
+  readonly #commits = new Recent<Described>(commitsKeptBytesMax);
+  readonly #files = new Recent<readonly TextFile[]>(filesKeptBytesMax);
 
   constructor(folder: string, rules: RemoteRules) {
     this.#folder = folder;
@@ -62,6 +74,10 @@ export class Copies {
     const { url } = repository;
     const path = this.path(repository);
     if (url === undefined) return await this.create(repository);
+    return await this.#fetches.take(path, () => this.#fetchFrom(url, path));
+  }
+
+  async #fetchFrom(url: string, path: string): Promise<string> {
     const { protocol } = await checkReachable(url, this.#rules);
     return await this.turns.take(path, async () => {
       await this.#createAt(path);
@@ -90,18 +106,43 @@ export class Copies {
 
   /** What a branch, a tag, a full ref or a commit means now; the default branch where nothing is named. */
   async resolve(repository: Repository, wanted?: string): Promise<Commit> {
+    const key = JSON.stringify([this.path(repository), wanted]);
+    return await this.#resolves.take(key, () => this.#resolve(repository, wanted));
+  }
+
+  async #resolve(repository: Repository, wanted: string | undefined): Promise<Commit> {
     const path = await this.fetch(repository);
     const head = (await gitText(path, ["symbolic-ref", "HEAD"])).trim();
     const asked = wanted ?? head;
     for (const ref of isSha(asked) ? [asked] : refsMeant(asked)) {
       const sha = await commitOf(path, ref);
-      if (sha !== undefined) return await describe(path, { sha, ref, defaultBranch: head.replace("refs/heads/", "") });
+      if (sha === undefined) continue;
+      return { ...(await this.#describe(path, sha)), sha, ref, defaultBranch: head.replace("refs/heads/", "") };
     }
     throw new Fault("not-found", "find the branch or tag", { repository: repository.name, ref: asked.slice(0, 200) });
   }
 
+  async #describe(path: string, sha: string): Promise<Described> {
+    const key = JSON.stringify([path, sha]);
+    const known = this.#commits.get(key);
+    if (known) return known;
+    const described = await describe(path, sha);
+    this.#commits.set(key, described, entryBytes + described.message.length + described.author.length);
+    return described;
+  }
+
   /** Text files of one folder of a commit, in order of their paths. */
   async files(repository: Repository, sha: string, folder: string): Promise<readonly TextFile[]> {
+    const key = JSON.stringify([this.path(repository), sha, folder]);
+    const known = this.#files.get(key);
+    if (known) return known;
+    const files = await this.#readFiles(repository, sha, folder);
+    const bytes = files.reduce((sum, { path, text }) => sum + path.length + text.length * 2, entryBytes);
+    this.#files.set(key, files, bytes);
+    return files;
+  }
+
+  async #readFiles(repository: Repository, sha: string, folder: string): Promise<readonly TextFile[]> {
     const path = await this.having(repository, sha);
     const listed = await gitText(path, ["ls-tree", "-z", "-l", sha, "--", `${folder}/`]);
     const files: TextFile[] = [];
@@ -156,11 +197,13 @@ export async function commitOf(path: string, ref: string): Promise<string | unde
 const hasCommit = async (path: string, sha: string): Promise<boolean> =>
   existsSync(path) && isSha(sha) && (await commitOf(path, sha)) !== undefined;
 
-async function describe(path: string, at: Pick<Commit, "sha" | "ref" | "defaultBranch">): Promise<Commit> {
-  const text = await gitText(path, ["log", "-1", "--no-show-signature", "--format=%P%n%an%n%B", at.sha, "--"]);
+type Described = Pick<Commit, "before" | "author" | "message">;
+
+async function describe(path: string, sha: string): Promise<Described> {
+  const text = await gitText(path, ["log", "-1", "--no-show-signature", "--format=%P%n%an%n%B", sha, "--"]);
   const [parents = "", author = "", ...message] = text.split("\n");
   const [before = ""] = parents.split(" ");
-  return { ...at, before: before === "" ? noCommit : before, author, message: message.join("\n").trim() };
+  return { before: before === "" ? noCommit : before, author, message: message.join("\n").trim() };
 }
 
 /** Every ref of a repository with what it points to. */
