@@ -12,6 +12,7 @@ import { git, gitText } from "./git.ts";
 import { isRef, isSha, noCommit, refsMeant } from "./names.ts";
 import { Recent } from "./recent.ts";
 import { checkReachable, type RemoteRules } from "./remote.ts";
+import { type RemoteRefs, remoteRefs } from "./remote-refs.ts";
 import { SharedRuns } from "./shared-runs.ts";
 import { Turns } from "./turns.ts";
 
@@ -35,7 +36,9 @@ const pathBytesMax = 16 * 1024 * 1024;
 /** In memory, of all repositories together. */
 const filesKeptBytesMax = 16 * 1024 * 1024;
 const commitsKeptBytesMax = 4 * 1024 * 1024;
+const refsKeptBytesMax = 32 * 1024 * 1024;
 const entryBytes = 500;
+const copiedRefs = ["heads", "tags", "pull", "merge-requests"];
 
 export class Copies {
   readonly #folder: string;
@@ -48,6 +51,8 @@ export class Copies {
   /** What a commit is and holds never changes. */
   readonly #commits = new Recent<Described>(commitsKeptBytesMax);
   readonly #files = new Recent<readonly TextFile[]>(filesKeptBytesMax);
+  /** By path: what the repository elsewhere said of its refs when it was last fetched. */
+  readonly #fetched = new Recent<RemoteRefs & { readonly text: string }>(refsKeptBytesMax);
 
   constructor(folder: string, rules: RemoteRules) {
     this.#folder = folder;
@@ -80,14 +85,18 @@ export class Copies {
   async #fetchFrom(url: string, path: string): Promise<string> {
     const { protocol } = await checkReachable(url, this.#rules);
     return await this.turns.take(path, async () => {
+      if (!existsSync(path)) this.#fetched.delete(path);
       await this.#createAt(path);
       const env = { GIT_ALLOW_PROTOCOL: protocol };
-      const refs = ["heads", "tags", "pull", "merge-requests"].map((kind) => `+refs/${kind}/*:refs/${kind}/*`);
+      const patterns = copiedRefs.map((kind) => `refs/${kind}/*`);
+      const text = await gitText(path, ["ls-remote", "--symref", "--", url, "HEAD", ...patterns], { env });
+      if (this.#fetched.get(path)?.text === text) return path; // a fetch would bring nothing
+      const refs = patterns.map((pattern) => `+${pattern}:${pattern}`);
       const words = ["fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head"];
       await git(path, [...words, "--", url, ...refs], { timeoutMs: fetchMsMax, env });
-      const head = await gitText(path, ["ls-remote", "--symref", "--", url, "HEAD"], { env }).catch(() => "");
-      const branch = /^ref: (refs\/heads\/\S+)\tHEAD$/m.exec(head)?.[1];
-      if (branch !== undefined && isRef(branch)) await git(path, ["symbolic-ref", "HEAD", branch]);
+      const found = remoteRefs(text);
+      if (found.head !== undefined && isRef(found.head)) await git(path, ["symbolic-ref", "HEAD", found.head]);
+      this.#fetched.set(path, { ...found, text }, entryBytes + text.length * 4);
       return path;
     });
   }
@@ -101,6 +110,7 @@ export class Copies {
 
   async remove(repository: Repository): Promise<void> {
     const path = this.path(repository);
+    this.#fetched.delete(path);
     await this.turns.take(path, () => rm(path, { recursive: true, force: true }));
   }
 
@@ -112,18 +122,29 @@ export class Copies {
 
   async #resolve(repository: Repository, wanted: string | undefined): Promise<Commit> {
     const path = await this.fetch(repository);
-    const head = (await gitText(path, ["symbolic-ref", "HEAD"])).trim();
+    const head = await this.#headOf(path);
     const asked = wanted ?? head;
     for (const ref of isSha(asked) ? [asked] : refsMeant(asked)) {
-      const sha = await commitOf(path, ref);
+      const sha = this.#knownCommit(path, ref) ?? (await commitOf(path, ref));
       if (sha === undefined) continue;
       return { ...(await this.#describe(path, sha)), sha, ref, defaultBranch: head.replace("refs/heads/", "") };
     }
     throw new Fault("not-found", "find the branch or tag", { repository: repository.name, ref: asked.slice(0, 200) });
   }
 
+  async #headOf(path: string): Promise<string> {
+    const head = this.#fetched.get(path)?.head;
+    return head !== undefined && isRef(head) ? head : (await gitText(path, ["symbolic-ref", "HEAD"])).trim();
+  }
+
+  /** Without asking git: only what was seen to be a commit of this copy before. */
+  #knownCommit(path: string, ref: string): string | undefined {
+    const sha = this.#fetched.get(path)?.commits.get(ref);
+    return sha !== undefined && this.#commits.get(keyOf(path, sha)) ? sha : undefined;
+  }
+
   async #describe(path: string, sha: string): Promise<Described> {
-    const key = JSON.stringify([path, sha]);
+    const key = keyOf(path, sha);
     const known = this.#commits.get(key);
     if (known) return known;
     const described = await describe(path, sha);
@@ -196,6 +217,8 @@ export async function commitOf(path: string, ref: string): Promise<string | unde
 
 const hasCommit = async (path: string, sha: string): Promise<boolean> =>
   existsSync(path) && isSha(sha) && (await commitOf(path, sha)) !== undefined;
+
+const keyOf = (path: string, sha: string): string => JSON.stringify([path, sha]);
 
 type Described = Pick<Commit, "before" | "author" | "message">;
 

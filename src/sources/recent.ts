@@ -17,16 +17,16 @@ export class Recent<T> {
   }
 
   set(key: string, value: T, size: number): void {
-    this.#drop(key);
+    this.delete(key);
     this.#kept.set(key, { value, size });
     this.#size += size;
     for (const oldest of this.#kept.keys()) {
       if (this.#size <= this.#sizeMax) return;
-      this.#drop(oldest);
+      this.delete(oldest);
     }
   }
 
-  #drop(key: string): void {
+  delete(key: string): void {
     this.#size -= this.#kept.get(key)?.size ?? 0;
     this.#kept.delete(key);
   }

@@ -130,6 +130,34 @@ describe("sources", { timeout: 60_000 }, () => {
     await rejects(sources.copies.having(repository, "f".repeat(40)), (error) => isFault(error, "not-found"));
   });
 
+  test("many who ask at once share git, and what has not changed is not fetched again", async () => {
+    const repository = await sources.get("mill", "octo/demo");
+    const bin = join(folder, "counting");
+    await mkdir(bin, { recursive: true });
+    const { stdout } = await run("sh", ["-c", "command -v git"]);
+    const calls = join(bin, "calls");
+    await writeFile(join(bin, "git"), `#!/bin/sh\necho "$1" >> '${calls}'\nexec '${stdout.trim()}' "$@"\n`, {
+      mode: 0o755,
+    });
+    const path = process.env["PATH"];
+    const counted = async (work: () => Promise<unknown>): Promise<readonly string[]> => {
+      await writeFile(calls, "");
+      process.env["PATH"] = `${bin}:${path}`;
+      await work().finally(() => (process.env["PATH"] = path));
+      return (await readFile(calls, "utf8")).trim().split("\n");
+    };
+    const resolve = () => sources.copies.resolve(repository, "topic");
+    const together = await counted(() => Promise.all(Array.from({ length: 50 }, resolve)));
+    deepEqual(together, ["ls-remote", "ls-remote"]);
+    deepEqual(await counted(resolve), ["ls-remote"]);
+    await own(work, "commit", "--quiet", "--allow-empty", "-m", "third");
+    const third = await own(work, "rev-parse", "HEAD");
+    const moved = await counted(async () => equal((await resolve()).sha, third));
+    deepEqual(moved, ["ls-remote", "fetch", "symbolic-ref", "rev-parse", "log"]);
+    await own(work, "reset", "--quiet", "--hard", "HEAD~1");
+    equal((await resolve()).message, "second");
+  });
+
   test("the merge of a pull request is a ref, unless the two conflict", async () => {
     const repository = await sources.get("mill", "octo/demo");
     await sources.copies.fetch(repository);
