@@ -1,5 +1,5 @@
 /**
- * What only a node knows of a job that is to run: its specification, its secrets and tokens, its commit and its actions.
+ * What only a node knows of a job that is to run: what it consists of, secrets and tokens, its commit, its actions.
  * A runner on the node is given it as it is; one elsewhere asks for it, and gets it for a claim that it holds.
  */
 import { hkdfSync } from "node:crypto";
