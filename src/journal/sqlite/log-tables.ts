@@ -7,6 +7,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { ShardId } from "#base/ids.ts";
 import type { Tail } from "#journal/journal.ts";
 import type { StoredRecord, Tables } from "#journal/engine/tables.ts";
+import type { LogEnd } from "./tail-mark.ts";
 
 export type LogTables = Pick<Tables, "newest" | "record" | "page" | "putRecord" | "dropRecords">;
 
@@ -43,6 +44,19 @@ export function logTables(db: DatabaseSync): LogTables {
     page: (shard, fromSeq, bytesMax) => until(of(shard).page, fromSeq, bytesMax),
     putRecord: (shard, { seq, epoch, hash }, record) => void of(shard).put.run(seq, epoch, hash, record),
     dropRecords: (shard, throughSeq) => void of(shard).drop.run(throughSeq),
+  };
+}
+
+/** Where each shard's log ends, for a database that may be damaged. */
+export function logEnds(db: DatabaseSync): LogEnd {
+  const base = db.prepare("select baseSeq as seq, baseEpoch as epoch, baseHash as hash from shards where shard = ?");
+  const has = db.prepare("select 1 from sqlite_master where name = ?");
+  const one = (shard: ShardId, rest: string): Tail | undefined =>
+    has.get(tableOf(shard)) &&
+    (db.prepare(`select seq, epoch, hash from ${tableOf(shard)} ${rest}`).get() as Tail | undefined);
+  return {
+    end: (shard) => one(shard, "order by seq desc limit 1") ?? (base.get(shard) as Tail | undefined),
+    hash: (shard, seq) => one(shard, `where seq = ${Math.trunc(seq)}`)?.hash,
   };
 }
 

@@ -74,7 +74,9 @@ export function sqliteJournal(options: SqliteOptions): Journal {
     entries,
     records,
     async close() {
-      await Promise.all([log.close(), past.close(), shared.close()]);
+      // The log last: the history reads in it, and it can be written back whole only when it is read no more.
+      await Promise.all([past.close(), shared.close()]);
+      await log.close();
     },
   });
 }

@@ -2,12 +2,19 @@
  * The thread that owns one SQLite connection: the log's, the history's or that of entries and records. Handles one
  * request at a time, in order.
  */
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
 import { engineOver } from "#journal/engine/engine.ts";
-import { CommitFailed, faultOf, openDatabase, settingsOf, transaction } from "./database.ts";
+import { CommitFailed, faultOf, openDatabase, settingsOf, transaction, writtenAnew } from "./database.ts";
+import { checkMarks, TailMark, type Marked } from "./tail-mark.ts";
+import { openProjection } from "./projection.ts";
+import { logEnds } from "./log-tables.ts";
+import { hashOfSealed, peekRecord } from "#journal/record.ts";
+import type { UnlinkedBatch } from "#journal/engine/engine-log.ts";
+import type { AppendResult } from "#journal/journal.ts";
 import { sqliteEntries } from "./entries.ts";
 import { fileGone, identityOf, OpenFiles, whileThere, type FileIdentity } from "./files.ts";
 import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./history.ts";
@@ -57,19 +64,24 @@ const historyReadOps = new Set("cursor job jobs count".split(" "));
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 
 function logRole(setup: RoleSetup, offsetMs: number): Role {
+  const markPath = join(dirname(setup.path), "journal.mark");
+  checkTails(setup, markPath);
   const db = openDatabase({ ...setup, schema: logSchema, upgrades: logUpgrades, version: logVersion });
   const tables = sqliteTables(db);
   const engine = engineOver(tables);
   const operations = engine as unknown as Readonly<Record<string, Operation>>;
   const clock = steadyClock(Date.now, () => performance.now());
   clock.atLeast(tables.clockMs() - offsetMs);
+  const mark = new TailMark(markPath);
   return {
     reads: readOps,
     run(op, offsetMs, args) {
       if (op === "settings") return settingsOf(db);
       if (op === "append") {
         const batches = unpackBatches(args[0] as Packed);
-        return transaction(db, "immediate", () => engine.append(clock.nowMs() + offsetMs, batches));
+        const result = transaction(db, "immediate", () => engine.append(clock.nowMs() + offsetMs, batches));
+        mark.put(appendedOf(batches, result), clock.nowMs());
+        return result;
       }
       const operation = must(operations[op], `operation ${op}`);
       if (readOps.has(op)) return transaction(db, "deferred", () => operation(clock.nowMs() + offsetMs, ...args));
@@ -82,13 +94,36 @@ function logRole(setup: RoleSetup, offsetMs: number): Role {
         return answer;
       });
     },
-    close: () => db.close(),
+    close() {
+      mark.close();
+      // A node that was stopped leaves everything in the database itself, which is checked as it is read.
+      writtenAnew(db);
+      db.close();
+    },
   };
 }
 
+/** Before the database is opened to write: that would empty a write-ahead log from which more could be saved. */
+function checkTails({ path, busyTimeoutMs }: RoleSetup, markPath: string): void {
+  const marks = TailMark.read(markPath); // first: another process may append meanwhile
+  if (marks.length === 0 || identityOf(path) === undefined) return;
+  const db = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });
+  try {
+    checkMarks(marks, logEnds(db), { log: path, mark: markPath });
+  } finally {
+    db.close();
+  }
+}
+
+const appendedOf = (batches: readonly UnlinkedBatch[], { outcomes }: AppendResult): Marked[] =>
+  batches.flatMap(({ record }, i) => {
+    const { shard, seq } = peekRecord(record);
+    return outcomes[i] === "appended" ? [{ shard, seq, hash: hashOfSealed(record) }] : [];
+  });
+
 function historyRole(setup: RoleSetup): Role {
   const { logPath, busyTimeoutMs } = setup;
-  const db = openDatabase({ ...setup, schema: historySchema, upgrades: historyUpgrades, version: historyVersion });
+  const db = openProjection({ ...setup, schema: historySchema, upgrades: historyUpgrades, version: historyVersion });
   const log = new DatabaseSync(logPath, { readOnly: true, timeout: busyTimeoutMs });
   const epochOf = log.prepare("select epoch from shards where shard = ?");
   const history = sqliteHistory(db, (shard) => (epochOf.get(shard) as { epoch: number } | undefined)?.epoch);
