@@ -75,9 +75,6 @@ export function sealRecord(record: Uint8Array, link: number): number {
   return hash;
 }
 
-/** The hash of a record that was sealed. */
-export const hashOfSealed = (record: Uint8Array): number => bodyHash(record);
-
 /** Shard, epoch and seq of an encoded record, unverified. */
 export function peekRecord(record: Uint8Array): { shard: ShardId; epoch: Epoch; seq: Seq } {
   const view = viewOf(record);

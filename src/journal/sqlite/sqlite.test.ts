@@ -128,6 +128,7 @@ test("the log of version 1, one table for all shards, is read and continued", as
   }
   db.exec("pragma user_version = 1");
   db.close();
+  await rm(join(directory, "journal.mark")); // that version had none
 
   const next = sqliteJournal({ directory });
   await next.open({ shards: 3, clusterId: "x" });

@@ -4,11 +4,14 @@
  * an error. The mark is written after the commit and before the answer: so it never says more than the log had, a
  * process that is killed loses nothing of it, and only a power failure may leave it a moment behind.
  */
-import { closeSync, fdatasync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, fdatasync, openSync, readFileSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
-import { Fault, isFault } from "#base/fault.ts";
+import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Tail } from "#journal/journal.ts";
+import { faultOf } from "./database.ts";
+import { makeFolder } from "./files.ts";
 
 /** Per shard: seq, hash, and a checksum of the slot with its number. */
 const slotBytes = 24;
@@ -22,6 +25,18 @@ export function encodeSlot({ shard, seq, hash }: Marked): Buffer {
   slot.writeDoubleLE(hash, 8);
   slot.writeUInt32LE(checksum(slot, shard), 16);
   return slot;
+}
+
+/** Neighbouring slots as one, each to be written by one call. */
+export function runsOf(marks: readonly Marked[]): { readonly shard: ShardId; readonly slots: Buffer }[] {
+  const runs: { readonly shard: ShardId; slots: Buffer }[] = [];
+  for (const mark of marks.toSorted((a, b) => a.shard - b.shard)) {
+    const last = runs.at(-1);
+    if (last && last.shard + last.slots.length / slotBytes === mark.shard)
+      last.slots = Buffer.concat([last.slots, encodeSlot(mark)]);
+    else runs.push({ shard: mark.shard, slots: encodeSlot(mark) });
+  }
+  return runs;
 }
 
 /** Slots that are damaged say nothing, and are left out. */
@@ -56,23 +71,19 @@ export function lackingOf(marks: readonly Marked[], log: LogEnd): (Marked & { re
   return undefined;
 }
 
+/** Refuses a log that lacks what was acknowledged; `log` may find it damaged. */
 export function checkMarks(
   marks: readonly Marked[],
-  log: LogEnd,
+  log: () => LogEnd,
   files: { readonly log: string; readonly mark: string },
 ): void {
   let lacking: ReturnType<typeof lackingOf>;
   try {
-    lacking = lackingOf(marks, log);
+    lacking = lackingOf(marks, log());
   } catch (error) {
-    if (isFault(error)) throw error;
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Fault(
-      "corrupt",
-      "open journal",
-      { path: files.log, why, try: "bring its files back from a backup" },
-      error,
-    );
+    const { code, facts } = faultOf("open journal", error);
+    const way = code === "corrupt" ? { try: "bring its files back from a backup" } : {};
+    throw new Fault(code, "open journal", { ...facts, path: files.log, ...way }, error);
   }
   if (!lacking) return;
   throw new Fault("corrupt", "open journal", {
@@ -85,35 +96,51 @@ export function checkMarks(
   });
 }
 
+export function readMarks(path: string): Marked[] {
+  try {
+    return decodeSlots(readFileSync(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
 export class TailMark {
   readonly #file: number;
   #syncedAtMs = 0;
   #isSyncing = false;
+  #isClosed = false;
 
-  constructor(path: string) {
-    closeSync(openSync(path, "a", 0o600)); // created; what is opened to append is not written at positions
+  constructor(path: string, { isNew }: { readonly isNew: boolean }) {
+    makeFolder(dirname(path));
+    // A file that is opened to append cannot be written at positions.
+    closeSync(openSync(path, isNew ? "w" : "a", 0o600));
     this.#file = openSync(path, "r+");
   }
 
-  static read(path: string): Marked[] {
-    try {
-      return decodeSlots(readFileSync(path));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-      throw error;
-    }
-  }
-
+  /**
+   * Never fails: the records are durable, and a mark that is behind only detects less until the next append writes it
+   * again.
+   */
   put(marks: readonly Marked[], nowMs: number): void {
-    for (const mark of marks) writeSync(this.#file, encodeSlot(mark), 0, slotBytes, mark.shard * slotBytes);
+    try {
+      for (const { shard, slots } of runsOf(marks)) writeSync(this.#file, slots, 0, slots.length, shard * slotBytes);
+    } catch {
+      return;
+    }
     if (this.#isSyncing || nowMs - this.#syncedAtMs < syncEveryMs) return;
     this.#isSyncing = true;
     this.#syncedAtMs = nowMs;
-    fdatasync(this.#file, () => (this.#isSyncing = false)); // not waited for: the log itself is synced already
+    // Not waited for: the log itself is synced already.
+    fdatasync(this.#file, () => {
+      this.#isSyncing = false;
+      if (this.#isClosed) closeSync(this.#file);
+    });
   }
 
   close(): void {
-    fdatasyncSync(this.#file);
-    closeSync(this.#file);
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (!this.#isSyncing) closeSync(this.#file);
   }
 }

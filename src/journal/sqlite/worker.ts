@@ -2,26 +2,18 @@
  * The thread that owns one SQLite connection: the log's, the history's or that of entries and records. Handles one
  * request at a time, in order.
  */
-import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
-import { engineOver } from "#journal/engine/engine.ts";
-import { CommitFailed, faultOf, openDatabase, settingsOf, transaction, writtenAnew } from "./database.ts";
-import { checkMarks, TailMark, type Marked } from "./tail-mark.ts";
-import { openProjection } from "./projection.ts";
-import { logEnds } from "./log-tables.ts";
-import { hashOfSealed, peekRecord } from "#journal/record.ts";
-import type { UnlinkedBatch } from "#journal/engine/engine-log.ts";
-import type { AppendResult } from "#journal/journal.ts";
+import { CommitFailed, faultOf, openDatabase, transaction } from "./database.ts";
 import { sqliteEntries } from "./entries.ts";
 import { fileGone, identityOf, OpenFiles, whileThere, type FileIdentity } from "./files.ts";
 import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./history.ts";
-import { unpackBatches, type Packed } from "./packing.ts";
+import { logRole } from "./log-role.ts";
+import { openProjection } from "./projection.ts";
 import { sqliteRecordTables } from "./records.ts";
 import { sharedSchema, sharedUpgrades, sharedVersion } from "./shared.ts";
-import { logSchema, logUpgrades, logVersion, sqliteTables } from "./tables.ts";
 import { recordsOver } from "#records/engine.ts";
 import { steadyClock } from "#journal/steady-clock.ts";
 
@@ -45,81 +37,20 @@ export type Answer =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly code: FaultCode; readonly doing: string; readonly facts: FaultFacts };
 
-type RoleSetup = WorkerSetup & { readonly isDoubtful: boolean };
+export type RoleSetup = WorkerSetup & { readonly isDoubtful: boolean };
 
 /** Runs one operation to completion. */
-type Role = {
+export type Role = {
   run(op: string, offsetMs: number, args: readonly unknown[]): unknown;
   readonly reads: ReadonlySet<string>;
+  /** Before the node stops, while the connection is good: nothing is lost without it. */
+  settle?(): void;
   close(): void;
 };
-type Operation = (...args: readonly unknown[]) => unknown;
+export type Operation = (...args: readonly unknown[]) => unknown;
 
-const readOps = new Set(
-  "cluster confirm tail page snapshotPointer snapshotChunk segments findKeys ownerships nodes settings".split(" "),
-);
 const sharedReadOps = new Set("entries.read records.read records.list records.changes records.newest".split(" "));
 const historyReadOps = new Set("cursor job jobs count".split(" "));
-/** These write to the cluster's rows anyway: the clock's high-water mark is stored with them. */
-const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
-
-function logRole(setup: RoleSetup, offsetMs: number): Role {
-  const markPath = join(dirname(setup.path), "journal.mark");
-  checkTails(setup, markPath);
-  const db = openDatabase({ ...setup, schema: logSchema, upgrades: logUpgrades, version: logVersion });
-  const tables = sqliteTables(db);
-  const engine = engineOver(tables);
-  const operations = engine as unknown as Readonly<Record<string, Operation>>;
-  const clock = steadyClock(Date.now, () => performance.now());
-  clock.atLeast(tables.clockMs() - offsetMs);
-  const mark = new TailMark(markPath);
-  return {
-    reads: readOps,
-    run(op, offsetMs, args) {
-      if (op === "settings") return settingsOf(db);
-      if (op === "append") {
-        const batches = unpackBatches(args[0] as Packed);
-        const result = transaction(db, "immediate", () => engine.append(clock.nowMs() + offsetMs, batches));
-        mark.put(appendedOf(batches, result), clock.nowMs());
-        return result;
-      }
-      const operation = must(operations[op], `operation ${op}`);
-      if (readOps.has(op)) return transaction(db, "deferred", () => operation(clock.nowMs() + offsetMs, ...args));
-      return transaction(db, "immediate", () => {
-        if (!leaseOps.has(op)) return operation(clock.nowMs() + offsetMs, ...args);
-        clock.atLeast(tables.clockMs() - offsetMs);
-        const nowMs = clock.nowMs() + offsetMs;
-        const answer = operation(nowMs, ...args);
-        tables.putClock(nowMs);
-        return answer;
-      });
-    },
-    close() {
-      mark.close();
-      // A node that was stopped leaves everything in the database itself, which is checked as it is read.
-      writtenAnew(db);
-      db.close();
-    },
-  };
-}
-
-/** Before the database is opened to write: that would empty a write-ahead log from which more could be saved. */
-function checkTails({ path, busyTimeoutMs }: RoleSetup, markPath: string): void {
-  const marks = TailMark.read(markPath); // first: another process may append meanwhile
-  if (marks.length === 0 || identityOf(path) === undefined) return;
-  const db = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });
-  try {
-    checkMarks(marks, logEnds(db), { log: path, mark: markPath });
-  } finally {
-    db.close();
-  }
-}
-
-const appendedOf = (batches: readonly UnlinkedBatch[], { outcomes }: AppendResult): Marked[] =>
-  batches.flatMap(({ record }, i) => {
-    const { shard, seq } = peekRecord(record);
-    return outcomes[i] === "appended" ? [{ shard, seq, hash: hashOfSealed(record) }] : [];
-  });
 
 function historyRole(setup: RoleSetup): Role {
   const { logPath, busyTimeoutMs } = setup;
@@ -193,7 +124,7 @@ if (parentPort) {
     const { id, op } = request;
     try {
       if (op === "close") {
-        opened?.role.close();
+        opened = settled(opened?.role);
         port.postMessage({ id, value: undefined } satisfies Answer);
         port.close();
         return;
@@ -206,6 +137,15 @@ if (parentPort) {
       port.postMessage({ id, code, doing, facts } satisfies Answer);
     }
   });
+}
+
+function settled(role: Role | undefined): undefined {
+  try {
+    role?.settle?.();
+  } catch {
+    // A full disk, say: the next start finds everything in the write-ahead log.
+  }
+  role?.close();
 }
 
 function closed(role: Role | undefined): undefined {
