@@ -106,7 +106,7 @@ test("J2 a journal that lost acknowledged records is refused, with the way out",
     equal((await journal.tail(1)).seq, 50, "the files are back: the journal goes on");
     await fill(journal, { shard: 1, epoch: await own(journal, 1, "ada"), from: 51, count: 1 });
     await journal.close();
-    (await opened(killed)).close();
+    await (await opened(killed)).close();
   }));
 
 test("a cut journal goes on without the lost records once its mark was removed", () =>
