@@ -26,10 +26,11 @@ export type SharedPostgres = {
   stop(): Promise<void>;
 };
 
+let databases = 0; // of this process, in which several files may run
+
 export async function sharedPostgres(): Promise<SharedPostgres> {
   const given = process.env[sharedServerVariable];
   if (given === undefined || given === "") return await startPostgres({ durable: false });
-  let databases = 0;
   const freshDatabase = (): Promise<string> => createDatabase(given, `shared_${process.pid}_${(databases += 1)}`);
   const own = await freshDatabase();
   return {

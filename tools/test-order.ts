@@ -11,13 +11,20 @@ const durationsFile = join(cacheFolder, "test-durations.json");
 type Duration = { readonly file: string; readonly ms: number };
 type Milliseconds = Readonly<Record<string, number>>;
 
+/** One process of a run: the file it starts from, and the test files that it runs. */
+export type TestProcess = { readonly entry: string; readonly files: readonly string[] };
+
 /** By the durations of earlier runs in this checkout and, where there was none, of the list below. */
-export function longestFirst(files: readonly string[], earlier: Milliseconds = earlierDurations()): readonly string[] {
-  const ms = (file: string): number => {
+export function longestFirst(
+  processes: readonly TestProcess[],
+  earlier: Milliseconds = earlierDurations(),
+): readonly TestProcess[] {
+  const ofFile = (file: string): number => {
     const path = file.split(sep).join("/");
     return earlier[path] ?? (longestSeconds[path] ?? 0) * 1_000;
   };
-  return files.toSorted((a, b) => ms(b) - ms(a));
+  const ms = ({ files }: TestProcess): number => files.reduce((sum, file) => sum + ofFile(file), 0);
+  return processes.toSorted((a, b) => ms(b) - ms(a));
 }
 
 export function rememberDurations(durations: readonly Duration[]): void {

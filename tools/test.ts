@@ -3,6 +3,7 @@
 //   npm test                       everything
 //   npm test -- src/kernel         the test files whose path contains one of these words
 //   npm test -- --name claims      the tests whose name matches
+//   npm test -- --apart            each file in a process of its own
 //   npm run e2e                    the test files below e2e/ instead
 //
 // A test that lacks something of the outside world skips itself with the reason "needs <thing>: <why>".
@@ -16,6 +17,7 @@ import { repoRoot } from "./generate.ts";
 import { cacheFolder, longestFirst, rememberDurations } from "./test-order.ts";
 import { postgresFor } from "./test-postgres.ts";
 import { report, type Skipped } from "./test-report.ts";
+import { alone, entriesFolder, testProcesses } from "./test-together.ts";
 
 const patterns = {
   unit: [
@@ -41,7 +43,12 @@ export function missingRequired(skipped: readonly Skipped[], required: string): 
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
-    options: { e2e: { type: "boolean" }, name: { type: "string" }, jobs: { type: "string" } },
+    options: {
+      e2e: { type: "boolean" },
+      apart: { type: "boolean" },
+      name: { type: "string" },
+      jobs: { type: "string" },
+    },
     allowPositionals: true,
   });
   const words = positionals.map((word) => word.split("/").join(sep));
@@ -56,16 +63,21 @@ async function main(): Promise<void> {
 
   process.env["NODE_COMPILE_CACHE"] ??= join(cacheFolder, "compiled");
   const postgres = await postgresFor(files);
+  const entries = entriesFolder();
+  // A name that matched a suite would run all of its tests, and here suites bear paths.
+  const apart = values.apart === true || values.name !== undefined;
+  const processes = longestFirst(apart ? files.map(alone) : testProcesses(files, entries.path));
   const events = run({
     cwd: repoRoot,
-    files: longestFirst(files).map((file) => join(repoRoot, file)),
+    files: processes.map(({ entry }) => entry),
     // Two more than there are cores: many files mostly wait for processes and databases.
     concurrency: values.jobs ? Number(values.jobs) : availableParallelism() + 2,
     timeout: 5 * 60_000, // of one file; a test that hangs must not hang the whole run
     ...(values.name === undefined ? {} : { testNamePatterns: [new RegExp(values.name)] }),
   });
-  const { failures, skipped, durations, closingLines } = await report(events, process.stdout);
+  const { failures, skipped, durations, closingLines } = await report(events, processes, process.stdout);
   await postgres.stop();
+  entries.remove();
   rememberDurations(durations);
 
   const missing = missingRequired(skipped, process.env["MILLRACE_REQUIRE"] ?? "");

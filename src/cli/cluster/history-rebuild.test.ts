@@ -32,7 +32,8 @@ test("history rebuild brings back a history whose file was lost", { timeout: 120
     const first = await start();
     await first.client.submit(orderFromCommand(["true"], { tenant: "t" }));
     const listed = () => first.journal.history.jobs({ limit: 10 });
-    await until("the job is in the history", async () => (await listed()).jobs.length === 1);
+    const ended = async () => (await listed()).jobs[0]?.phase === "SUCCEEDED";
+    await until("the history lists the job as ended", ended);
     const { jobs } = await listed();
     await first.stop();
     for (const end of ["", "-wal", "-shm"]) await rm(join(folder.journal, `history.db${end}`), { force: true });
@@ -47,8 +48,9 @@ test("history rebuild brings back a history whose file was lost", { timeout: 120
     ok(throughSeq > 0 && rows > 0);
 
     const second = await start();
-    deepEqual((await second.journal.history.jobs({ limit: 10 })).jobs, jobs);
+    const kept = await second.journal.history.jobs({ limit: 10 });
     await second.stop();
+    deepEqual(kept.jobs, jobs);
   } finally {
     await rm(data, { recursive: true });
   }
