@@ -1,6 +1,7 @@
 /** What a batch job keeps in the store: its plan, the stages that became of it, and what each stage wrote. */
 import type { Digest } from "#base/digest.ts";
-import { parsePlan, type PlanNode, type PlanType } from "./plan/plan-json.ts";
+import type { How, PlannedMap } from "./plan/map-function.ts";
+import type { PlanType } from "./plan/plan-json.ts";
 import type { CutSettings } from "./plan/settings.ts";
 import type { Source, SourceColumn } from "./plan/source.ts";
 import type { Stage } from "./plan/stage.ts";
@@ -17,10 +18,9 @@ export type PlanDocument = {
   readonly columns: readonly SourceColumn[];
   readonly sources: readonly Source[];
   readonly settings: CutSettings;
-  readonly how:
-    | { readonly kind: "stages"; readonly plan: string }
-    /** The query with tables s0, s1, ... for its sources. */
-    | { readonly kind: "one"; readonly why: string; readonly sql: string };
+  readonly how: How;
+  /** Functions over batches of rows, in the order in which they may read each other's results. */
+  readonly maps?: readonly PlannedMap[];
 };
 
 /** All tasks of a stage share it; they differ in which part they name. */
@@ -72,6 +72,8 @@ export type TaskResult = {
   readonly shares: string;
   readonly cuts: readonly string[];
   readonly cpuMs: number;
+  /** Rows that a function failed on and that were left out. */
+  readonly skipped?: number;
   /** Found, not computed: an earlier task with the same key has written the pack. */
   readonly reused?: boolean;
   /** Why it was computed. */
@@ -104,9 +106,6 @@ export type CommitResult = {
 
 /** How a CommitResult begins, and no TaskResult does. */
 export const commitPayload = '{"written":';
-
-export const planOf = ({ how }: PlanDocument): PlanNode | undefined =>
-  how.kind === "stages" ? parsePlan(how.plan) : undefined;
 
 export const encodeDocument = (document: PlanDocument | StageDocument | Manifest | CommitDocument): Uint8Array =>
   Buffer.from(JSON.stringify(document));

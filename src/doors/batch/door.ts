@@ -5,18 +5,32 @@ import { batchCommands } from "./commands/commands.ts";
 import { BatchConfig } from "./config.ts";
 import { batchEndpoints } from "./endpoints.ts";
 import { batchDoorKinds } from "./kinds.ts";
-import { planSubmit } from "./plan.ts";
-import { BatchDocument } from "./request.ts";
+import { planSubmit, type BatchJob, type MapRequest } from "./plan.ts";
+import { BatchDocument, type MapDocument } from "./request.ts";
 import { stagesOf } from "./view.ts";
 
 const documents: JobDocuments = {
   schema: BatchDocument,
   plan(document, { tenant, priority = 0, key }) {
-    const { sql, folder, explain, output, fresh, ...settings } = document as BatchDocument;
-    const job = { sql, folder, settings, isExplained: explain, ...(output && { output }), ...(fresh && { fresh }) };
+    const { sql, folder, explain, output, fresh, maps, ...settings } = document as BatchDocument;
+    const job: BatchJob = {
+      sql,
+      folder,
+      settings,
+      isExplained: explain,
+      ...(output && { output }),
+      ...(fresh && { fresh }),
+      ...(maps.length > 0 && { maps: maps.map(mapRequest) }),
+    };
     return planSubmit(job, { tenant, priority, unique: randomUUID(), ...(key !== undefined && { key }) });
   },
 };
+
+const mapRequest = ({ name, sql, params, skip, deterministic, ...rest }: MapDocument): MapRequest => ({
+  name,
+  sql,
+  function: { ...rest, params: JSON.stringify(params), skipMax: skip, isDeterministic: deterministic },
+});
 
 export const batchDoor = defineDoor({
   name: "batch",

@@ -11,6 +11,7 @@ const Stage = z.object({
   bytes: z.int(),
   cpuMs: z.number(),
   reused: z.int().describe("Tasks whose result was there already."),
+  skipped: z.int().describe("Rows that functions failed on and that were left out."),
   why: z.array(z.string()).describe("Why the others were computed, each reason once."),
   skew: z.number().describe("Rows of the largest task, as a multiple of the mean."),
 });

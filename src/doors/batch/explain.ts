@@ -1,15 +1,13 @@
 /** Pure: a plan in words, before anything runs. Sizes that only the run can show are not made up. */
 import { formatSize } from "#base/units.ts";
-import { planOf, type PlanDocument } from "./documents.ts";
-import { singleStage } from "./plan-stages.ts";
-import { foreseeStages, type NextStages } from "./plan/cut/cut.ts";
-import { sourceTable } from "./plan/cut/source.ts";
-import { sourceBytes, splitsOf } from "./plan/source.ts";
+import type { PlanDocument } from "./documents.ts";
+import { foreseeStages } from "./plan/cut/cut.ts";
+import { sourceBytes, sourceTable, splitsOf } from "./plan/source.ts";
 import type { Output, Stage } from "./plan/stage.ts";
 
 export function explainPlan(document: PlanDocument, { withSql = false } = {}): readonly string[] {
   const { sources, settings, how } = document;
-  const waves = wavesOf(document);
+  const waves = foreseeStages(document);
   const numbers = new Map(waves.flatMap(({ stages }) => stages).map((stage, i) => [stage.id, i + 1]));
   const lines = sources.map((source, i) => {
     const splits = splitsOf(source, settings.splitBytes).length;
@@ -26,14 +24,6 @@ export function explainPlan(document: PlanDocument, { withSql = false } = {}): r
       if (withSql) for (const { sql } of stage.branches) lines.push(`  sql ${sql}`);
     }
   return lines;
-}
-
-function wavesOf(document: PlanDocument): readonly NextStages[] {
-  const { sources, settings } = document;
-  const plan = planOf(document);
-  return plan
-    ? foreseeStages({ plan, sources, settings })
-    : [{ stages: [singleStage(document)], isLast: true, used: new Map() }];
 }
 
 const readsOf = ({ branches }: Stage, numbers: ReadonlyMap<string, number>): readonly string[] => [

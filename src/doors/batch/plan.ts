@@ -4,6 +4,7 @@ import { Fault } from "#base/fault.ts";
 import type { PlanSpec, StageSpec, TaskTemplate } from "#kernel/model/model.ts";
 import type { Order } from "#shard/client/client.ts";
 import { engineName } from "./documents.ts";
+import type { MapFunction } from "./plan/map-function.ts";
 import type { CutSettings } from "./plan/settings.ts";
 
 export const door = "batch";
@@ -26,7 +27,12 @@ export type BatchJob = {
   readonly output?: OutputFolder;
   /** Nothing is reused. */
   readonly fresh?: boolean;
+  /** Functions over batches of rows. */
+  readonly maps?: readonly MapRequest[];
 };
+
+/** A function and the query whose rows it gets; `name` is the table of what it returns. */
+export type MapRequest = { readonly name: string; readonly sql: string; readonly function: MapFunction };
 
 export type OutputFolder = { readonly folder: string; readonly partitionBy: readonly string[] };
 

@@ -16,6 +16,7 @@ import { grantedTask } from "#worker/testing/granted.ts";
 import type { TaskResult } from "./documents.ts";
 import { kinds, type BatchJob } from "./plan.ts";
 import { batchPlanners, batchRunners } from "./run.ts";
+import { Memory } from "./run/memory.ts";
 import { Engines } from "./run/engines.ts";
 import { openOracle } from "./testing/oracle.ts";
 import { listedIn, setsOf } from "#kernel/model/task-set.ts";
@@ -62,7 +63,7 @@ describe("the worker's part of a query", () => {
     files,
     scratch: (name: string) => ScratchDir.create(join(folder, "tasks"), name),
     memoryBytes: 256 * 1024 * 1024,
-    memoryBytesMax: 1024 ** 3,
+    memory: new Memory(1024 ** 3),
     spillBytes: 1024 ** 3,
     warn: () => {},
     invalidate: async (taskId: string, generation: number) => void invalidated.push(`${taskId} ${generation}`),

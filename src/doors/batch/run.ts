@@ -1,10 +1,14 @@
 /** What a worker does for this door: plans a query, plans a wave of stages, runs one part of a stage. */
 import { createReadStream } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { formatSize } from "#base/units.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import type { FailReason } from "#kernel/model/model.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { encodeDocument, type CommitSpec, type StageDocument, type TaskResult, type TaskSpec } from "./documents.ts";
@@ -13,13 +17,15 @@ import { taskKey, type TaskKey } from "./memo/key.ts";
 import { findMemo, keepMemo, whyNoMemo, type MemoResult } from "./memo/memo.ts";
 import type { SourceFile } from "./plan/source.ts";
 import { writeOutput } from "./output/commit.ts";
-import { kinds, readJob } from "./plan.ts";
+import { kinds, readJob, type BatchJob } from "./plan.ts";
 import { planWave, type PlanResult } from "./plan-wave.ts";
 import { Documents } from "./run/documents-cache.ts";
 import { EngineError, type Engines } from "./run/engines.ts";
 import { checkSources, filesOf, heldPacks, packsOf, readPacks, type PackPorts, type Packs } from "./run/inputs.ts";
+import type { OpenCallBox } from "./run/map/call-box.ts";
+import type { Memory } from "./run/memory.ts";
 import { prepareQuery } from "./run/prepare.ts";
-import { packIn, runPart, type TaskFiles, type TaskLimits } from "./run/task.ts";
+import { packIn, runPart, type PartPorts, type TaskFiles, type TaskLimits } from "./run/task.ts";
 
 export type BatchPorts = PackPorts & {
   /** The node's own: what one task writes, others of the job read, wherever they run. */
@@ -31,9 +37,11 @@ export type BatchPorts = PackPorts & {
   readonly scratch: (name: string) => Promise<AsyncDisposable & { readonly path: string }>;
   /** Of one task, before any ran out of it. */
   readonly memoryBytes: number;
-  /** What a task gets at most, however often it ran out. */
-  readonly memoryBytesMax: number;
+  /** What tasks of this node get together, and one at most, however often it ran out. */
+  readonly memory: Memory;
   readonly spillBytes: number;
+  /** Where functions of users run; left out: nowhere. */
+  readonly callBox?: OpenCallBox;
   readonly warn: (event: string, fields: { readonly task: string; readonly reason: string }) => void;
   /** Left out: nothing is looked up, and nothing is kept for others. */
   readonly memo?: {
@@ -62,13 +70,33 @@ async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promi
   const job = readJob(task.spec);
   if (!job) return { kind: "failed", reason: "user-failure", message: "the job is no query" };
   await using scratch = await ports.scratch(task.taskId);
+  const modules = await keepModules(job, task.tenant, ports);
   const document = await prepareQuery(job, { engines: ports.engines, signal, scratch: scratch.path });
   const bytes = encodeDocument(document);
   const plan = sha256Digest(bytes);
   await ports.blobs.write(plan, bytes);
   await ports.store.forTenant(task.tenant).blobs.write(plan, bytes);
   const result: PlanResult = { plan };
-  return { kind: "done", payload: JSON.stringify(result), digests: [plan] };
+  return { kind: "done", payload: JSON.stringify(result), digests: [plan, ...modules] };
+}
+
+const moduleBytesMax = 64 * 1024 * 1024;
+
+/** Code that the tenant has uploaded, for the tasks of the job wherever they run. */
+async function keepModules({ maps = [] }: BatchJob, tenant: string, ports: BatchPorts): Promise<readonly Digest[]> {
+  const modules = [...new Set(maps.map(({ function: { module } }) => module))];
+  const { blobs } = ports.store.forTenant(tenant);
+  for (const digest of modules) {
+    const bytes = Number(digest.slice(digest.indexOf("/") + 1));
+    if (bytes > moduleBytesMax)
+      throw new Fault("invalid", "read function", { bytes, bytesMax: moduleBytesMax, why: "its module is too large" });
+    const [missing] = await blobs.missing([digest]);
+    if (missing !== undefined)
+      throw new Fault("not-found", "read function", { module: digest, why: "upload its module first" });
+    const [wanted] = await ports.blobs.missing([digest]);
+    if (wanted !== undefined) await ports.blobs.write(digest, blobs.read(digest));
+  }
+  return modules;
 }
 
 async function runTask(context: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
@@ -90,14 +118,13 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
     ]),
   );
   await using scratch = await ports.scratch(task.taskId);
-  const limits = limitsFor(task.outOfMemory ?? 0, ports);
-  const result = await runPart(
-    document,
-    part,
-    { packs, folder: scratch.path },
-    { engines: ports.engines, limits, signal },
-  );
-  const bytes = () => createReadStream(packIn(scratch.path), { highWaterMark: 1024 * 1024 });
+  const { result, folder } = await withMemory(context, ports, async (limits, times) => {
+    const own = join(scratch.path, String(times));
+    await mkdir(own, { mode: 0o700 });
+    const more = { engines: ports.engines, limits, signal, ...functionsOf(context, ports) };
+    return { folder: own, result: await runPart(document, part, { packs, folder: own }, more) };
+  });
+  const bytes = () => createReadStream(packIn(folder), { highWaterMark: 1024 * 1024 });
   await ports.blobs.write(result.pack, bytes());
   if (result.isResult) await ports.store.forTenant(task.tenant).blobs.write(result.pack, bytes());
   // What was read is what was there when the job began, until the end.
@@ -114,6 +141,41 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
     ...(kept && { publish: kept.publish }),
   };
 }
+
+/**
+ * BR1 A task that runs out of memory is run again with twice as much, in the same attempt: the machine is not to blame.
+ *     It fails when it had as much as any task of this node gets, and says how much that was.
+ */
+async function withMemory<T>(
+  { task, signal }: RunContext,
+  ports: BatchPorts,
+  run: (limits: TaskLimits, times: number) => Promise<T>,
+): Promise<T> {
+  for (let times = task.outOfMemory ?? 0; ; times += 1) {
+    const limits = limitsFor(times, ports);
+    using _held = await ports.memory.take(limits.memoryBytes, signal);
+    try {
+      return await run(limits, times);
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.why !== "out-of-memory") throw error;
+      if (limits.memoryBytes >= ports.memory.totalBytes)
+        throw new Fault("invalid", "run task", {
+          memory: formatSize(limits.memoryBytes),
+          why: `it needs more memory than that, which is all that tasks of this node have: ${error.message}`,
+        });
+    }
+  }
+}
+
+const functionsOf = (context: RunContext, { callBox, blobs }: BatchPorts): Pick<PartPorts, "functions"> =>
+  callBox
+    ? {
+        functions: {
+          open: (signal) => callBox({ task: context.task, signal }),
+          module: (digest) => wholeBlob(blobs, digest),
+        },
+      }
+    : {};
 
 type Known = {
   readonly tenant: string;
@@ -205,8 +267,8 @@ async function commitOutput(context: RunContext, ports: BatchPorts, documents: D
 }
 
 /** Doubled each time that it was not enough. */
-const limitsFor = (outOfMemory: number, { memoryBytes, memoryBytesMax, spillBytes }: BatchPorts): TaskLimits => ({
-  memoryBytes: Math.min(memoryBytesMax, memoryBytes * 2 ** Math.min(outOfMemory, 10)),
+const limitsFor = (outOfMemory: number, { memoryBytes, memory, spillBytes }: BatchPorts): TaskLimits => ({
+  memoryBytes: Math.min(memory.totalBytes, memoryBytes * 2 ** Math.min(outOfMemory, 10)),
   spillBytes,
 });
 

@@ -12,6 +12,8 @@ import { memoPublisher } from "./memo/memo.ts";
 import { door, engineLabel, planLabel, taskLabel } from "./plan.ts";
 import { batchRoutes } from "./routes.ts";
 import { batchPlanners, batchRunners } from "./run.ts";
+import { callBoxes } from "./run/map/call-box.ts";
+import { Memory } from "./run/memory.ts";
 import { Engines } from "./run/engines.ts";
 
 const MiB = 1024 * 1024;
@@ -41,7 +43,7 @@ export async function openBatch(
     files,
     scratch: place.scratch,
     memoryBytes: taskMemory ?? Math.max(256 * MiB, Math.floor(memoryBytesMax / place.slots)),
-    memoryBytesMax,
+    memory: new Memory(memoryBytesMax),
     spillBytes: packsMax,
     memo: {
       index,
@@ -49,6 +51,7 @@ export async function openBatch(
       contents: recognise === "content" ? new ContentDigests(engines) : undefined,
     },
     warn,
+    callBox: callBoxes(place),
     // Refused: another consumer was quicker, or the job is over. Who asks fails for its lost input either way.
     invalidate: async (taskId: string, generation: number, reason: string) =>
       await client.invalidate(taskId, generation, reason).catch((error: unknown) => {

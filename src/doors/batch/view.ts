@@ -16,6 +16,8 @@ export type StageLine = {
   readonly cpuMs: number;
   /** Tasks whose result was there already. */
   readonly reused: number;
+  /** Rows that functions failed on and that were left out. */
+  readonly skipped: number;
   /** Why the others were computed, each reason once. */
   readonly why: readonly string[];
   /** The largest part of its rows in one task, as a multiple of the mean. */
@@ -67,6 +69,7 @@ function lineOf(id: string, parts: readonly (TaskResult & { readonly wave: numbe
     bytes: sum(({ bytes }) => bytes),
     cpuMs: sum(({ cpuMs, reused }) => (reused ? 0 : cpuMs)),
     reused: parts.filter(({ reused }) => reused).length,
+    skipped: sum(({ skipped = 0 }) => skipped),
     why: [...new Set(parts.flatMap(({ why }) => (why === undefined ? [] : [why])))].slice(0, whyMax),
     skew: skewOf(parts.map(({ rows }) => rows)),
   };
@@ -79,9 +82,9 @@ function skewOf(rows: readonly number[]): number {
   return mean === 0 ? 1 : Math.round((Math.max(...rows) / mean) * 100) / 100;
 }
 
-export const stageText = ({ wave, about, tasks, rows, bytes, cpuMs, reused }: StageLine): string => {
+export const stageText = ({ wave, about, tasks, rows, bytes, cpuMs, reused, skipped }: StageLine): string => {
   const count = `${tasks} ${tasks === 1 ? "task" : "tasks"}${reused > 0 ? ` (${reused} reused)` : ""}`;
-  return `  wave ${wave}: ${about}: ${count}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU`;
+  return `  wave ${wave}: ${about}: ${count}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU${skipped > 0 ? `, ${skipped} rows left out` : ""}`;
 };
 
 /** A line for each stage that has written anything. */

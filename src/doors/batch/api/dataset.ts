@@ -4,6 +4,7 @@
  */
 import { quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
 import { columnSql, Expression, orderingSql, type Ordering, type Window } from "./expression.ts";
+import { mapCall, type MapCall, type MapOptions } from "./map-batches.ts";
 import { submit, type Job, type RunOptions, type Submission, type Written } from "./job.ts";
 
 type Paths = string | readonly string[];
@@ -14,12 +15,19 @@ export type AnyRow = Record<string, unknown>;
 
 export class Dataset<Row extends object = AnyRow> {
   readonly #sql: string;
+  readonly #maps: readonly MapCall[];
 
-  constructor(text: string) {
+  constructor(text: string, maps: readonly MapCall[] = []) {
     this.#sql = text;
+    this.#maps = maps;
   }
 
-  /** The query as SQL. */
+  /** What is submitted to run it. */
+  get submission(): Submission {
+    return { sql: this.#sql, ...(this.#maps.length > 0 && { maps: this.#maps }) };
+  }
+
+  /** The query as SQL. What functions return is a table each. */
   toSql(): string {
     return this.#sql;
   }
@@ -43,12 +51,12 @@ export class Dataset<Row extends object = AnyRow> {
   }
 
   groupBy<K extends Key<Row>>(...keys: readonly K[]): Grouped<Pick<Row, K>> {
-    return new Grouped(this.#sql, keys);
+    return new Grouped(this.#sql, keys, this.#maps);
   }
 
   /** Of all rows together. */
   agg<More extends object>(aggregates: Named<More>): Dataset<More> {
-    return new Grouped<AnyRow>(this.#sql, []).agg(aggregates);
+    return new Grouped<AnyRow>(this.#sql, [], this.#maps).agg(aggregates);
   }
 
   /** On columns that both have, or on a condition over `l` and `r`. */
@@ -59,11 +67,14 @@ export class Dataset<Row extends object = AnyRow> {
   ): Dataset<Row & Other> {
     const names = typeof on === "string" ? [on] : on;
     const by = names instanceof Expression ? `on ${names.sql}` : `using (${names.map(quoteName).join(", ")})`;
-    return new Dataset(`select * from (${this.#sql}) l ${how} join (${other.toSql()}) r ${by}`);
+    return new Dataset(
+      `select * from (${this.#sql}) l ${how} join (${other.toSql()}) r ${by}`,
+      merged(this.#maps, other.#maps),
+    );
   }
 
   union(other: Dataset<Row>): Dataset<Row> {
-    return new Dataset(`(${this.#sql}) union all (${other.toSql()})`);
+    return new Dataset(`(${this.#sql}) union all (${other.toSql()})`, merged(this.#maps, other.#maps));
   }
 
   distinct(): Dataset<Row> {
@@ -93,9 +104,19 @@ export class Dataset<Row extends object = AnyRow> {
     return this.#from("select *", ` limit ${rows}${offset > 0 ? ` offset ${offset}` : ""}`);
   }
 
+  /**
+   * Calls a function on batches of rows: `mapBatches("./clean.ts#tidy", { schema: { name: "VARCHAR" } })`. The module
+   * travels with all that it imports, from its file: nothing of this program does. The function gets the columns as
+   * lists, and `params`; it returns lists by column, or rows. A file that ends in .py is Python.
+   */
+  mapBatches<Out extends object = AnyRow>(module: string | URL, options: MapOptions): Dataset<Out> {
+    const call = mapCall(this.#sql, module, options);
+    return new Dataset<Out>(`select * from ${call.name}`, merged(this.#maps, [call]));
+  }
+
   /** Submits it and does not wait. */
   async submit(options: RunOptions = {}): Promise<Job<Row>> {
-    return await submit({ sql: this.#sql }, options);
+    return await submit(this.submission, options);
   }
 
   /** Runs it and returns all rows. */
@@ -109,26 +130,26 @@ export class Dataset<Row extends object = AnyRow> {
   }
 
   async count(options: RunOptions = {}): Promise<number> {
-    const counted = new Dataset<{ n: number }>(`select count(*) as n from (${this.#sql})`);
+    const counted = new Dataset<{ n: number }>(`select count(*) as n from (${this.#sql})`, this.#maps);
     const [row] = await counted.collect(options);
     return row?.n ?? 0;
   }
 
   /** How it would be run, in lines; runs nothing. */
   async explain(options: RunOptions = {}): Promise<readonly string[]> {
-    return await (await submit({ sql: this.#sql, explain: true }, options)).explain();
+    return await (await submit({ ...this.submission, explain: true }, options)).explain();
   }
 
   /** Where its rows are to go: `await dataset.write.parquet("out")` runs it, on the node. */
   get write(): { parquet(folder: string, options?: WriteOptions<Row>): Output } {
     return {
       parquet: (folder, { partitionBy = [], ...options } = {}) =>
-        new Output({ sql: this.#sql, output: { folder, partitionBy } }, options),
+        new Output({ ...this.submission, output: { folder, partitionBy } }, options),
     };
   }
 
   #from<T extends object>(select: string, rest = ""): Dataset<T> {
-    return new Dataset(`${select} from (${this.#sql})${rest}`);
+    return new Dataset(`${select} from (${this.#sql})${rest}`, this.#maps);
   }
 }
 
@@ -173,18 +194,25 @@ export class Output implements PromiseLike<Written> {
 export class Grouped<Keys extends object> {
   readonly #sql: string;
   readonly #keys: readonly string[];
+  readonly #maps: readonly MapCall[];
 
-  constructor(text: string, keys: readonly string[]) {
+  constructor(text: string, keys: readonly string[], maps: readonly MapCall[] = []) {
     this.#sql = text;
     this.#keys = keys;
+    this.#maps = maps;
   }
 
   agg<More extends object>(aggregates: Named<More>): Dataset<Keys & More> {
     const keys = this.#keys.map(columnSql);
     const by = keys.length > 0 ? ` group by ${keys.join(", ")}` : "";
-    return new Dataset(`select ${[...keys, ...namedList(aggregates)].join(", ")} from (${this.#sql})${by}`);
+    return new Dataset(`select ${[...keys, ...namedList(aggregates)].join(", ")} from (${this.#sql})${by}`, this.#maps);
   }
 }
+
+/** In the order in which they read each other, each once. */
+const merged = (a: readonly MapCall[], b: readonly MapCall[]): readonly MapCall[] => [
+  ...new Map([...a, ...b].map((one) => [one.name, one])).values(),
+];
 
 const namedList = (columns: Named<AnyRow>): readonly string[] =>
   Object.entries(columns).map(([name, { sql }]) => `${sql} as ${quoteName(name)}`);

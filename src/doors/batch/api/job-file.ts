@@ -22,7 +22,7 @@ export async function readJobFile(file: string): Promise<Submission> {
     const { default: query } = (await import(`${pathToFileURL(path).href}?${(reads += 1)}`)) as {
       readonly default?: unknown;
     };
-    if (query instanceof Dataset) return { sql: query.toSql() };
+    if (query instanceof Dataset) return query.submission;
     if (query instanceof Output) return query.submission;
     if (typeof query === "string") return { sql: query };
     throw new Fault("invalid", "read job file", { file, why: "it exports no dataset and no SQL by default" });

@@ -1,6 +1,7 @@
 /** A submitted query. It belongs to the node: a client that goes away changes nothing, and attaches by its id. */
 import { setTimeout as pause } from "node:timers/promises";
 import { connect, type Ask, type ServerOptions } from "./connect.ts";
+import { uploadMaps, type MapCall } from "./map-batches.ts";
 import { fetchResult, readPlan, type Fetched } from "./fetched.ts";
 import { explainPlan } from "#doors/batch/explain.ts";
 
@@ -147,6 +148,7 @@ export async function attach<Row = Record<string, unknown>>(
 
 export type Submission = {
   readonly sql: string;
+  readonly maps?: readonly MapCall[];
   readonly explain?: boolean;
   readonly output?: { readonly folder: string; readonly partitionBy: readonly string[] };
 };
@@ -160,7 +162,9 @@ export async function submit<Row>(submission: Submission, options: RunOptions): 
     ...(partitions !== undefined && { partitions }),
     ...(fresh && { fresh }),
   };
-  const document = { ...submission, folder, ...sizes };
+  const { maps = [], ...query } = submission;
+  const uploaded = maps.length > 0 && { maps: await uploadMaps(maps, ask, tenant) };
+  const document = { ...query, ...uploaded, folder, ...sizes };
   const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
   const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;
   const answer = await ask(path, "submit query", {

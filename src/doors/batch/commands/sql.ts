@@ -1,6 +1,7 @@
 import { command, type ExitCode, type Flags, type ServerFlagValues, type World } from "#door/command.ts";
 import { parseSizeBytes, sizeHelp } from "#base/units.ts";
 import type { CutSettings } from "#doors/batch/plan/settings.ts";
+import type { Ask } from "#doors/batch/api/connect.ts";
 import type { Submission } from "#doors/batch/api/job.ts";
 import { batchFlags, blobsFrom, followToEnd } from "./ask.ts";
 import { isFileName } from "./file-names.ts";
@@ -108,6 +109,13 @@ async function readJob(file: string, values: ServerFlagValues, world: World): Pr
   return await readJobFile(file);
 }
 
+/** Functions of a program's job file are bundled and sent; those of a document were sent before. */
+async function mapsOf(maps: NonNullable<JobDocument["maps"]>, ask: Ask, tenant: string | undefined): Promise<object> {
+  if (maps.length === 0) return {};
+  const { uploadMaps } = await import("#doors/batch/api/map-batches.ts");
+  return { maps: await uploadMaps(maps, ask, tenant) };
+}
+
 /** What the flags change, or what is wrong with them. */
 function settingsIn(values: Values): Partial<CutSettings> | string {
   const { "split-size": split, "broadcast-size": broadcast, partitions: count, rows = "100" } = values;
@@ -128,7 +136,7 @@ function settingsIn(values: Values): Partial<CutSettings> | string {
 
 async function runQuery(
   name: string,
-  query: () => Promise<JobDocument>,
+  readQuery: () => Promise<JobDocument>,
   values: Values,
   world: World,
 ): Promise<ExitCode> {
@@ -137,7 +145,6 @@ async function runQuery(
     world.note(`${name}: ${said}`);
     return 2;
   }
-  const submission = await query();
   const { tenant, key, explain = false, out, ...rest } = values;
   const isFolder = out !== undefined && (!isFileName(out) || rest["partition-by"] !== undefined);
   const partitionBy = (rest["partition-by"] ?? "").split(",").filter((column) => column !== "");
@@ -146,16 +153,18 @@ async function runQuery(
     return 2;
   }
   const output = isFolder ? { output: { folder: out, partitionBy } } : {};
+  const http = await world.http(values);
+  const { maps = [], ...query } = await readQuery();
   const document = {
     folder: process.cwd(),
-    ...submission,
+    ...query,
+    ...(await mapsOf(maps, (path, doing, init) => http.ask(path, doing, init), tenant)),
     ...output,
     explain,
     ...(values.fresh && { fresh: true }),
     ...said,
   };
   const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
-  const http = await world.http(values);
   const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;
   const headers = { "content-type": "application/json" };
   const response = await http.ask(path, "submit query", { method: "POST", body, headers });

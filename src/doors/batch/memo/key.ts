@@ -30,7 +30,7 @@ export function taskKey(document: StageDocument, part: number, { identityOf, pac
   const { engine, stage, sources, parts } = document;
   const what = parts[part];
   const branch = what && stage.branches[what.branch];
-  if (!branch || isVolatile(branch.sql)) return undefined;
+  if (!branch || isVolatile(branch.sql) || stage.map?.function.isDeterministic === false) return undefined;
   let { sql } = branch;
   const inputs: Record<string, string> = {};
   const taken = branch.inputs.map((input, i) => {
@@ -54,8 +54,8 @@ export function taskKey(document: StageDocument, part: number, { identityOf, pac
     });
     return { format: source?.format, options: source?.options, columns: source?.columns, files };
   });
-  const { types, output } = stage;
-  const slot = sha256(canonicalText({ version: 1, engine, sql, types, output, taken }));
+  const { types, output, map } = stage;
+  const slot = sha256(canonicalText({ version: 1, engine, sql, types, output, taken, ...(map && { map }) }));
   return { slot, inputs, key: sha256(canonicalText({ slot, inputs })) };
 }
 

@@ -3,8 +3,8 @@
  * place: which files those are is decided once, when the job begins.
  */
 import { Fault } from "#base/fault.ts";
-import { sourceTable } from "./cut/source.ts";
-import type { Source } from "./source.ts";
+import { mapTable } from "./map-function.ts";
+import { sourceTable, type Source } from "./source.ts";
 
 /** Files as the query names them; patterns are not looked up yet. */
 export type NamedSource = Pick<Source, "format"> & {
@@ -17,6 +17,8 @@ export type FoundSources = {
   readonly sources: readonly NamedSource[];
   /** The syntax tree with tables s0, s1, ... for them, as JSON. */
   readonly rewritten: string;
+  /** Which functions' results it reads. */
+  readonly maps: readonly number[];
 };
 
 type Tree = Record<string, unknown>;
@@ -47,12 +49,18 @@ const linesOptions = [
 
 const sourcesMax = 1_000;
 
-export function findSources(tree: string): FoundSources {
+/** `known` are those of queries before this one, which share their numbers; `maps` are names of functions. */
+export function findSources(
+  tree: string,
+  known: readonly NamedSource[] = [],
+  maps: readonly string[] = [],
+): FoundSources {
   const root = parseExact(tree) as { error?: boolean; error_message?: string; statements?: unknown[] };
   if (root.error) throw new Fault("invalid", "read query", { why: root.error_message ?? "it is no SQL" });
   if (root.statements?.length !== 1)
     throw new Fault("invalid", "read query", { statements: root.statements?.length ?? 0, why: "give one SELECT" });
-  const sources: NamedSource[] = [];
+  const sources: NamedSource[] = [...known];
+  const used = new Set<number>();
   const indexOf = (source: NamedSource): number => {
     const text = JSON.stringify(source);
     const known = sources.findIndex((one) => JSON.stringify(one) === text);
@@ -61,6 +69,12 @@ export function findSources(tree: string): FoundSources {
     return sources.push(source) - 1;
   };
   const seen = walk(root, (node) => {
+    const map = mapIn(node, maps);
+    if (map !== undefined) {
+      used.add(map);
+      const alias = typeof node["alias"] === "string" && node["alias"] !== "" ? node["alias"] : maps[map];
+      return { ...node, alias, table_name: mapTable(map) };
+    }
     const named = namedIn(node);
     if (!named) return undefined;
     const { alias, ...source } = named;
@@ -76,7 +90,13 @@ export function findSources(tree: string): FoundSources {
       at_clause: null,
     };
   });
-  return { sources, rewritten: writeExact(seen) };
+  return { sources, rewritten: writeExact(seen), maps: [...used].toSorted((a, b) => a - b) };
+}
+
+function mapIn({ type, table_name: table, schema_name: schema }: Tree, maps: readonly string[]): number | undefined {
+  if (type !== "BASE_TABLE" || typeof table !== "string" || (schema !== undefined && schema !== "")) return undefined;
+  const at = maps.indexOf(table);
+  return at < 0 ? undefined : at;
 }
 
 function namedIn(node: Tree): (NamedSource & { readonly alias: string }) | undefined {

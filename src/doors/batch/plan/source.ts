@@ -21,6 +21,9 @@ export type Source = {
   readonly options: readonly string[];
 };
 
+/** The planner's tables are called after the place of their source in the list. */
+export const sourceTable = (index: number): string => `s${index}`;
+
 export const sourceBytes = ({ files }: Source): number => files.reduce((sum, { bytes }) => sum + bytes, 0);
 
 export const sourceId = (source: Source): string => digestOf(source);

@@ -1,12 +1,20 @@
 /** What a query is cut into: stages of SQL over sources and over what other stages wrote. */
 import { createHash } from "node:crypto";
+import type { StageMap } from "./map-function.ts";
 import type { PlanType } from "./plan-json.ts";
 import type { PartitionKey } from "./partitioner.ts";
 
 /** Of a source or of a stage, either all of it or the part that the task stands for. */
 export type Input =
   | { readonly name: string; readonly from: "source"; readonly source: number; readonly take: "all" | "part" }
-  | { readonly name: string; readonly from: "stage"; readonly stage: string; readonly take: "all" | "part" };
+  | {
+      readonly name: string;
+      readonly from: "stage";
+      readonly stage: string;
+      readonly take: "all" | "part";
+      /** Left out: c0, c1, ... */
+      readonly columns?: readonly string[];
+    };
 
 /** What the tasks of a branch differ in. */
 export type Parts =
@@ -37,6 +45,8 @@ export type Stage = {
   readonly branches: readonly Branch[];
   readonly types: readonly PlanType[];
   readonly output: Output;
+  /** A function that gets the rows of its branches; `types` and `output` are of what it returns. */
+  readonly map?: StageMap;
 };
 
 /** What is known of a stage that has ended. */
@@ -53,13 +63,13 @@ export type StageFacts = {
 export type Facts = ReadonlyMap<string, StageFacts>;
 
 export function stageOf(stage: Omit<Stage, "id">, sourceIds: readonly string[]): Stage {
-  const { branches, types, output } = stage;
+  const { branches, types, output, map } = stage;
   const inputs = branches.map((branch) =>
     branch.inputs.map((input) =>
       input.from === "source" ? [input.name, sourceIds[input.source], input.take] : [input.name, input.take],
     ),
   );
-  return { ...stage, id: digestOf({ version: 1, branches, inputs, types, output }) };
+  return { ...stage, id: digestOf({ version: 1, branches, inputs, types, output, ...(map && { map }) }) };
 }
 
 /** 24 hex digits: 96 bits are enough to tell all stages of all queries apart. */

@@ -1,6 +1,7 @@
 /** The statements of one task, once it is known where its inputs lie. Pure: they can be shown as well as run. */
 import { carry, uncarry } from "./column-types.ts";
 import { partitionSql } from "./partitioner.ts";
+import type { StageMap } from "./map-function.ts";
 import type { PlanType } from "./plan-json.ts";
 import { columnName, indices, quoteName, quoteText } from "./quoting.ts";
 import type { Source, Split } from "./source.ts";
@@ -61,10 +62,53 @@ export function taskSql(stage: Stage, { branch: index, slice }: TaskPart, places
       return {
         views,
         copy: copySql(`select ${list.join(", ")} from ${branch.sql}`, path),
-        facts: `select 'rows' as kind, '' as key, count(*)::VARCHAR as value from read_parquet(${path})`,
+        facts: countSql(path),
       };
   }
 }
+
+export type MapSql = {
+  readonly views: readonly string[];
+  /** What the function gets. */
+  readonly batches: string;
+  /** From the rows that it wrote to the pack. */
+  readonly copy: string;
+  readonly facts: string;
+};
+
+/** The statements of a task that calls a function. `rows` is the file that the function writes. */
+export function mapSql(
+  { types, branches }: Stage,
+  { function: { schema }, columns }: StageMap,
+  { branch: index, slice }: TaskPart,
+  places: TaskPlaces & {
+    readonly rows: string;
+    /** Of one row that the function returns, as JSON; the reader takes several times as much memory. */
+    readonly rowBytesMax: number;
+  },
+): MapSql {
+  const branch = branches[index];
+  if (!branch) throw new Error(`the stage has no branch ${index}`);
+  const given = columns.map(({ type }, i) => (type === "BLOB" ? `to_base64(${columnName(i)})` : columnName(i)));
+  const said = schema
+    .map(({ name, type }) => `${quoteText(name)}: ${quoteText(type === "BLOB" ? "VARCHAR" : type)}`)
+    .join(", ");
+  const list = schema.map(({ name, type }, i) => {
+    const value = type === "BLOB" ? `from_base64(${quoteName(name)})` : quoteName(name);
+    return `${carry(value, types[i] ?? { id: "" })} as ${columnName(i)}`;
+  });
+  const path = quoteText(places.output);
+  const read = `read_json(${quoteText(places.rows)}, format='newline_delimited', maximum_object_size=${places.rowBytesMax}, columns={${said}})`;
+  return {
+    views: branch.inputs.map((input) => viewSql(input, slice, places)),
+    batches: `select ${given.join(", ")} from ${branch.sql}`,
+    copy: copySql(`select ${list.join(", ")} from ${read}`, path),
+    facts: countSql(path),
+  };
+}
+
+const countSql = (path: string): string =>
+  `select 'rows' as kind, '' as key, count(*)::VARCHAR as value from read_parquet(${path})`;
 
 const copySql = (query: string, path: string, rowsMax?: number): string =>
   `copy (${query}) to ${path} (format parquet, compression lz4_raw${rowsMax === undefined ? "" : `, row_group_size ${rowsMax}`})`;
@@ -79,9 +123,11 @@ function viewSql(input: Input, slice: Slice, places: TaskPlaces): string {
     return `${view} ${sourceSql(source, split)}`;
   }
   const { types, paths } = places.packs.get(input.stage) ?? { types: [], paths: [] };
-  const columns = indices(types.length).map(
-    (i) => `${uncarry(columnName(i), types[i] ?? { id: "" })} as ${columnName(i)}`,
-  );
+  const columns = indices(types.length).map((i) => {
+    const name = input.columns?.[i];
+    const as = name === undefined ? columnName(i) : quoteName(name);
+    return `${uncarry(columnName(i), types[i] ?? { id: "" })} as ${as}`;
+  });
   const taken = input.take === "part" && slice.by === "pack" ? paths.slice(slice.from, slice.to) : paths;
   const where = input.take === "part" ? whereSql(slice) : "";
   return `${view} select ${columns.join(", ") || "1 as c0"} from read_parquet([${taken.map(quoteText).join(", ")}])${where}`;

@@ -7,11 +7,18 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, rm, stat } from "node:fs/promises";
+import { mkdir, open as openFile, rm, stat } from "node:fs/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { EngineAnswer, EngineFailure, EngineRequest, EngineRow, ToEngine } from "./engine-protocol.ts";
+import type {
+  EngineAnswer,
+  EngineFailure,
+  EngineRequest,
+  EngineRow,
+  EngineStatement,
+  ToEngine,
+} from "./engine-protocol.ts";
 
-const { DuckDBInstance } = await import("@duckdb/node-api");
+const { DuckDBInstance, JsonDuckDBValueConverter } = await import("@duckdb/node-api");
 
 let running: DuckDBConnection | undefined;
 let isInterrupted = false;
@@ -61,9 +68,10 @@ async function run(request: EngineRequest): Promise<EngineAnswer> {
   const rows: EngineRow[][] = [];
   try {
     running = connection;
-    for (const { sql, rowsMax } of statements) {
+    for (const { sql, rowsMax, batchesTo } of statements) {
       if (isInterrupted) throw new Error("INTERRUPT");
-      rows.push(rowsMax === undefined ? (await connection.run(sql), []) : await read(connection, sql, rowsMax));
+      if (batchesTo) await writeBatches(connection, sql, batchesTo);
+      else rows.push(rowsMax === undefined ? (await connection.run(sql), []) : await read(connection, sql, rowsMax));
     }
   } finally {
     running = undefined;
@@ -120,6 +128,27 @@ async function read(connection: DuckDBConnection, sql: string, rowsMax: number):
     rows.push(...(chunk.convertRows(jsonValue) as EngineRow[]));
   }
   throw new Error(`Invalid Input Error: more than ${rowsMax} rows`);
+}
+
+async function writeBatches(
+  connection: DuckDBConnection,
+  sql: string,
+  { path, rows: rowsMax }: NonNullable<EngineStatement["batchesTo"]>,
+): Promise<void> {
+  const result = await connection.stream(sql);
+  await using file = await openFile(path, "wx", 0o600);
+  let lists: unknown[][] = [];
+  for (;;) {
+    const chunk = await result.fetchChunk();
+    const isEnd = !chunk || chunk.rowCount === 0;
+    for (const [i, list] of isEnd ? [] : chunk.convertColumns(JsonDuckDBValueConverter).entries())
+      (lists[i] ??= []).push(...list);
+    for (let rows = lists[0]?.length ?? 0; rows >= rowsMax || (isEnd && rows > 0); rows = lists[0]?.length ?? 0) {
+      await file.appendFile(`${JSON.stringify(lists.map((list) => list.slice(0, rowsMax)))}\n`);
+      lists = lists.map((list) => list.slice(rowsMax));
+    }
+    if (isEnd) return;
+  }
 }
 
 /** What planning and facts ask for: texts, numbers and truth. Whatever else there is, as text. */

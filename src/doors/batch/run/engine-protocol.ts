@@ -21,6 +21,8 @@ export type EngineStatement = {
   readonly sql: string;
   /** How many rows of its result are wanted; left out: none. */
   readonly rowsMax?: number;
+  /** Writes the result there: a line for each batch of rows, with a list of values for each column. */
+  readonly batchesTo?: { readonly path: string; readonly rows: number };
 };
 
 /** Values as JSON writes them; numbers that may not fit into a double are texts. */

@@ -2,12 +2,11 @@
 import { Fault } from "#base/fault.ts";
 import { engineName, type PlanDocument } from "#doors/batch/documents.ts";
 import { foreseeStages } from "#doors/batch/plan/cut/cut.ts";
-import { sourceTable } from "#doors/batch/plan/cut/source.ts";
-import { parsePlan } from "#doors/batch/plan/plan-json.ts";
-import { findSources } from "#doors/batch/plan/query-sources.ts";
-import { quoteText } from "#doors/batch/plan/quoting.ts";
+import { mapTable, type How, type MapFunction, type PlannedMap } from "#doors/batch/plan/map-function.ts";
+import { findSources, type NamedSource } from "#doors/batch/plan/query-sources.ts";
+import { quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
 import type { CutSettings } from "#doors/batch/plan/settings.ts";
-import { sourceBytes, type Source, type SourceColumn } from "#doors/batch/plan/source.ts";
+import { sourceBytes, sourceTable, type Source, type SourceColumn } from "#doors/batch/plan/source.ts";
 import { sourceSql } from "#doors/batch/plan/task-sql.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 import { describeSource } from "./describe-source.ts";
@@ -19,6 +18,8 @@ export type Query = {
   /** Where names of files begin that are not absolute. */
   readonly folder: string;
   readonly settings: CutSettings;
+  /** Functions, each with the query whose rows it gets. */
+  readonly maps?: readonly { readonly name: string; readonly sql: string; readonly function: MapFunction }[];
 };
 
 export type PreparePorts = {
@@ -45,55 +46,84 @@ const disabledOptimizers = [
   "window_self_join",
 ];
 
-export async function prepareQuery({ sql, folder, settings }: Query, ports: PreparePorts): Promise<PlanDocument> {
+export async function prepareQuery(query: Query, ports: PreparePorts): Promise<PlanDocument> {
+  const { sql, folder, settings, maps: given = [] } = query;
+  const state: Prepared = { named: [], sources: [], maps: [] };
+  for (const { name, sql: text, function: called } of given) {
+    if (state.maps.some((one) => one.name === name))
+      throw new Fault("invalid", "read query", { function: name, why: "two functions have this name" });
+    const found = await findIn(text, state, folder, ports);
+    const schema = await schemaOf(called.schema, ports);
+    const { how, columns } = await planned(found, state, settings, ports);
+    state.maps.push({ name, function: { ...called, schema }, columns, how });
+  }
+  const found = await findIn(sql, state, folder, ports);
+  const { how, columns } = await planned(found, state, settings, ports);
+  const { sources, maps } = state;
+  return { version: 1, engine: engineName, sql, columns, sources, settings, how, ...(maps.length > 0 && { maps }) };
+}
+
+/** What was found out so far; queries of functions share their sources. */
+type Prepared = { named: readonly NamedSource[]; readonly sources: Source[]; readonly maps: PlannedMap[] };
+type FoundQuery = { readonly query: string; readonly reads: readonly number[] };
+
+async function findIn(sql: string, state: Prepared, folder: string, ports: PreparePorts): Promise<FoundQuery> {
   if (sql.length > sqlLengthMax)
     throw new Fault("invalid", "read query", { lengthMax: sqlLengthMax, why: "it is longer" });
   const [tree] = await ask(ports, [], [one(`select json_serialize_sql(${quoteText(sql)})`)]);
-  const { sources: named, rewritten } = findSources(textOf(tree));
-  const sources: Source[] = [];
-  for (const source of named)
-    sources.push(await describeSource(source, folder, (paths, statements) => ask(ports, paths, statements)));
-  const paths = sources.flatMap(({ files }) => files.map(({ path }) => path));
-  const tables = sources.flatMap((source, i) => standIn(source, i));
+  const names = state.maps.map(({ name }) => name);
+  const { sources, rewritten, maps: reads } = findSources(textOf(tree), state.named, names);
+  for (const source of sources.slice(state.named.length))
+    state.sources.push(await describeSource(source, folder, (paths, statements) => ask(ports, paths, statements)));
+  state.named = sources;
   const [plain] = await ask(ports, [], [one(`select json_deserialize_sql(${quoteText(rewritten)}::JSON)`)]);
-  const query = textOf(plain);
-  const columns = (await ask(ports, paths, [...tables, many(`describe ${query}`)])).at(-1) ?? [];
-  const about = {
-    version: 1,
-    engine: engineName,
-    sql,
-    columns: columns.map(([name, type]) => ({ name: String(name), type: String(type) })),
-    sources,
-    settings,
-  } as const;
-  const how = await planned({ query, tables, paths, ...about }, ports);
-  return { ...about, how };
+  return { query: textOf(plain), reads };
 }
 
-type Bound = {
-  readonly query: string;
-  readonly tables: readonly EngineStatement[];
-  readonly paths: readonly string[];
-  readonly sources: readonly Source[];
-  readonly columns: readonly SourceColumn[];
-  readonly settings: CutSettings;
-};
+/** Types under DuckDB's own names. */
+async function schemaOf(schema: readonly SourceColumn[], ports: PreparePorts): Promise<readonly SourceColumn[]> {
+  const columns = schema.map(({ name, type }) => `cast(NULL as ${type}) as ${quoteName(name)}`).join(", ");
+  const [rows = []] = await ask(ports, [], [many(`describe select ${columns}`)]);
+  return columnsOf(rows);
+}
 
-async function planned(bound: Bound, ports: PreparePorts): Promise<PlanDocument["how"]> {
-  const { query, tables, paths, sources, settings } = bound;
+const columnsOf = (rows: readonly EngineRow[]): readonly SourceColumn[] =>
+  rows.map(([name, type]) => ({ name: String(name), type: String(type) }));
+
+async function planned(
+  { query, reads }: FoundQuery,
+  { sources, maps }: Prepared,
+  settings: CutSettings,
+  ports: PreparePorts,
+): Promise<{ readonly how: How; readonly columns: readonly SourceColumn[] }> {
+  const paths = sources.flatMap(({ files }) => files.map(({ path }) => path));
+  const tables = [...sources.flatMap((source, i) => standIn(source, i)), ...maps.flatMap(mapStandIn)];
+  const columns = columnsOf((await ask(ports, paths, [...tables, many(`describe ${query}`)])).at(-1) ?? []);
+  const asOne = (why: string): How => ({ kind: "one", why, sql: query, ...(reads.length > 0 && { maps: reads }) });
   const bytes = sources.reduce((sum, source) => sum + sourceBytes(source), 0);
-  if (bytes <= settings.splitBytes) return { kind: "one", why: "its sources are small", sql: query };
+  if (bytes <= settings.splitBytes) return { columns, how: asOne("its sources are small") };
   try {
     const plan = `json_serialize_plan(${quoteText(query)}, optimize := true, skip_null := true, skip_empty := true)`;
     const off = `set disabled_optimizers=${quoteText(disabledOptimizers.join(","))}`;
     const text = textOf((await ask(ports, paths, [...tables, one(`select ${plan}`)], [off])).at(-1));
-    foreseeStages({ plan: parsePlan(text), sources, settings });
-    return { kind: "stages", plan: text };
+    const how: How = { kind: "stages", plan: text };
+    foreseeStages({ how, columns, maps, sources, settings });
+    return { columns, how };
   } catch (error) {
     if (!(error instanceof Unsplittable)) throw error;
-    return { kind: "one", why: `${error.message} cannot be cut into stages`, sql: query };
+    return { columns, how: asOne(`${error.message} cannot be cut into stages`) };
   }
 }
+
+const standInRows = 100_000;
+
+/** How many rows a function returns is not known before. */
+const mapStandIn = ({ function: { schema } }: PlannedMap, index: number): readonly EngineStatement[] => [
+  {
+    sql: `create table ${mapTable(index)} (${schema.map(({ name, type }) => `${quoteName(name)} ${type}`).join(", ")})`,
+  },
+  { sql: `insert into ${mapTable(index)} select ${schema.map(() => "NULL").join(", ")} from range(${standInRows})` },
+];
 
 /**
  * A table that DuckDB plans with instead of the source. Of plain Parquet it is a view, so that sizes are known; of all
@@ -104,7 +134,7 @@ function standIn(source: Source, index: number): readonly EngineStatement[] {
   const all = source.files.map((_, file) => ({ file }));
   if (source.format === "parquet" && source.options.length === 0)
     return [{ sql: `create view ${name} as select * from read_parquet([${pathsOf(source)}])` }];
-  const rows = Math.min(100_000, Math.ceil(sourceBytes(source) / 50));
+  const rows = Math.min(standInRows, Math.ceil(sourceBytes(source) / 50));
   const nulls = source.columns.map(() => "NULL").join(", ");
   return [
     { sql: `create table ${name} as select * from (${sourceSql(source, all)}) limit 0` },

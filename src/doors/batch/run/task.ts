@@ -1,9 +1,15 @@
 /** Runs one part of a stage on an engine: files in, one pack out. It knows neither kernel nor store. */
 import { join } from "node:path";
 import type { PlanType } from "#doors/batch/plan/plan-json.ts";
-import { taskSql } from "#doors/batch/plan/task-sql.ts";
+import type { Digest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import type { StageMap } from "#doors/batch/plan/map-function.ts";
+import { mapSql, taskSql } from "#doors/batch/plan/task-sql.ts";
+import type { TaskPart } from "#doors/batch/plan/tasks.ts";
 import type { StageDocument, TaskResult } from "#doors/batch/documents.ts";
-import type { Engines } from "./engines.ts";
+import { EngineError, type EngineResult, type Engines } from "./engines.ts";
+import type { CallBox } from "./map/call-box.ts";
+import { callFunction } from "./map/call.ts";
 
 export type TaskFiles = {
   /** By stage: the types of its columns and its packs, as files. */
@@ -16,33 +22,36 @@ export type TaskLimits = { readonly memoryBytes: number; readonly spillBytes: nu
 
 export const packIn = (folder: string): string => join(folder, "pack.parquet");
 
+export type PartPorts = {
+  readonly engines: Engines;
+  readonly limits: TaskLimits;
+  readonly signal: AbortSignal;
+  /** For stages that call a function. */
+  readonly functions?: FunctionPorts;
+};
+
+export type FunctionPorts = {
+  readonly open: (signal: AbortSignal) => Promise<CallBox>;
+  readonly module: (digest: Digest) => Promise<Uint8Array>;
+};
+
+type Written = Pick<EngineResult, "rows" | "digest" | "cpuMs"> & { readonly skipped?: number };
+
 export async function runPart(
-  { stage, sources, parts }: StageDocument,
+  document: StageDocument,
   part: number,
-  { packs, folder }: TaskFiles,
-  { engines, limits, signal }: { readonly engines: Engines; readonly limits: TaskLimits; readonly signal: AbortSignal },
+  files: TaskFiles,
+  ports: PartPorts,
 ): Promise<Omit<TaskResult, "by">> {
+  const { stage, parts } = document;
   const what = parts[part];
   if (!what) throw new Error(`the stage ${stage.id} has no part ${part}`);
-  const output = packIn(folder);
-  const { views, copy, facts } = taskSql(stage, what, { sources, packs, output });
-  const inputs = stage.branches[what.branch]?.inputs ?? [];
-  const paths = inputs.flatMap((input) =>
-    input.from === "source"
-      ? (sources[input.source]?.files ?? []).map(({ path }) => path)
-      : (packs.get(input.stage)?.paths ?? []),
-  );
-  const { rows, digest, cpuMs } = await engines.run(
-    {
-      paths: [...new Set(paths), output],
-      spillFolder: join(folder, "spill"),
-      ...limits,
-      settings: [],
-      statements: [...views.map((sql) => ({ sql })), { sql: copy }, { sql: facts, rowsMax: 100_000 }],
-      digestOf: output,
-    },
-    signal,
-  );
+  const {
+    rows,
+    digest,
+    cpuMs,
+    skipped = 0,
+  } = stage.map ? await runMap(document, what, stage.map, files, ports) : await runSql(document, what, files, ports);
   const told = (rows.at(-1) ?? []) as readonly (readonly [kind: string, key: string, value: string])[];
   const pack = digest ?? "";
   return {
@@ -56,7 +65,86 @@ export async function runPart(
     shares: stage.output.kind === "hash" ? sharesOf(told, stage.output.partitions) : "",
     cuts: told.filter(([kind]) => kind === "cut").map(([, , value]) => value.slice(0, cutLengthMax)),
     cpuMs,
+    ...(skipped > 0 && { skipped }),
   };
+}
+
+async function runSql(
+  document: StageDocument,
+  what: TaskPart,
+  { packs, folder }: TaskFiles,
+  { engines, limits, signal }: PartPorts,
+): Promise<Written> {
+  const { stage, sources } = document;
+  const output = packIn(folder);
+  const { views, copy, facts } = taskSql(stage, what, { sources, packs, output });
+  return await engines.run(
+    {
+      paths: [...pathsOf(document, what, packs), output],
+      spillFolder: join(folder, "spill"),
+      ...limits,
+      settings: [],
+      statements: [...views.map((sql) => ({ sql })), { sql: copy }, { sql: facts, rowsMax: 100_000 }],
+      digestOf: output,
+    },
+    signal,
+  );
+}
+
+/** The engine writes batches, the function rows, and the engine the pack: it is never in one process with the code. */
+async function runMap(
+  document: StageDocument,
+  what: TaskPart,
+  map: StageMap,
+  { packs, folder }: TaskFiles,
+  { engines, limits, signal, functions }: PartPorts,
+): Promise<Written> {
+  if (!functions) throw new Fault("unavailable", "run function", { why: "functions are not run here" });
+  const { stage, sources } = document;
+  const output = packIn(folder);
+  const [batches, rows] = [join(folder, "batches.jsonl"), join(folder, "rows.jsonl")];
+  const sql = mapSql(stage, map, what, {
+    sources,
+    packs,
+    output,
+    rows,
+    rowBytesMax: Math.max(1024 * 1024, Math.floor(limits.memoryBytes / 16)),
+  });
+  const spillFolder = join(folder, "spill");
+  const views = sql.views.map((one) => ({ sql: one }));
+  const batchesTo = { path: batches, rows: map.function.batchRows };
+  const read = await engines.run(
+    {
+      paths: pathsOf(document, what, packs),
+      spillFolder,
+      ...limits,
+      settings: [],
+      statements: [...views, { sql: sql.batches, batchesTo }],
+    },
+    signal,
+  );
+  await using box = await functions.open(signal);
+  const module = await functions.module(map.function.module);
+  const { skipped } = await callFunction(map, { batches, module, rows, folder }, box, limits, signal);
+  const statements = [{ sql: sql.copy }, { sql: sql.facts, rowsMax: 100_000 }];
+  const written = await engines
+    .run({ paths: [rows, output], spillFolder, ...limits, settings: [], statements, digestOf: output }, signal)
+    .catch((error: unknown) => {
+      throw error instanceof EngineError && error.why === "query"
+        ? new EngineError("query", `the function ${map.function.export} returned a wrong value: ${error.message}`)
+        : error;
+    });
+  return { ...written, cpuMs: read.cpuMs + written.cpuMs, skipped };
+}
+
+function pathsOf({ stage, sources }: StageDocument, what: TaskPart, packs: TaskFiles["packs"]): readonly string[] {
+  const inputs = stage.branches[what.branch]?.inputs ?? [];
+  const paths = inputs.flatMap((input) =>
+    input.from === "source"
+      ? (sources[input.source]?.files ?? []).map(({ path }) => path)
+      : (packs.get(input.stage)?.paths ?? []),
+  );
+  return [...new Set(paths)];
 }
 
 /** A cut may be anywhere between keys: a prefix is one as well. */

@@ -9,8 +9,8 @@ import type { CutSettings } from "#doors/batch/plan/settings.ts";
 import type { PlanType } from "#doors/batch/plan/plan-json.ts";
 import type { StageFacts } from "#doors/batch/plan/stage.ts";
 import { Engines } from "#doors/batch/run/engines.ts";
-import { prepareQuery } from "#doors/batch/run/prepare.ts";
-import { packIn, runPart } from "#doors/batch/run/task.ts";
+import { prepareQuery, type Query } from "#doors/batch/run/prepare.ts";
+import { packIn, runPart, type FunctionPorts, type PartPorts } from "#doors/batch/run/task.ts";
 import type { Clock } from "#base/clock.ts";
 
 export type LocalAnswer = {
@@ -20,6 +20,12 @@ export type LocalAnswer = {
   readonly stages: readonly StageDocument[];
   readonly types: readonly PlanType[];
   readonly tasks: number;
+};
+
+export type LocalOptions = {
+  readonly maps?: Query["maps"];
+  readonly functions?: FunctionPorts;
+  readonly signal?: AbortSignal;
 };
 
 const limits = { memoryBytes: 1024 ** 3, spillBytes: 4 * 1024 ** 3 };
@@ -39,9 +45,14 @@ export class LocalRuns implements AsyncDisposable {
     return new LocalRuns(folder, clock, enginesMax);
   }
 
-  async run(sql: string, settings: CutSettings, signal = new AbortController().signal): Promise<LocalAnswer> {
+  async run(
+    sql: string,
+    settings: CutSettings,
+    { maps, functions, signal = new AbortController().signal }: LocalOptions = {},
+  ): Promise<LocalAnswer> {
     const scratch = await mkdtemp(join(this.folder, "plan-"));
-    const plan = await prepareQuery({ sql, folder: this.folder, settings }, { engines: this.engines, signal, scratch });
+    const query = { sql, folder: this.folder, settings, ...(maps && { maps }) };
+    const plan = await prepareQuery(query, { engines: this.engines, signal, scratch });
     const facts = new Map<string, StageFacts>();
     const packs = new Map<string, { types: readonly PlanType[]; paths: readonly string[] }>();
     const stages: StageDocument[] = [];
@@ -49,7 +60,11 @@ export class LocalRuns implements AsyncDisposable {
       const next = nextStages(plan, facts);
       for (const document of next.stages) {
         stages.push(document);
-        const results = await Promise.all(document.parts.map((_, part) => this.#part(document, part, packs, signal)));
+        const results = await Promise.all(
+          document.parts.map((_, part) =>
+            this.#part(document, part, packs, { signal, ...(functions && { functions }) }),
+          ),
+        );
         const { id, types } = document.stage;
         facts.set(id, factsOf(results));
         const paths = manifestOf(id, results).packs.map(({ digest }) => this.#pack(digest));
@@ -67,12 +82,12 @@ export class LocalRuns implements AsyncDisposable {
     document: StageDocument,
     part: number,
     packs: ReadonlyMap<string, { types: readonly PlanType[]; paths: readonly string[] }>,
-    signal: AbortSignal,
+    ports: Pick<PartPorts, "signal" | "functions">,
   ): Promise<TaskResult> {
     this.#tasks += 1;
     const folder = join(this.folder, `task-${this.#tasks}`);
     await mkdir(folder);
-    const result = await runPart(document, part, { packs, folder }, { engines: this.engines, limits, signal });
+    const result = await runPart(document, part, { packs, folder }, { engines: this.engines, limits, ...ports });
     await rename(packIn(folder), this.#pack(result.pack));
     await rm(folder, { recursive: true, force: true });
     return { ...result, by: { task: "", generation: 1 } };

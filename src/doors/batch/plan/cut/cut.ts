@@ -15,9 +15,11 @@ export type NextStages = {
 
 export function cutPlan(input: CutInput, facts: Facts): NextStages {
   const cutter = new Cutter(input, facts, cutOperator);
-  const root = cutter.cut(input.plan);
+  const { how } = input;
+  const root = cutter.query(input);
   if (!root) return { stages: [...cutter.wanted.values()], isLast: false, used: cutter.used };
-  return { stages: [cutter.stage("result", root, { kind: "result" })], isLast: true, used: cutter.used };
+  const about = how.kind === "one" ? `all in one task: ${how.why}` : "result";
+  return { stages: [cutter.stage(about, root, { kind: "result" })], isLast: true, used: cutter.used };
 }
 
 const wavesMax = 60;

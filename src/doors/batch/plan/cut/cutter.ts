@@ -9,11 +9,14 @@ import { typeSql } from "#doors/batch/plan/column-types.ts";
 import { expressionSql, typeOf } from "#doors/batch/plan/expressions.ts";
 import { isOne, mapped, movedSpread, selectAll, type Fragment } from "./fragment.ts";
 import { familyOf, type PartitionKey } from "#doors/batch/plan/partitioner.ts";
-import type { PlanExpression, PlanNode, PlanType } from "#doors/batch/plan/plan-json.ts";
+import { mapTable, type How, type PlannedMap } from "#doors/batch/plan/map-function.ts";
+import { parsePlan, type PlanExpression, type PlanNode, type PlanType } from "#doors/batch/plan/plan-json.ts";
 import { columnName, columnNames } from "#doors/batch/plan/quoting.ts";
 import { partitionsOf, type CutSettings } from "#doors/batch/plan/settings.ts";
-import { sourceBytes, sourceId, type Source } from "#doors/batch/plan/source.ts";
+import { sourceBytes, sourceId, type Source, type SourceColumn } from "#doors/batch/plan/source.ts";
 import { stageOf, type Facts, type Input, type Output, type Stage, type StageFacts } from "#doors/batch/plan/stage.ts";
+import { sourceTable } from "#doors/batch/plan/source.ts";
+import { typeNamed } from "#doors/batch/plan/type-names.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
 /** Undefined: stages that have not ended are needed first. */
@@ -23,12 +26,23 @@ export type Cut = Fragment | undefined;
 export type Operator = (node: PlanNode, cutter: Cutter) => Cut;
 
 export type CutInput = {
-  readonly plan: PlanNode;
+  readonly how: How;
+  readonly columns: readonly SourceColumn[];
+  readonly maps?: readonly PlannedMap[];
   readonly sources: readonly Source[];
   readonly settings: CutSettings;
 };
 
 const depthMax = 200;
+
+/** A plan is cut once for each wave. */
+const plans = new WeakMap<How, PlanNode>();
+
+function parsed(how: Extract<How, { kind: "stages" }>): PlanNode {
+  const plan = plans.get(how) ?? parsePlan(how.plan);
+  plans.set(how, plan);
+  return plan;
+}
 
 export class Cutter {
   readonly sources: readonly Source[];
@@ -40,11 +54,14 @@ export class Cutter {
   readonly #operator: Operator;
   readonly #facts: Facts;
   readonly #sourceIds: readonly string[];
-  readonly #ctes = new Map<number, Cut>();
-  readonly #delims: (Fragment | undefined)[] = [];
+  readonly #maps: readonly PlannedMap[];
+  readonly #mapped = new Map<number, Cut>();
+  #ctes = new Map<number, Cut>();
+  #delims: (Fragment | undefined)[] = [];
   #depth = 0;
 
-  constructor({ sources, settings }: Omit<CutInput, "plan">, facts: Facts, operator: Operator) {
+  constructor({ sources, settings, maps = [] }: CutInput, facts: Facts, operator: Operator) {
+    this.#maps = maps;
     this.#operator = operator;
     this.sources = sources;
     this.settings = settings;
@@ -79,6 +96,72 @@ export class Cutter {
     } finally {
       this.#depth -= 1;
     }
+  }
+
+  /** All of a query: the one that was asked, or the one whose rows a function gets. */
+  query({ how, columns }: Pick<CutInput, "how" | "columns">): Cut {
+    if (how.kind === "one") return this.#asOne(how, columns);
+    const [ctes, delims] = [this.#ctes, this.#delims];
+    this.#ctes = new Map();
+    this.#delims = [];
+    try {
+      return this.cut(parsed(how));
+    } finally {
+      this.#ctes = ctes;
+      this.#delims = delims;
+    }
+  }
+
+  #asOne({ sql, maps = [] }: Extract<How, { kind: "one" }>, columns: readonly SourceColumn[]): Cut {
+    const names = columnNames(columns.length);
+    const inputs: Input[] = this.sources.map((_, source) => ({
+      name: sourceTable(source),
+      from: "source",
+      source,
+      take: "all",
+    }));
+    for (const index of maps) {
+      const stage = this.#mapStage(index);
+      if (!stage || !this.need(stage)) return undefined;
+      const of = this.#maps[index]?.function.schema.map(({ name }) => name) ?? [];
+      inputs.push({ name: mapTable(index), from: "stage", stage: stage.id, take: "all", columns: of });
+    }
+    return {
+      branches: [{ sql: `(select ${names} from (${sql}) t(${names}))`, inputs, parts: { by: "one" } }],
+      types: columns.map(({ type }) => typeNamed(type)),
+      spread: { kind: "one" },
+      bytes: this.sources.reduce((sum, one) => sum + sourceBytes(one), 0),
+    };
+  }
+
+  /** What a function returned. */
+  mapped(index: number): Cut {
+    if (!this.#mapped.has(index)) this.#mapped.set(index, this.#readMapped(index));
+    return this.#mapped.get(index);
+  }
+
+  #readMapped(index: number): Cut {
+    const stage = this.#mapStage(index);
+    const facts = stage && this.need(stage);
+    return stage && facts && this.#shared(stage, facts);
+  }
+
+  #mapStage(index: number): Stage | undefined {
+    const map = this.#maps[index];
+    if (!map) throw new Unsplittable(`a function ${index} that the query does not have`);
+    const rows = this.query(map);
+    if (!rows) return undefined;
+    const { function: called, columns } = map;
+    return stageOf(
+      {
+        about: `function ${map.name}`,
+        branches: rows.branches,
+        types: called.schema.map(({ type }) => typeNamed(type)),
+        output: { kind: "whole" },
+        map: { function: called, columns },
+      },
+      this.#sourceIds,
+    );
   }
 
   only(node: PlanNode): Cut {
@@ -132,10 +215,14 @@ export class Cutter {
     const stage = this.stage(about, fragment, { kind: "whole" });
     const facts = this.need(stage);
     if (!facts) return undefined;
-    // A large common table goes on as many tasks.
-    if (isStored && facts.bytes > this.settings.broadcastBytes && facts.packs > 1)
-      return readStage(stage, facts, { by: "pack", stage: stage.id }, { kind: "any" });
-    return readStage(stage, facts, { by: "one" }, { kind: "one" });
+    return isStored ? this.#shared(stage, facts) : readStage(stage, facts, { by: "one" }, { kind: "one" });
+  }
+
+  /** What is large goes on as many tasks. */
+  #shared(stage: Stage, facts: StageFacts): Fragment {
+    return facts.bytes > this.settings.broadcastBytes && facts.packs > 1
+      ? readStage(stage, facts, { by: "pack", stage: stage.id }, { kind: "any" })
+      : readStage(stage, facts, { by: "one" }, { kind: "one" });
   }
 
   /** What was partitioned turned out to be small: every task may read all of it. */

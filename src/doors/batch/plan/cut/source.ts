@@ -2,20 +2,50 @@
 import { expressionSql, filterSql } from "#doors/batch/plan/expressions.ts";
 import { literal } from "#doors/batch/plan/literals.ts";
 import { typeSql } from "#doors/batch/plan/column-types.ts";
-import { oneBranch, type Fragment } from "./fragment.ts";
+import { mapped, oneBranch, type Fragment } from "./fragment.ts";
 import type { PlanNode, PlanType } from "#doors/batch/plan/plan-json.ts";
 import { columnName, quoteName } from "#doors/batch/plan/quoting.ts";
-import { sourceBytes, type Source } from "#doors/batch/plan/source.ts";
-import type { Cutter } from "./cutter.ts";
+import { sourceBytes, sourceTable, type Source } from "#doors/batch/plan/source.ts";
+import type { Cut, Cutter } from "./cutter.ts";
+import type { Input, Parts } from "#doors/batch/plan/stage.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
-/** The planner's tables are called after the place of their source in the list. */
-export const sourceTable = (index: number): string => `s${index}`;
-
-export function scanFragment(node: PlanNode, { sources, settings }: Cutter): Fragment {
+export function scanFragment(node: PlanNode, cutter: Cutter): Cut {
+  const { columns, where } = scannedOf(node);
+  const list = columns.map(({ sql }, i) => `${sql} as ${columnName(i)}`).join(", ") || "1 as c0";
+  const types = columns.map(({ type }) => type);
+  const map = /^m(\d+)$/.exec(node.name === "seq_scan" ? (node.function_data?.table ?? "") : "")?.[1];
+  const share = Math.min(1, columns.length / Math.max(1, node.names?.length ?? 0)) / (where === "" ? 1 : 3);
+  if (map !== undefined) {
+    const rows = cutter.mapped(Number(map));
+    if (!rows) return undefined;
+    const named = (node.names ?? []).map((name, i) => `${columnName(i)} as ${quoteName(name)}`).join(", ");
+    const { spread } = rows;
+    return mapped(rows, (from) => `select ${list} from (select ${named} from ${from})${where}`, {
+      types,
+      spread: spread.kind === "one" ? spread : { kind: "any" },
+      bytes: rows.bytes * share,
+    });
+  }
+  const { sources, settings } = cutter;
   const index = sourceOf(node, sources);
   const source = sources[index];
   if (!source) throw new Unsplittable("a scan of what is no source");
+  const bytes = sourceBytes(source);
+  const isLarge = bytes > settings.broadcastBytes || bytes > settings.splitBytes;
+  const take = isLarge ? "part" : "all";
+  const name = `${sourceTable(index)}_${take}`;
+  const input: Input = { name, from: "source", source: index, take };
+  const parts: Parts = isLarge ? { by: "source", source: index } : { by: "one" };
+  return {
+    branches: [oneBranch(`(select ${list} from ${name}${where})`, [input], parts)],
+    types,
+    spread: isLarge ? { kind: "any" } : { kind: "one" },
+    bytes: bytes * share,
+  };
+}
+
+function scannedOf(node: PlanNode) {
   const { names = [], returned_types: all = [] } = node;
   const ids = (node.column_indexes ?? []).map(({ index: id = 0, index_type: kind, child_indexes: children }) => {
     if ((kind !== undefined && kind !== "FULL_READ") || (children ?? []).length > 0)
@@ -27,24 +57,7 @@ export function scanFragment(node: PlanNode, { sources, settings }: Cutter): Fra
   const filters = (node.table_filters?.filters ?? []).map(({ key = 0, value }) =>
     filterSql(value, quoteName(names[key] ?? noColumn(key))),
   );
-  const bytes = sourceBytes(source);
-  const isLarge = bytes > settings.broadcastBytes || bytes > settings.splitBytes;
-  const take = isLarge ? "part" : "all";
-  const name = `${sourceTable(index)}_${take}`;
-  const list = columns.map(({ sql }, i) => `${sql} as ${columnName(i)}`).join(", ") || "1 as c0";
-  const where = filters.length > 0 ? ` where ${filters.join(" and ")}` : "";
-  return {
-    branches: [
-      oneBranch(
-        `(select ${list} from ${name}${where})`,
-        [{ name, from: "source", source: index, take }],
-        isLarge ? { by: "source", source: index } : { by: "one" },
-      ),
-    ],
-    types: columns.map(({ type }) => type),
-    spread: isLarge ? { kind: "any" } : { kind: "one" },
-    bytes: (bytes * Math.min(1, columns.length / Math.max(1, names.length))) / (filters.length > 0 ? 3 : 1),
-  };
+  return { columns, where: filters.length > 0 ? ` where ${filters.join(" and ")}` : "" };
 }
 
 function columnOf(id: number, names: readonly string[], types: readonly PlanType[]) {
