@@ -7,6 +7,11 @@ import { clearAway } from "#testing/clear-away.ts";
 import { endChild } from "#testing/end-child.ts";
 import { NodeProcess } from "#e2e/store/node-process.ts";
 
+export type ShownRelease = {
+  readonly stages: readonly { readonly name: string; readonly why: string }[];
+  readonly regions: readonly { readonly version: number }[];
+};
+
 const main = join(import.meta.dirname, "../../src/cli/main.ts");
 const liar = join(import.meta.dirname, "lying-agent.ts");
 
@@ -49,8 +54,8 @@ export class DeployFleet implements AsyncDisposable {
   }
 
   /** `wrongShare` of the units that it sends to others are wrong. */
-  startAgent(machine: string, wrongShare = 0): void {
-    const at = ["--data", this.node.folder, "--machine", machine, "--region", "eu", "--label", "role=web"];
+  startAgent(machine: string, wrongShare = 0, region = "eu"): void {
+    const at = ["--data", this.node.folder, "--machine", machine, "--region", region, "--label", "role=web"];
     const root = join(this.folder, machine);
     const honest = [main, "agent", "run", ...at, "--root", root];
     const lying = [liar, this.node.folder, machine, root, String(wrongShare)];
@@ -70,10 +75,14 @@ export class DeployFleet implements AsyncDisposable {
     return out.split("\n").filter((line) => line !== "");
   }
 
-  /** What `deploy watch` prints until the release has ended; it exits with 1 where that did not succeed. */
-  watch(job: string): string {
-    const args = [main, "deploy", "watch", job, "--data", this.node.folder];
-    return spawnSync(process.execPath, args, { encoding: "utf8" }).stdout;
+  /** What a command prints, also where it exits with 1. */
+  said(...args: readonly string[]): string {
+    return spawnSync(process.execPath, [main, ...args, "--data", this.node.folder], { encoding: "utf8" }).stdout;
+  }
+
+  async shown(job: string): Promise<ShownRelease> {
+    const url = `http://${this.node.address}/v1/deploy/releases/${job}`;
+    return (await (await fetch(url, { headers: this.node.headers })).json()) as ShownRelease;
   }
 
   machines(): readonly MachineView[] {

@@ -131,7 +131,7 @@ describe("a release", { skip, timeout: 240_000 }, () => {
     fleet.millrace("deploy", "pause", job, "--off");
     fleet.millrace("deploy", "abort", job);
     equal(await ended(job), "CANCELLED");
-    match(fleet.watch(job), /wave-1 completed: 1 of 1 healthy.*cancelled: aborted by/s);
+    match(fleet.said("deploy", "watch", job), /wave-1 completed: 1 of 1 healthy.*cancelled: aborted by/s);
     await until("all machines run what they ran before", () => running().size === 1 && running().has(before), limits);
     equal(fleet.millrace("deploy", "drift", "web", "--region", "eu").length, 0, "no machine runs anything else");
   });

@@ -321,6 +321,13 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("POST", () => "/v1/deploy/releases", { ...json({}), alike: "it names nothing" }),
   ],
   "api GET /v1/deploy/machines": [ask("GET", () => "/v1/deploy/machines", { alike: "it names nothing" })],
+  "api GET /v1/deploy/services": [ask("GET", () => "/v1/deploy/services", { alike: "it names nothing" })],
+  "api POST /v1/deploy/services/{service}/pins": [
+    ask("POST", () => "/v1/deploy/services/web/pins", { ...json({}), alike: "neither has such a service" }),
+  ],
+  "api POST /v1/deploy/services/{service}/unpin": [
+    ask("POST", () => "/v1/deploy/services/web/unpin", { ...json({}), alike: "neither has such a service" }),
+  ],
   "api GET /v1/deploy/services/{service}": [
     ask("GET", () => "/v1/deploy/services/web?regions=eu", { alike: "neither has such a service" }),
   ],

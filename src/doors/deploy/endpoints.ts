@@ -1,6 +1,7 @@
 /** The door's calls under /v1/deploy: what may be asked, and the shape of the answers. */
 import { z } from "zod";
 import { endpoint, events, json, jsonBody, none } from "#http/endpoint.ts";
+import { Pin } from "./goal/pins.ts";
 import { Region, ServiceFile, ServiceName } from "./service/service-file.ts";
 
 const MachineName = z
@@ -144,6 +145,8 @@ export const readUnits = endpoint({
 
 const Job = z.object({ job: z.string().describe("The job's id.") });
 
+const notBeforeMsMax = 30 * 24 * 3_600_000;
+
 export const startRelease = endpoint({
   method: "POST",
   path: "/v1/deploy/releases",
@@ -154,6 +157,11 @@ export const startRelease = endpoint({
       service: ServiceFile,
       sha: z.string().regex(/^[0-9a-f]{7,64}$/),
       repository: z.string().min(1).max(2_000).describe("A path or URL that git can clone, as the node sees it."),
+      notBefore: z.iso
+        .datetime({ offset: true })
+        .refine((text) => Date.parse(text) < Date.now() + notBeforeMsMax, "at most 30 days from now")
+        .optional()
+        .describe("No wave begins before this time, at most 30 days from now; it is built and replicated meanwhile."),
     }),
   ),
   answer: json(Job, 202),
@@ -191,7 +199,9 @@ export const showService = endpoint({
   action: "deploy.read",
   about: "Shows a service's goal, stable version and machines, by region.",
   params: serviceParams,
-  query: z.object({ regions: z.string().max(2_000).describe("Regions, separated by commas.") }),
+  query: z.object({
+    regions: z.string().max(2_000).default("").describe("Separated by commas; left out: those of its newest release."),
+  }),
   answer: json(
     z.object({
       regions: z.array(
@@ -207,10 +217,65 @@ export const showService = endpoint({
           stable: z.string().nullable(),
           machines: z.int(),
           running: z.int().describe("Machines that answer with the goal's manifest."),
+          pins: z.array(Pin),
         }),
       ),
     }),
   ),
+});
+
+export const listServices = endpoint({
+  method: "GET",
+  path: "/v1/deploy/services",
+  action: "deploy.read",
+  about: "Lists the services that were released, with the regions of their newest release.",
+  answer: json(
+    z.object({
+      services: z.array(
+        z.object({ service: z.string(), regions: z.array(z.string()), sha: z.string(), releasedAt: z.string() }),
+      ),
+    }),
+  ),
+});
+
+const pinMsMax = 90 * 24 * 3_600_000;
+const pinned = {
+  region: Region,
+  machine: MachineName.optional(),
+  label: Label.optional().describe("All machines that have it."),
+};
+const onePinned = { message: "say a machine or a label" };
+const isOnePinned = ({ machine, label }: { machine?: string | undefined; label?: string | undefined }): boolean =>
+  (machine === undefined) !== (label === undefined);
+
+export const pinMachines = endpoint({
+  method: "POST",
+  path: "/v1/deploy/services/{service}/pins",
+  action: "deploy.release",
+  about: "Keeps a machine, or all with a label, at a version for a time, in the caller's name; releases pass them by.",
+  params: serviceParams,
+  body: jsonBody(
+    z
+      .strictObject({
+        ...pinned,
+        manifest: DigestText.optional().describe("Left out: what the machine runs; for a label, the stable version."),
+        forMs: z.int().min(1_000).max(pinMsMax),
+        why: z.string().max(500).default(""),
+      })
+      .refine(isOnePinned, onePinned),
+    16 * 1024,
+  ),
+  answer: json(Pin, 201),
+});
+
+export const unpinMachines = endpoint({
+  method: "POST",
+  path: "/v1/deploy/services/{service}/unpin",
+  action: "deploy.release",
+  about: "Takes a pin away: the machines follow the goal again.",
+  params: serviceParams,
+  body: jsonBody(z.strictObject(pinned).refine(isOnePinned, onePinned), 16 * 1024),
+  answer: none,
 });
 
 const regionsBody = jsonBody(z.strictObject({ regions: z.array(Region).min(1).max(50) }), 64 * 1024);
@@ -344,7 +409,10 @@ export const deployEndpoints = [
   readUnits,
   startRelease,
   listMachines,
+  listServices,
   showService,
+  pinMachines,
+  unpinMachines,
   startRollback,
   haltService,
   approveWave,

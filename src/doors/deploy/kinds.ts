@@ -1,6 +1,6 @@
 /** Builds run as the node's own user, and releases change machines: both are for operators, and for releasers. */
 import type { DoorKinds, Refusal, Submitter } from "#shard/door-kinds.ts";
-import { door, kinds, planLabel, taskLabel } from "./plan.ts";
+import { door, kinds, nodeLabels } from "./plan.ts";
 
 const forOperators = ({ isOperator }: Submitter): Refusal =>
   isOperator ? undefined : "releases change machines and run builds as the node itself: that is for operators";
@@ -9,7 +9,7 @@ const mayApprove = ({ isOperator, roles }: Submitter): boolean => isOperator || 
 
 export const deployKinds: DoorKinds = {
   door,
-  nodeLabels: [taskLabel, planLabel],
+  nodeLabels,
   job: forOperators,
   kinds: Object.fromEntries(Object.values(kinds).map((kind) => [kind, (_work, by) => forOperators(by)])),
   /** Approvals are counted by person, so a signal must name its own sender. */

@@ -3,7 +3,9 @@
  *
  * The build is a job of its own, which releases of the same commit share; the stage `build` waits for it and signs.
  *
- *   build ─► wave-1 ─► wave-2 ─► … ─► finish (runs however the waves ended: keeps the new version, or rolls back)
+ *   build ─► replicate ─► wave-1 ─► wave-2 ─► … ─► finish
+ *
+ * The last runs however the waves ended: it keeps the new version, or rolls back.
  */
 import { createHash } from "node:crypto";
 import type { Plan, PlanSpec, StageSpec, TaskTemplate } from "#kernel/model/model.ts";
@@ -17,11 +19,16 @@ export const door = "deploy";
 /** Nodes that run this door's tasks and plan its stages offer these. */
 export const taskLabel = "door=deploy";
 export const planLabel = "plan=deploy/1";
+/** Nodes that know the stage that replicates. */
+export const replicateLabel = "plan=deploy/2";
+export const nodeLabels = [taskLabel, planLabel, replicateLabel] as const;
 
 export const kinds = {
   build: "deploy.build",
   seal: "deploy.seal",
   planBuild: "deploy.plan-build",
+  replicate: "deploy.replicate",
+  planReplicate: "deploy.plan-replicate",
   wave: "deploy.wave",
   finish: "deploy.finish",
   rollback: "deploy.rollback",
@@ -35,6 +42,8 @@ export type Release = {
   readonly sha: string;
   /** A path or URL that git can clone. */
   readonly repository: string;
+  /** No wave begins before this time. */
+  readonly notBeforeMs?: number | undefined;
 };
 
 /** The spec of a build that was planned as a stage of its release, before releases shared builds. */
@@ -71,19 +80,32 @@ export const shaTag = "commit";
 const second = 1_000;
 const hour = 3_600_000;
 
-export function planRelease(release: Release, request: { readonly tenant: string; readonly key?: string }): Order {
+export type ReleaseRequest = {
+  readonly tenant: string;
+  readonly key?: string;
+  /** How long from now the release's own "not before" time is away. */
+  readonly heldMs?: number;
+};
+
+export function planRelease(release: Release, request: ReleaseRequest): Order {
   const { service, sha } = release;
+  const { heldMs = 0 } = request;
   const spec = JSON.stringify(release);
+  const replicate: StageSpec = {
+    ...plain("replicate", [0]),
+    plan: { ...planSpec(kinds.planReplicate, hour), requires: [replicateLabel] },
+  };
   const waves = service.waves.map((_, index): StageSpec => ({
-    ...plain(`wave-${index + 1}`, [index]),
-    plan: planSpec(kinds.planWave, service.deadline),
+    // The first wave needs the build's manifest, too.
+    ...plain(`wave-${index + 1}`, index === 0 ? [0, 1] : [index + 1]),
+    plan: planSpec(kinds.planWave, service.deadline + (index === 0 ? heldMs : 0)),
   }));
   const build: StageSpec = {
     ...plain("build", []),
     plan: planSpec(kinds.planBuild, buildMs(service.build) + hour),
   };
   const finish: StageSpec = {
-    ...plain("finish", [0, ...waves.map((_, index) => index + 1)]),
+    ...plain("finish", [0, 1, ...waves.map((_, index) => index + 2)]),
     after: "end",
     plan: planSpec(kinds.planFinish, hour),
   };
@@ -91,8 +113,8 @@ export function planRelease(release: Release, request: { readonly tenant: string
     ...order(`service ${service.service}`, `${service.service} ${sha.slice(0, 12)}`, spec, request),
     tags: [{ name: shaTag, value: sha }],
     // A release may take its deadline for the waves and as long again for the build and the way back.
-    deadlineMs: 2 * service.deadline + hour,
-    stages: [build, ...waves, finish],
+    deadlineMs: 2 * service.deadline + hour + heldMs,
+    stages: [build, replicate, ...waves, finish],
     lock: {
       name: `service ${service.service}`,
       limit: 1,
@@ -157,12 +179,53 @@ export function planRollback(request: RollbackSpec & { readonly tenant: string; 
   };
 }
 
+export type ReplicateSpec = { readonly manifest: string; readonly regions: readonly string[] };
+export type ReplicateResult = {
+  readonly regions: readonly string[];
+  readonly segments: number;
+  readonly bytes: number;
+};
+
+/**
+ * One task for each region with nodes of its own, which has them fetch every segment; regions without share one task,
+ * which verifies the common store. `served` are the regions that have nodes.
+ */
+export function planReplicate({ spec, results }: PlanInputs, served: ReadonlySet<string>): Plan {
+  const { service } = specWithService<Release>(spec);
+  const manifest = manifestIn(results);
+  if (manifest === undefined) return { kind: "fail", reason: "there is nothing to replicate: the build left nothing" };
+  const { regions } = service.targets;
+  const apart = regions.filter((region) => !served.has(region));
+  const groups = [
+    ...regions.filter((region) => served.has(region)).map((one) => [one]),
+    ...(apart.length > 0 ? [apart] : []),
+  ];
+  const limits = { attemptMs: hour, effects: "pure" } as const;
+  const sets = groups.map((group) => {
+    const own = group[0] !== undefined && served.has(group[0]) ? [`region=${group[0]}`] : [];
+    const taskTemplate = template(kinds.replicate, limits);
+    return {
+      template: { ...taskTemplate, requires: [...taskTemplate.requires, replicateLabel, ...own] },
+      tasks: [{ key: group.join(","), spec: JSON.stringify({ manifest, regions: group } satisfies ReplicateSpec) }],
+    };
+  });
+  return { kind: "tasks", sets };
+}
+
+/** The manifest that a stage before this one made or rolled out. */
+const manifestIn = (results: PlanInputs["results"]): string | undefined =>
+  results
+    .map(({ result }) => (result ? (JSON.parse(result.payload) as Partial<WaveResult>).manifest : undefined))
+    .findLast((each) => each !== undefined);
+
 /** A wave begins when what it needs ended well and enough people have approved. */
 export function planWave({ spec, stage, results, signals }: PlanInputs): Plan {
   const { service } = specWithService<Release>(spec);
   const wave = Number(stage.slice("wave-".length)) - 1;
   const given = service.waves[wave];
-  const payload = results.find(({ phase }) => phase === "SUCCEEDED")?.result?.payload;
+  const payload = results
+    .map((one) => (one.phase === "SUCCEEDED" ? one.result?.payload : undefined))
+    .find((text) => text !== undefined && "manifest" in (JSON.parse(text) as object));
   if (!given || payload === undefined) return { kind: "fail", reason: `there is nothing to roll out in ${stage}` };
   const { approvers } = given;
   const counted = signals.filter(({ payload: by }) => approvers === undefined || approvers.includes(by));
@@ -184,9 +247,7 @@ export function planFinish({ spec, needs, results }: PlanInputs): Plan {
   const { service } = specWithService<Release>(spec);
   const common = { service: service.service, regions: service.targets.regions };
   const bad = needs.find(({ phase }) => phase !== "COMPLETED");
-  const manifest = results
-    .map(({ result }) => (result ? (JSON.parse(result.payload) as Partial<WaveResult>).manifest : undefined))
-    .findLast((each) => each !== undefined);
+  const manifest = manifestIn(results);
   const task: FinishSpec =
     bad || manifest === undefined
       ? {

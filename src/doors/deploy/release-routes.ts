@@ -9,6 +9,7 @@ import * as endpoints from "./endpoints.ts";
 import { isTarget, type Fleet } from "./fleet/fleet.ts";
 import type { GoalStore } from "./fleet/goals.ts";
 import type { ReleaseControls } from "./fleet/controls.ts";
+import { pinOf, tellPin } from "./goal/pins.ts";
 import { membersOf } from "./goal/membership.ts";
 import { door, shaTag } from "./plan.ts";
 import { frozenBy } from "./service/freeze.ts";
@@ -115,7 +116,8 @@ const driftRoute = ({ fleet, goals }: ReleaseRoutePorts): Route =>
         const wanted = isNamed(seen.machine, goal) ? goal.manifest : goal.stable;
         const report = seen.reports.find(({ service }) => service === params.service);
         if (wanted === null || report?.running === wanted) continue;
-        const why = report?.why ?? "it has not reported about the service";
+        const pin = pinOf(seen, goal.pins);
+        const why = pin ? tellPin(pin) : (report?.why ?? "it has not reported about the service");
         const { machine } = seen;
         machines.push({
           machine,

@@ -1,4 +1,5 @@
 /** Serves /v1/deploy. Thin: every decision is made in plan.ts, goal/ and health/. */
+import type { Clock } from "#base/clock.ts";
 import { isDigest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Store } from "#blobs/store.ts";
@@ -10,7 +11,9 @@ import * as endpoints from "./endpoints.ts";
 import type { FleetDesk, Machine } from "./fleet/desk.ts";
 import { isTarget, type Fleet, type Waking } from "./fleet/fleet.ts";
 import { machineKeyHeader, type MachineBook } from "./fleet/machine-book.ts";
+import type { ServiceBook } from "./fleet/service-book.ts";
 import type { GoalStore } from "./fleet/goals.ts";
+import { livePins } from "./goal/pins.ts";
 import { door, planRelease, planRollback } from "./plan.ts";
 import type { Signed, Signer } from "./signing/signing.ts";
 import type { Priority } from "#swarm/uploads.ts";
@@ -29,11 +32,14 @@ export type RoutePorts = {
   readonly swarms: SwarmDesk;
   readonly origin: Origin;
   readonly book: Pick<MachineBook, "check" | "forget">;
+  readonly services: ServiceBook;
+  readonly clock: Pick<Clock, "wallMs">;
 };
 
 export const deployRoutes = (ports: RoutePorts): readonly Route[] => [
   ...agentRoutes(ports),
   ...swarmRoutes(ports),
+  ...serviceRoutes(ports),
   ...peopleRoutes(ports),
 ];
 
@@ -81,13 +87,60 @@ const swarmRoutes = ({ swarms, origin, book }: RoutePorts): readonly Route[] => 
   }),
 ];
 
-const peopleRoutes = ({ client, goals, news, fleet, book }: RoutePorts): readonly Route[] => [
+const serviceRoutes = ({ goals, news, fleet, services, clock }: RoutePorts): readonly Route[] => [
+  route(endpoints.listServices, async ({ tenant }) => ({
+    body: {
+      services: (await services.list(tenant)).map(({ service, regions, sha, atMs }) => ({
+        service,
+        regions,
+        sha,
+        releasedAt: new Date(atMs).toISOString(),
+      })),
+    },
+  })),
+  route(endpoints.showService, async ({ params, query, tenant }) => {
+    const machines = await fleet.machines(tenant);
+    const regions = [];
+    const known = (await services.find(tenant, params.service))?.regions ?? [];
+    for (const region of query.regions === "" ? known : query.regions.split(",")) {
+      const at = { tenant, ...params, region };
+      const goal = (await goals.head(at))?.goal;
+      if (!goal) continue;
+      const { version, kind, halted, release, wave, sharePpm, manifest, labels } = goal;
+      const mine = machines.filter((machine) => isTarget(machine, { regions: [region], labels }));
+      const running = mine.filter(({ reports }) =>
+        reports.some((report) => report.service === params.service && report.running === manifest),
+      );
+      const stable = (await goals.stable(at))?.manifest ?? null;
+      const counts = { machines: mine.length, running: running.length };
+      const pins = [...livePins(goal.pins, clock.wallMs())];
+      regions.push({ region, version, kind, halted, release, wave, sharePpm, manifest, stable, ...counts, pins });
+    }
+    return { body: { regions } };
+  }),
+  route(endpoints.haltService, async ({ params, body, tenant }) => {
+    for (const region of body.regions) {
+      const at = { tenant, ...params, region };
+      const head = await goals.head(at);
+      if (!head || head.goal.halted === body.halted) continue;
+      news.wake(await goals.amend(at, head, { halted: body.halted }));
+    }
+    return undefined;
+  }),
+];
+
+const peopleRoutes = ({ client, fleet, book, services, clock }: RoutePorts): readonly Route[] => [
   route(endpoints.forgetMachine, async ({ params, tenant }) => {
     if (!(await book.forget(tenant, params.machine))) throw new Fault("not-found", "forget machine", params);
     return undefined;
   }),
   route(endpoints.startRelease, async ({ body, tenant }) => {
-    const { jobId } = await client.submit(planRelease(body, { tenant }));
+    const { notBefore, ...given } = body;
+    const notBeforeMs = notBefore === undefined ? undefined : Date.parse(notBefore);
+    const release = { ...given, ...(notBeforeMs !== undefined && { notBeforeMs }) };
+    await services.enter(tenant, release);
+    const heldMs = Math.max(0, (notBeforeMs ?? 0) - clock.wallMs());
+    const { jobId } = await client.submit(planRelease(release, { tenant, heldMs }));
     return { status: 202, body: { job: jobId } };
   }),
   route(endpoints.startRollback, async ({ params, body, tenant }) => {
@@ -103,34 +156,6 @@ const peopleRoutes = ({ client, goals, news, fleet, book }: RoutePorts): readonl
       })),
     },
   })),
-  route(endpoints.showService, async ({ params, query, tenant }) => {
-    const machines = await fleet.machines(tenant);
-    const regions = [];
-    for (const region of query.regions.split(",").filter((each) => each !== "")) {
-      const at = { tenant, ...params, region };
-      const goal = (await goals.head(at))?.goal;
-      if (!goal) continue;
-      const { version, kind, halted, release, wave, sharePpm, manifest, labels } = goal;
-      const mine = machines.filter((machine) => isTarget(machine, { regions: [region], labels }));
-      const running = mine.filter(({ reports }) =>
-        reports.some((report) => report.service === params.service && report.running === manifest),
-      );
-      const stable = (await goals.stable(at))?.manifest ?? null;
-      const counts = { machines: mine.length, running: running.length };
-      regions.push({ region, version, kind, halted, release, wave, sharePpm, manifest, stable, ...counts });
-    }
-    return { body: { regions } };
-  }),
-  route(endpoints.haltService, async ({ params, body, tenant }) => {
-    for (const region of body.regions) {
-      const at = { tenant, ...params, region };
-      const head = await goals.head(at);
-      if (!head || head.goal.halted === body.halted) continue;
-      const { format: _f, service: _s, region: _r, version: _v, previous: _p, ...same } = head.goal;
-      news.wake(await goals.append(at, head, { ...same, halted: body.halted }));
-    }
-    return undefined;
-  }),
   route(endpoints.approveWave, async ({ params, body, caller, tenant }) => {
     await requireRelease(client, params.job, tenant);
     const name = body.reject ? "reject" : "approve";

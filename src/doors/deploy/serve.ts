@@ -6,9 +6,12 @@ import type { DoorPorts } from "#door/ports.ts";
 import { FleetDesk } from "./fleet/desk.ts";
 import { fleetOf, seenMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
+import { keepPins } from "./fleet/pin-keeper.ts";
+import { ServiceBook } from "./fleet/service-book.ts";
+import { pinRoutes } from "./pin-routes.ts";
 import { MachineBook } from "./fleet/machine-book.ts";
 import { openSigner, openTicketKey } from "./fleet/signing-key.ts";
-import { kinds, planFinish, planLabel, planWave, taskLabel } from "./plan.ts";
+import { kinds, nodeLabels, planFinish, planReplicate } from "./plan.ts";
 import { ReleaseControls } from "./fleet/controls.ts";
 import { deployMetrics } from "./metrics.ts";
 import { releaseRoutes } from "./release-routes.ts";
@@ -16,6 +19,8 @@ import { deployRoutes } from "./routes.ts";
 import { buildRunner } from "./run/build.ts";
 import { finishRunner, rollbackRunner } from "./run/finish.ts";
 import { joinBuild } from "./run/join-build.ts";
+import { planWaveWhenFree } from "./run/may-begin.ts";
+import { replicateRunner } from "./run/replicate.ts";
 import { sealRunner } from "./run/seal.ts";
 import { waveRunner } from "./run/wave.ts";
 import type { DeploySettings } from "./config.ts";
@@ -48,21 +53,29 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     refused: (peer, tenant, reason) => warn("deploy machine refused", { peer, tenant, reason }),
   });
   const controls = new ReleaseControls(index, clock);
+  const services = new ServiceBook(records, clock);
+  const closing = new AbortController();
+  const keeping = keepPins(
+    { goals, desk, news, clock, warn: (reason) => warn("deploy pins not looked after", { reason }) },
+    closing.signal,
+  );
   const seal = sealRunner({ store, goals, signer });
   const running = { goals, desk: news, fleet };
   return {
-    labels: [taskLabel, planLabel],
+    labels: nodeLabels,
     ...(place && {
       runners: {
         [kinds.build]: buildRunner({ place, store, goals, index, seal }),
         [kinds.seal]: seal,
+        [kinds.replicate]: replicateRunner(store),
         [kinds.wave]: waveRunner({ ...running, controls }),
         [kinds.finish]: finishRunner(running),
         [kinds.rollback]: rollbackRunner(running),
       },
       planners: {
         [kinds.planBuild]: joinBuild({ client, index, store }),
-        [kinds.planWave]: planWave,
+        [kinds.planReplicate]: (inputs) => planReplicate(inputs, regionsServed(ports)),
+        [kinds.planWave]: planWaveWhenFree({ goals, clock }),
         [kinds.planFinish]: planFinish,
       },
     }),
@@ -75,12 +88,26 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     },
     metrics: (metrics) => deployMetrics(metrics, { desk, swarms, origin, book }),
     routes: [
-      ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news, book }),
+      ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news, book, services, clock }),
+      ...pinRoutes({ goals, fleet, news, store, clock }),
       ...releaseRoutes({ client, goals, fleet, controls, clock }),
       ...viewRoutes({ client, goals, fleet, controls, clock }),
     ],
+    async close() {
+      closing.abort();
+      await keeping;
+    },
   };
 }
+
+/** Regions with a node that runs work there (node.region). */
+const regionsServed = ({ peers, labels }: Pick<DoorPorts, "peers" | "labels">): ReadonlySet<string> =>
+  new Set([
+    ...labels.flatMap((label) => (label.startsWith("region=") ? [label.slice("region=".length)] : [])),
+    ...peers
+      .nodes()
+      .flatMap(({ alive, facts }) => (alive && facts["region"] !== undefined ? [String(facts["region"])] : [])),
+  ]);
 
 /** Remembers what it was given, and asks again after a failure. */
 function once<T>(ask: () => Promise<T>): () => Promise<T> {

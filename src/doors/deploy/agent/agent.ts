@@ -107,6 +107,7 @@ export class Agent {
     if (!ServiceName.safeParse(name).success || this.#services.size >= servicesMax) return undefined;
     const agent = await ServiceAgent.open({
       machine: machine.machine,
+      labels: machine.labels,
       service: name,
       region: machine.region,
       folder: join(root, "services", name),

@@ -4,13 +4,16 @@
  * AG1 Bytes are fetched ahead; a version is activated only on a goal that names this machine.
  * AG2 A version that failed here is not tried again by the same release, whatever else happens (a reboot, a new agent).
  * AG3 While a halt stands, nothing is activated. What runs goes on.
+ * AG5 A pinned machine runs the pin's version, whatever the goal's is (goal/pins.ts).
  * AG4 A machine outside the share keeps what runs; one that runs nothing takes the last version that ended well.
  */
 import { isInShare } from "#doors/deploy/goal/membership.ts";
 import type { Goal } from "#doors/deploy/goal/goal.ts";
+import { pinOf, tellPin } from "#doors/deploy/goal/pins.ts";
 
 export type Knowledge = {
   readonly machine: string;
+  readonly labels?: readonly string[];
   /** The newest goal that this machine accepted. */
   readonly goal: Goal | undefined;
   /** The manifests whose bytes are complete and verified here. */
@@ -35,6 +38,8 @@ export function nextStep(known: Knowledge): Step {
     if (known.failed.has(failureKey(goal, wanted))) return { kind: "idle", why: "this version failed here" };
     return staged.has(wanted) ? { kind: "activate", manifest: wanted } : { kind: "stage", manifest: wanted };
   }
+  const pin = pinOf({ labels: [], ...known }, goal.pins);
+  if (pin) return { kind: "idle", why: tellPin(pin) };
   // Its turn may come with the next wave: fetch now, activate then (AG1).
   const next = goal.manifest;
   if (next !== null && !staged.has(next) && !known.failed.has(failureKey(goal, next)))
@@ -43,7 +48,9 @@ export function nextStep(known: Knowledge): Step {
 }
 
 /** Undefined: whatever runs may go on. */
-function wantedManifest({ machine, running }: Knowledge, goal: Goal): string | undefined {
+function wantedManifest({ machine, labels = [], running }: Knowledge, goal: Goal): string | undefined {
+  const pin = pinOf({ machine, labels }, goal.pins);
+  if (pin) return pin.manifest;
   if (goal.manifest !== null && isNamed(machine, goal)) return goal.manifest;
   return running === undefined && goal.stable !== null ? goal.stable : undefined;
 }

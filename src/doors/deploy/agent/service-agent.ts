@@ -33,6 +33,7 @@ export type ServiceStatus = {
 
 export type ServicePorts = {
   readonly machine: string;
+  readonly labels: readonly string[];
   readonly service: string;
   readonly region: string;
   /** The service's folder on this machine. */
@@ -105,6 +106,7 @@ export class ServiceAgent {
     await this.#keepRunning();
     const next = nextStep({
       machine: this.#ports.machine,
+      labels: this.#ports.labels,
       goal: this.#goal?.goal,
       staged: await this.#staged(),
       running: this.#memory.good,

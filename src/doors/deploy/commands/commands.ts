@@ -1,4 +1,5 @@
 import { agentRun } from "./agent-run.ts";
+import { deployPin, deployUnpin } from "./pin.ts";
 import { deployRelease } from "./release.ts";
 import { deployAbort, deployDrift, deployJobs, deployPause, deployPlan } from "./release-control.ts";
 import { deployWatch, deployWhy } from "./watch.ts";
@@ -28,5 +29,7 @@ export const deployCommands = [
   deployPause,
   deployAbort,
   deployDrift,
+  deployPin,
+  deployUnpin,
   agentRun,
 ] as const;

@@ -11,6 +11,7 @@ export const deployRelease = command({
     ...serverFlags,
     sha: { type: "string", value: "SHA", about: "the commit to build (the newest of the repository)" },
     repository: { type: "string", value: "PATH", about: "where git finds the commit (the service file's folder)" },
+    "not-before": { type: "string", value: "TIME", about: "no wave begins before it, such as 2026-11-18T20:00:00Z" },
     key: { type: "string", value: "KEY", about: "the same key never makes a second release" },
   },
   examples: ["millrace deploy release service.yaml", "millrace deploy release service.yaml --sha 4f2c91a"],
@@ -24,11 +25,11 @@ export const deployRelease = command({
     const body = await releaseFrom(file, values);
     const http = await world.http(values);
     const { job } = await callEndpoint((path, init) => http.reach(path, init), startRelease, {
-      body,
+      body: { ...body, notBefore: values["not-before"] },
       ...(values.key !== undefined && { idempotencyKey: values.key }),
     });
     if (values.json) world.out(JSON.stringify({ kind: "released", job, sha: body.sha }));
-    else world.out(world.isTerminal ? `${job} started; watch it with: millrace job watch ${job}` : job);
+    else world.out(world.isTerminal ? `${job} started; watch it with: millrace deploy watch ${job}` : job);
     return 0;
   },
 });

@@ -6,6 +6,7 @@ import {
   forgetMachine,
   haltService,
   listMachines,
+  listServices,
   showService,
   startRollback,
 } from "#doors/deploy/endpoints.ts";
@@ -24,16 +25,16 @@ const short = (digest: string | null): string => digest?.slice(0, 12) ?? "nothin
 export const deployStatus = command({
   name: "deploy status",
   about: "Show what a service's machines should run and what they do run, by region.",
-  words: "<service>",
+  words: "[service]",
   positionalsMax: 1,
   takesRest: false,
   flags: { ...serverFlags, ...regionsFlag },
-  examples: ["millrace deploy status web --region eu --region us"],
+  examples: ["millrace deploy status", "millrace deploy status web", "millrace deploy status web --region eu"],
   async run({ positionals: [service], values }, world) {
-    if (service === undefined || !values.region) return usage(world, "deploy status web --region eu");
+    if (service === undefined) return await listAll(values, world);
     const { regions } = await callEndpoint(await fetchOf(values, world), showService, {
       params: { service },
-      query: { regions: values.region.join(",") },
+      query: { regions: values.region?.join(",") ?? "" },
     });
     if (values.json) for (const one of regions) world.out(JSON.stringify(one));
     else {
@@ -44,7 +45,7 @@ export const deployStatus = command({
         short(one.manifest),
         `${one.running} of ${one.machines} machines`,
         short(one.stable),
-        one.halted ? "HALTED" : "",
+        [one.halted ? "HALTED" : "", one.pins.length > 0 ? `${one.pins.length} pins` : ""].join(" ").trim(),
       ]);
       const headings = ["REGION", "VERSION", "SHARE", "MANIFEST", "RUNNING IT", "STABLE", ""];
       for (const line of tableLines(headings, rows)) world.out(line);
@@ -52,6 +53,16 @@ export const deployStatus = command({
     return 0;
   },
 });
+
+async function listAll(values: ServerFlagValues & { readonly json?: boolean }, world: World): Promise<0> {
+  const { services } = await callEndpoint(await fetchOf(values, world), listServices, {});
+  if (values.json) for (const one of services) world.out(JSON.stringify(one));
+  else {
+    const rows = services.map((one) => [one.service, one.sha.slice(0, 12), one.releasedAt, one.regions.join(" ")]);
+    for (const line of tableLines(["SERVICE", "COMMIT", "RELEASED", "REGIONS"], rows)) world.out(line);
+  }
+  return 0;
+}
 
 export const deployMachines = command({
   name: "deploy machines",

@@ -83,6 +83,14 @@ export class FleetDesk {
     for (const [key, look] of this.#looks) if ((JSON.parse(key) as string[])[1] === region) look.end();
   }
 
+  /** Where the machines of this node are. */
+  places(): readonly Pick<Machine, "tenant" | "region">[] {
+    const places = new Map<string, Pick<Machine, "tenant" | "region">>();
+    for (const { tenant, region } of this.#machines.values())
+      places.set(JSON.stringify([tenant, region]), { tenant, region });
+    return [...places.values()];
+  }
+
   counts(): { readonly attached: number; readonly silent: number } {
     const all = [...this.#machines.values()];
     const attached = all.filter(({ streams }) => streams > 0).length;

@@ -5,6 +5,7 @@ import type { ActionIndex, Entry } from "#blobs/action-index.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { Store } from "#blobs/store.ts";
 import { Goal, nextGoal, type GoalChange, type SignedGoal } from "#doors/deploy/goal/goal.ts";
+import { livePins } from "#doors/deploy/goal/pins.ts";
 import type { Signed, Signer } from "#doors/deploy/signing/signing.ts";
 import { readWhole } from "./whole.ts";
 
@@ -50,7 +51,10 @@ export class GoalStore {
   /** Appends a change to the chain, unless the chain has moved on since `last` was read. */
   async append(at: At, last: Head | undefined, change: GoalChange): Promise<Head> {
     const { signer, index, clock } = this.#ports;
-    const next = nextGoal(at, last, change, await signer());
+    // Pins stay from goal to goal until their time is over (PN1).
+    const pins = livePins(change.pins ?? last?.goal.pins, clock.wallMs());
+    const { pins: _, ...rest } = change;
+    const next = nextGoal(at, last, { ...rest, ...(pins.length > 0 && { pins: [...pins] }) }, await signer());
     const digest = await this.write(at.tenant, JSON.stringify(next.signed));
     const entry = { digest, principal: "deploy", atMs: clock.wallMs() };
     const key = { tenant: at.tenant, space: goalSpace(at.region), name: at.service };
@@ -62,6 +66,12 @@ export class GoalStore {
         why: "another release wrote a newer one",
       });
     return { ...next, entry: { ...entry, version: written.version } };
+  }
+
+  /** The newest goal again, but for some of it. */
+  async amend(at: At, head: Head, change: Partial<Pick<GoalChange, "halted" | "pins">>): Promise<Head> {
+    const { format: _f, service: _s, region: _r, version: _v, previous: _p, ...same } = head.goal;
+    return await this.append(at, head, { ...same, ...change });
   }
 
   /** The manifest that ended well last, with the one before it. */

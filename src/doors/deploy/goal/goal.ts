@@ -10,6 +10,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { isDigest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
+import { Pin, pinsMax } from "./pins.ts";
 import { Region, ServiceName, wholePpm } from "#doors/deploy/service/service-file.ts";
 import type { KeyRing, Signed, Signer } from "#doors/deploy/signing/signing.ts";
 
@@ -40,6 +41,8 @@ export const Goal = z.strictObject({
   named: z.array(z.string().min(1).max(200)).max(1_000),
   wave: z.int().min(0).max(1_000),
   evidence: DigestText.nullable(),
+  /** Left out: none. */
+  pins: z.array(Pin).max(pinsMax).optional(),
 });
 export type Goal = z.output<typeof Goal>;
 

@@ -2,6 +2,7 @@
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
 import { isTarget, type Fleet, type Waking } from "#doors/deploy/fleet/fleet.ts";
 import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
+import { pinOf } from "#doors/deploy/goal/pins.ts";
 import type { FinishSpec, RollbackSpec } from "#doors/deploy/plan.ts";
 import { wholePpm } from "#doors/deploy/service/service-file.ts";
 
@@ -95,7 +96,7 @@ async function machinesBack(
       const goal = (await goals.head({ tenant, service, region }))?.goal;
       if (goal?.kind !== "rollback" || goal.manifest === null) continue;
       for (const seen of await fleet.machines(tenant)) {
-        if (!isTarget(seen, { regions: [region], labels: goal.labels })) continue;
+        if (!isTarget(seen, { regions: [region], labels: goal.labels }) || pinOf(seen, goal.pins)) continue;
         machines += 1;
         if (seen.reports.some((report) => report.service === service && report.running === goal.manifest)) back += 1;
       }

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { Duration, Size } from "#base/config-words.ts";
 import { parseFreeze } from "./freeze.ts";
+import { wrongWaves } from "./wave-regions.ts";
 
 /** Parts of a million, so that shares compare exactly: "0.1%" is 1,000. */
 export const wholePpm = 1_000_000;
@@ -61,6 +62,8 @@ const Wave = z
     approve: z.int().min(0).max(10).default(0),
     /** Whose approvals count, and who may reject; left out: every approver's. */
     approvers: z.array(z.string().min(1).max(200)).min(1).max(100).optional(),
+    /** Left out: all regions of the service. */
+    regions: z.array(Region).min(1).max(50).optional(),
   })
   .refine(({ approve, approvers }) => approvers === undefined || approvers.length >= approve, {
     message: "fewer approvers are named than must approve",
@@ -102,50 +105,64 @@ const Health = z.strictObject({
 });
 export type HealthLimits = Omit<z.output<typeof Health>, "checks">;
 
-export const ServiceFile = z.strictObject({
-  service: ServiceName,
-  build: z
-    .strictObject({
-      run: Command,
-      /** The folder, below the checkout, that holds what to deploy. */
-      output: z.string().min(1).max(1_000).default("."),
-      timeout: Duration().default(20 * 60_000),
-    })
-    .optional(),
-  run: Run,
-  targets: z.strictObject({
-    labels: z.array(Label).max(100).default([]),
-    regions: z.array(Region).min(1).max(50),
-  }),
-  waves: z
-    .array(Wave)
-    .min(1)
-    .max(50)
-    .default([{ share: wholePpm, bake: 0, approve: 0 }])
-    .refine((waves) => waves.at(-1)?.share === wholePpm, { message: 'the last wave must have share "100%"' })
-    .refine((waves) => waves.every(({ share }, i) => i === 0 || share > (waves[i - 1]?.share ?? 0)), {
-      message: "each wave must have a larger share than the one before",
-    }),
-  health: Health.prefault({}),
-  rollback: z.enum(["automatic", "manual"]).default("automatic"),
-  concurrent: z.enum(["supersede", "queue"]).default("supersede"),
-  /** Times of the week in which no wave begins. Rollbacks are never frozen. */
-  freeze: z
-    .array(
-      z.string().refine((text) => parseFreeze(text) !== undefined, {
-        message: 'write a window as "Fri 16:00/Mon 08:00 Europe/Berlin"',
-      }),
-    )
-    .max(20)
-    .default([]),
-  agent: z
-    .strictObject({
-      /** Versions that stay on a machine's disk, the running one included. */
-      keep: z.int().min(2).max(100).default(3),
-      disk: Size().default(40 * 1024 ** 3),
-    })
-    .prefault({}),
-  /** The release fails, and rolls back, if it has not ended by then. */
-  deadline: Duration().default(30 * 60_000),
+/** How much of a service may be on its way from one version to another at once, whatever a wave's share is. */
+const AtOnce = z.strictObject({
+  service: Share.default(wholePpm),
+  /** Of machines with the same label `rack=...`. */
+  rack: Share.default(wholePpm),
 });
+export type AtOnce = z.output<typeof AtOnce>;
+
+export const ServiceFile = z
+  .strictObject({
+    service: ServiceName,
+    build: z
+      .strictObject({
+        run: Command,
+        /** The folder, below the checkout, that holds what to deploy. */
+        output: z.string().min(1).max(1_000).default("."),
+        timeout: Duration().default(20 * 60_000),
+      })
+      .optional(),
+    run: Run,
+    targets: z.strictObject({
+      labels: z.array(Label).max(100).default([]),
+      regions: z.array(Region).min(1).max(50),
+    }),
+    waves: z
+      .array(Wave)
+      .min(1)
+      .max(50)
+      .default([{ share: wholePpm, bake: 0, approve: 0 }]),
+    atOnce: AtOnce.prefault({}),
+    /** Services whose releases must have ended before a wave of this one begins. Rollbacks do not wait. */
+    notBefore: z.array(ServiceName).max(20).default([]),
+    health: Health.prefault({}),
+    rollback: z.enum(["automatic", "manual"]).default("automatic"),
+    concurrent: z.enum(["supersede", "queue"]).default("supersede"),
+    /** Times of the week in which no wave begins. Rollbacks are never frozen. */
+    freeze: z
+      .array(
+        z.string().refine((text) => parseFreeze(text) !== undefined, {
+          message: 'write a window as "Fri 16:00/Mon 08:00 Europe/Berlin"',
+        }),
+      )
+      .max(20)
+      .default([]),
+    agent: z
+      .strictObject({
+        /** Versions that stay on a machine's disk, the running one included. */
+        keep: z.int().min(2).max(100).default(3),
+        disk: Size().default(40 * 1024 ** 3),
+      })
+      .prefault({}),
+    /** The release fails, and rolls back, if it has not ended by then. */
+    deadline: Duration().default(30 * 60_000),
+  })
+  .superRefine((file, context) => {
+    const wrong = wrongWaves(file, wholePpm);
+    if (wrong !== undefined) context.addIssue({ code: "custom", path: ["waves"], message: wrong });
+    if (file.notBefore.includes(file.service))
+      context.addIssue({ code: "custom", path: ["notBefore"], message: "a service cannot wait for itself" });
+  });
 export type ServiceFile = z.output<typeof ServiceFile>;

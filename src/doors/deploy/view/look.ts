@@ -9,13 +9,14 @@ import { isTarget, type Fleet } from "#doors/deploy/fleet/fleet.ts";
 import type { GoalStore } from "#doors/deploy/fleet/goals.ts";
 import type { Goal } from "#doors/deploy/goal/goal.ts";
 import { door, type Release, type RollbackSpec } from "#doors/deploy/plan.ts";
+import { holdOf } from "#doors/deploy/run/may-begin.ts";
 import { specWithService } from "#doors/deploy/service/stored.ts";
 import { regionsOf, serviceNameOf, type About, type Facts } from "./release-view.ts";
 import type { TellFacts } from "./tell.ts";
 
 export type LookPorts = {
   readonly client: Pick<WorkClient, "job" | "why">;
-  readonly goals: Pick<GoalStore, "head">;
+  readonly goals: Pick<GoalStore, "head" | "stable">;
   readonly fleet: Fleet;
   readonly controls: Pick<ReleaseControls, "paused">;
   readonly clock: Clock;
@@ -43,7 +44,9 @@ export async function tellFactsOf(ports: LookPorts, asked: Asked): Promise<TellF
   const facts = await lookAt(ports, asked);
   const isOver = facts.view.endedAtMs !== undefined;
   const waits = isOver ? [] : await ports.client.why(asked.job, { of: { tenant: asked.tenant } });
-  return { ...facts, nowMs: ports.clock.wallMs(), waits };
+  const { about } = facts;
+  const hold = about.kind === "release" ? await holdOf(ports, asked.tenant, about.release) : undefined;
+  return { ...facts, hold: hold?.why, waits };
 }
 
 /** To callers of another tenant a release is as unknown as one that does not exist. */

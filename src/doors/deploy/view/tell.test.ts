@@ -45,6 +45,7 @@ const goal: Goal = {
   wave: 0,
   evidence: null,
 };
+const pin = { machine: first, manifest, by: "ada", why: "", untilMs: 1 };
 const stage = (no: number, name: string, phase: StageView["phase"], more: Partial<StageView> = {}): StageView => ({
   stage: no,
   name,
@@ -105,7 +106,6 @@ const facts = (more: Partial<TellFacts> = {}): TellFacts => ({
   machines: [machine(first, "staging", null), machine(second, "staged", "old")],
   goals: new Map([["eu", goal]]),
   paused: undefined,
-  nowMs: 0,
   waits: [],
   ...more,
 });
@@ -131,6 +131,8 @@ const told: readonly [string, readonly string[] | undefined, RegExp][] = [
     /wave 1 \(10%\) running: 1 of 1 are still.*staging: says so/s,
   ],
   ["a pause", tellRelease(facts({ paused: { by: "ada", atMs: 0 } })), /paused by ada/],
+  ["a hold", tellRelease(facts({ hold: "frozen: Fri" })), /frozen: Fri: no wave begins meanwhile/],
+  ["a pin", tellMachine(facts({ goals: new Map([["eu", { ...goal, pins: [pin] }]]) }), first), /pinned by ada until/],
   ["a halt", tellRelease(facts({ goals: new Map([["eu", { ...goal, halted: true }]]) })), /eu is halted/],
   ["only approvals that count", tellRelease(facts({ view: approving })), /it takes 2 approvals by ada, bob, from ada/],
   ["a wave that is blocked", tellWave(facts(), 2), /wave 2 \(100%\) waiting: it takes 2 approvals/],

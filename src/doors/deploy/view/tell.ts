@@ -2,14 +2,15 @@
 import type { Why } from "#kernel/read/query.ts";
 import { viewWhy } from "#door/view.ts";
 import { isNamed } from "#doors/deploy/agent/machine.ts";
+import { pinOf, tellPin } from "#doors/deploy/goal/pins.ts";
 import { membersOf } from "#doors/deploy/goal/membership.ts";
 import { waveRegions } from "#doors/deploy/service/wave-regions.ts";
-import { frozenBy } from "#doors/deploy/service/freeze.ts";
 import { shownState } from "./machine-state.ts";
 import { manifestOf, runs, viewRelease, type Facts, type ShownRelease, type ShownWave } from "./release-view.ts";
 
 export type TellFacts = Facts & {
-  readonly nowMs: number;
+  /** A freeze window, a time or another service that waves wait for. */
+  readonly hold?: string | undefined;
   /** What the kernel says of work that has not ended. */
   readonly waits: readonly Why[];
 };
@@ -42,11 +43,10 @@ function tellEnded({ stages }: ShownRelease): readonly string[] {
 }
 
 /** What holds up the whole release. */
-function holds({ nowMs, about }: TellFacts, { paused, regions }: ShownRelease): readonly string[] {
-  const frozen = about.kind === "release" ? frozenBy(about.release.service.freeze, nowMs) : undefined;
+function holds({ hold }: TellFacts, { paused, regions }: ShownRelease): readonly string[] {
   return [
     ...(paused === null ? [] : [`paused by ${paused}: no further wave begins (millrace deploy pause --off)`]),
-    ...(frozen ? [`frozen (${frozen.text}): no wave begins before the window ends`] : []),
+    ...(hold === undefined ? [] : [`${hold}: no wave begins meanwhile`]),
     ...regions.filter(({ halted }) => halted).map(({ region }) => `${region} is halted: nothing is activated there`),
   ];
 }
@@ -114,6 +114,8 @@ export function tellMachine(facts: TellFacts, name: string): readonly string[] |
   const heard = report ? `, heard ${Math.round(report.agoMs / 1_000)} s ago` : "";
   const lines = [`${name} (${seen.region}) ${state}${heard}${report?.why === undefined ? "" : `: ${report.why}`}`];
   if (!goal) return [...lines, `${seen.region} has no goal for ${service} yet`];
+  const pin = pinOf(seen, goal.pins);
+  if (pin) return [...lines, tellPin(pin)];
   if (goal.halted) lines.push(`${seen.region} is halted: nothing is activated`);
   if (goal.release !== jobId) lines.push(`the newest goal, version ${goal.version}, is of ${goal.release}`);
   else if (isNamed(name, goal)) lines.push(`goal version ${goal.version} names it`);
