@@ -133,7 +133,9 @@ describe("groups, labels and large files on a node", { timeout: 90_000 }, () => 
 
   test("a workflow's text is checked, with line and column", async () => {
     const check = async (text: string) => await callEndpoint(ci.fetch, validateWorkflow, { body: { text } });
-    deepEqual(await check(ofRun), { valid: true, problems: [] });
+    deepEqual(await check(ofRun), { valid: true, problems: [], warnings: [] });
+    const far = await check("on: push\njobs: { a: { uses: acme/none/.github/workflows/x.yml@v1 } }");
+    deepEqual([far.valid, far.warnings.map(({ rule }) => rule)], [true, ["unpinned-action", "unknown-repository"]]);
     const wrong = await check("on: push\njobs:\n  a:\n    runs-on: x\n    stepz: []\n");
     equal(wrong.valid, false);
     deepEqual([wrong.problems[0]?.line, wrong.problems[0]?.column], [5, 5], JSON.stringify(wrong));

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Queue } from "./queues.ts";
 
 const Label = z
   .string()
@@ -11,6 +12,19 @@ export const CiConfig = z.strictObject({
     .max(50)
     .default(["ubuntu-latest", "self-hosted", "linux"])
     .describe("what jobs may ask for with runs-on to run on this node, in any case; the processor's name is added"),
+  groups: z
+    .array(Label)
+    .max(50)
+    .default([])
+    .describe("groups of runners that this node belongs to, for `runs-on: {group: ...}`"),
+  queues: z
+    .array(Queue)
+    .max(200)
+    .default([])
+    .describe(
+      "which runs go to which workers only: by tenant and repository, to those with all of these labels; the same on " +
+        "all nodes",
+    ),
   isolation: z
     .enum(["auto", "sandbox", "none"])
     .default("auto")

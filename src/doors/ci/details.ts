@@ -30,10 +30,15 @@ export const Annotation = z.object({
 
 export const Summary = z.object({ step, text: z.string().describe("Markdown, masked.") });
 
+export const Actions = z
+  .record(z.string(), z.string())
+  .describe("The commit that each `owner/repo@ref` of the job was, for actions that came from a repository.");
+
 export const JobDetails = z.object({
   annotations: z.array(Annotation),
   summaries: z.array(Summary),
   conditions: z.array(z.object({ step, condition: Condition })),
+  actions: Actions.optional(),
 });
 export type JobDetails = z.output<typeof JobDetails>;
 

@@ -109,11 +109,13 @@ export const sendEvent = endpoint({
   ),
 });
 
+const finding = { message: z.string(), line: z.int().optional(), column: z.int().optional() };
+
 export const validateWorkflow = endpoint({
   method: "POST",
   path: "/v1/workflows:validate",
   action: "ci.read",
-  about: "Checks the text of a workflow: what is wrong with it, and where.",
+  about: "Checks the text of a workflow, as `millrace ci lint` does: what is wrong with it or dangerous, and where.",
   body: jsonBody(
     z.strictObject({ path: z.string().max(500).default("workflow.yml"), text: z.string() }),
     5 * 1024 * 1024,
@@ -121,7 +123,8 @@ export const validateWorkflow = endpoint({
   answer: json(
     z.object({
       valid: z.boolean(),
-      problems: z.array(z.object({ message: z.string(), line: z.int().optional(), column: z.int().optional() })),
+      problems: z.array(z.object(finding)),
+      warnings: z.array(z.object({ ...finding, rule: z.string().describe("As `millrace ci lint --sarif` names it.") })),
     }),
   ),
 });

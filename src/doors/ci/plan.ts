@@ -20,6 +20,7 @@ import type { CellPlan, Frame, JobFacts } from "#doors/ci/workflow/plan/job-plan
 import { ancestorLeaves, type Leaf, leavesOf, missingCall, neededLeaves } from "#doors/ci/workflow/plan/leaves.ts";
 import { type Known, type LeafEnd, type Level, Replay } from "#doors/ci/workflow/plan/replay.ts";
 import { cellKey, cellNumbers } from "./cell-key.ts";
+import { groupLabel } from "./queues.ts";
 import { type CellTask, endsOf, nameBelow } from "./cell-task.ts";
 import { groupOfRun, groupOfStage, lockOf } from "./locks.ts";
 import { frameOf, workflowOf } from "./run-frame.ts";
@@ -237,6 +238,7 @@ function taskSets(
 function templateOf(cell: CellPlan, always: readonly string[]): TaskTemplate {
   const minutes = cell.timeoutMinutes + cell.cancelTimeoutMinutes;
   const labels = cell.labels.map((label) => `runner=${label.toLowerCase()}`);
+  if (cell.group !== undefined) labels.push(groupLabel(cell.group));
   return {
     kind: kinds.job,
     requires: [...new Set([taskLabel, ...always, ...labels])].toSorted(),

@@ -24,7 +24,8 @@ import { findStored, readRun } from "./runs/record.ts";
 import { workflowFolder } from "./local/workflows.ts";
 import { type ComingEvent, lookAt, runEvent, type TriggerPorts } from "./runs/trigger-event.ts";
 import { whyRoutes } from "./why/routes.ts";
-import { compile } from "./workflow/compile/compile.ts";
+import type { Finding } from "./lint/finding.ts";
+import { lint } from "./lint/lint.ts";
 
 export type RoutePorts = {
   readonly client: WorkClient;
@@ -88,17 +89,22 @@ const eventRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
     });
     return { status: 202, body: { started: [...started], passed: [...passed] } };
   }),
-  route(endpoints.validateWorkflow, ({ body }) => {
-    const compiled = compile(body);
-    const problems = compiled.ok ? [] : compiled.problems;
+  route(endpoints.validateWorkflow, async ({ body, tenant }) => {
+    const known = await sources.book.list(tenant);
+    const found = lint(body, { repositories: new Set(known.map(({ name }) => name.toLowerCase())) });
+    const shownAt = ({ message, at }: Finding) => ({ message, ...(at && { line: at.line, column: at.column }) });
+    const [problems, warnings] = [found.filter(isError), found.filter((one) => !isError(one))];
     return {
       body: {
-        valid: compiled.ok,
-        problems: problems.map(({ message, at }) => ({ message, ...(at && { line: at.line, column: at.column }) })),
+        valid: problems.length === 0,
+        problems: problems.map((one) => shownAt(one)),
+        warnings: warnings.map((one) => ({ ...shownAt(one), rule: one.rule })),
       },
     };
   }),
 ];
+
+const isError = ({ level }: Finding): boolean => level === "error";
 
 const shown = ({ name, url }: Repository) => ({ repository: name, ...(url !== undefined && { url }) });
 

@@ -13,6 +13,7 @@ import { CompileCache } from "./job/compile-cache.ts";
 import { CiMetrics } from "./metrics/ci-metrics.ts";
 import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
 import { ciPrinted } from "./printed.ts";
+import { groupLabel } from "./queues.ts";
 import { openCiServices } from "./services/open.ts";
 import { serviceRoutes } from "./services/routes.ts";
 import { ciRoutes } from "./routes.ts";
@@ -26,10 +27,13 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const services = await openCiServices(ports);
   const printed = ciPrinted(stored.store);
   const isBoxed = place !== undefined && isolated(settings, place.boxed?.sandbox.about.kind === "bubblewrap");
-  const labels = [...new Set([...settings.labels, arch()].map((label) => `runner=${label.toLowerCase()}`))];
+  const labels = [
+    ...new Set([...settings.labels, arch()].map((label) => `runner=${label.toLowerCase()}`)),
+    ...settings.groups.map((group) => groupLabel(group)),
+  ];
   const metrics = new CiMetrics();
   const compiled = new CompileCache();
-  const intake = openIntake(ports, settings);
+  const intake = openIntake(ports, settings, (lagMs) => metrics.scheduled(lagMs));
   const known: KnownPorts = {
     client,
     sources,

@@ -24,7 +24,8 @@ export type Intake = AsyncDisposable & {
   readonly runEnded: ReturnType<typeof runEnded>;
 };
 
-export function openIntake(ports: DoorPorts, settings: CiSettings): Intake {
+/** `scheduled` hears how late each scheduled run was recorded. */
+export function openIntake(ports: DoorPorts, settings: CiSettings, scheduled: (lagMs: number) => void): Intake {
   const { records, clock, client, sources, stored, vault, node } = ports;
   const [switches, variables, listeners] = [new Switches(records), new Variables(records), new Listeners(records)];
   const schedules = new CiSchedules({ records, clock, catchUp: settings.catchUp });
@@ -34,6 +35,7 @@ export function openIntake(ports: DoorPorts, settings: CiSettings): Intake {
     blobs: stored.blobs,
     traces: ports.traces,
     variables,
+    queues: settings.queues,
     sources,
     switches,
     async seen(repository, files, isTrusted) {
@@ -58,7 +60,11 @@ export function openIntake(ports: DoorPorts, settings: CiSettings): Intake {
     run: (delivery, repository) => runDelivery(triggers, deliveries, delivery, repository),
     warn,
   });
-  const timer = schedules.timer(triggers, { owns: (key) => isKeptBy(key, node) ?? owns(key), log: ports.log });
+  const timer = schedules.timer(triggers, {
+    owns: (key) => isKeptBy(key, node) ?? owns(key),
+    log: ports.log,
+    observe: (seen) => seen.kind === "started" && scheduled(seen.lagMs),
+  });
   return {
     triggers,
     routes: { client, clock, triggers, hooks, deliveries, schedules, switches, variables },

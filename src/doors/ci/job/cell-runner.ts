@@ -90,19 +90,19 @@ async function runCell(
     const env = { ...ports.place.env, ...ports.compiled.env(), [folderVariable]: box.seenAs };
     const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env }, stop.signal);
     const outcome = await readOutcome(join(box.folder, names.outcome));
-    if (isCancelled(context.signal)) return await stopped({ box, log, steps }, context);
+    if (isCancelled(context.signal)) return await stopped({ box, log, steps, actions: request.actions }, context);
     context.signal.throwIfAborted();
     if (!outcome) throw new Fault("unavailable", "run the job", { exitCode: end.exitCode, said: end.said.trim() });
     const digest = await log?.seal();
     context.afterwards?.(() => void log?.remove().catch(() => {}));
     const ended = { ...outcome, isFailureAllowed: cell.isFailureAllowed, steps: [...(await steps.end())] };
-    const details = await keepDetails(join(box.folder, names.details), blobs);
+    const details = await keepDetails(join(box.folder, names.details), blobs, request.actions);
     const left = await leftOf(ended, { digest, details, token: task.token, blobs });
     if (outcome.result === "failure" && fails)
       return { kind: "failed", reason: "user-failure", message: `the job ${cell.name} failed`, left };
     return { kind: "done", ...left };
   } catch (error) {
-    if (isCancelled(context.signal)) return await stopped({ box, log, steps }, context);
+    if (isCancelled(context.signal)) return await stopped({ box, log, steps, actions: request.actions }, context);
     await log?.keep();
     throw error;
   } finally {
@@ -130,7 +130,17 @@ const isCancelled = ({ aborted, reason }: AbortSignal): boolean =>
 
 /** An attempt that was cancelled has no result, but it leaves its log and its steps. */
 async function stopped(
-  { box, log, steps }: { readonly box: JobBox; readonly log: LogSender | undefined; readonly steps: StepReader },
+  {
+    box,
+    log,
+    steps,
+    actions,
+  }: {
+    readonly box: JobBox;
+    readonly log: LogSender | undefined;
+    readonly steps: StepReader;
+    readonly actions: JobRequest["actions"];
+  },
   { task, blobs }: RunContext,
 ): Promise<RunOutcome> {
   const digest = await log?.seal().catch(() => undefined);
@@ -141,7 +151,7 @@ async function stopped(
     isFailureAllowed: false,
     steps: [...(await steps.end())],
   };
-  const details = await keepDetails(join(box.folder, names.details), blobs);
+  const details = await keepDetails(join(box.folder, names.details), blobs, actions);
   const left = await leftOf(ended, { digest, details, token: task.token, blobs });
   return { kind: "failed", reason: "cancelled", message: "cancelled", left };
 }

@@ -3,9 +3,10 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import type { Digest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { DetailLine, type JobDetails } from "#doors/ci/details.ts";
+import { DetailLine, type JobDetails, noDetails } from "#doors/ci/details.ts";
 import { writeText } from "#doors/ci/runs/texts.ts";
 import { detailsBytesMax } from "./details-file.ts";
+import type { JobRequest } from "./request.ts";
 
 const linesMax = 10_000;
 
@@ -27,7 +28,8 @@ export async function readDetails(path: string): Promise<JobDetails | undefined>
     else if ("summary" in read) details.summaries.push(read.summary);
     else details.conditions.push(read.condition);
   }
-  return Object.values(details).some((list) => list.length > 0) ? details : undefined;
+  const { annotations, summaries, conditions } = details;
+  return annotations.length + summaries.length + conditions.length > 0 ? details : undefined;
 }
 
 function readLine(text: string): DetailLine | undefined {
@@ -39,7 +41,14 @@ function readLine(text: string): DetailLine | undefined {
 }
 
 /** As a blob; undefined where there is nothing to keep. */
-export async function keepDetails(path: string, blobs: BlobStore): Promise<Digest | undefined> {
+export async function keepDetails(
+  path: string,
+  blobs: BlobStore,
+  laid: JobRequest["actions"] = {},
+): Promise<Digest | undefined> {
+  const found = Object.entries(laid).flatMap(([uses, { sha }]) => (sha === undefined ? [] : [[uses, sha] as const]));
+  const actions = found.length === 0 ? undefined : { actions: Object.fromEntries(found) };
   const details = await readDetails(path);
-  return details && (await writeText(blobs, JSON.stringify(details)));
+  if (!details && !actions) return undefined;
+  return await writeText(blobs, JSON.stringify({ ...noDetails, ...details, ...actions }));
 }

@@ -5,6 +5,7 @@ export const rules = {
   "workflow-error": "The workflow cannot be run as it is written.",
   "script-injection": "Text that strangers choose becomes part of a script.",
   "unknown-label": "No runner is known to have this label.",
+  "unknown-repository": "The workflow is of a repository that is not known here.",
   "unpinned-action": "The action is named by a tag or branch, which others can move.",
   "never-runs": "The job's condition can never hold.",
   "always-runs": "The condition is a text, and a text is always true.",

@@ -46,6 +46,22 @@ describe("lint", () => {
     deepEqual(rulesIn(job(script)), ["script-injection"]);
   });
 
+  test("CI-61: a called workflow of an unknown repository is a warning, one that is not there an error", () => {
+    const sha = "0123456789012345678901234567890123456789";
+    const call = (uses: string): string => `on: push\njobs: { a: { uses: ${uses} } }`;
+    const far = call(`Acme/shared/.github/workflows/x.yml@${sha}`);
+    const called = () => undefined;
+    const [warning, ...rest] = lint({ path: "w.yml", text: far }, { called });
+    deepEqual([warning?.rule, warning?.level, rest], ["unknown-repository", "warning", []]);
+    ok(warning?.message.endsWith("millrace ci add Acme/shared <url>"));
+    deepEqual(lint({ path: "w.yml", text: far }, { repositories: new Set(["acme/shared"]) }), []);
+    const near = lint({ path: "w.yml", text: call("./.github/workflows/x.yml") }, { called });
+    deepEqual(
+      near.map(({ rule, level }) => [rule, level]),
+      [["workflow-error", "error"]],
+    );
+  });
+
   test("labels that no runner has, with the nearest", () => {
     const [finding] = found("on: push\njobs: { a: { runs-on: [self-hosted, ubunto-latest] } }");
     equal(
@@ -59,7 +75,10 @@ describe("lint", () => {
 
   test("actions and workflows that their owners can change", () => {
     deepEqual(rulesIn(job("- uses: a/b@v1\n- uses: ./local\n- uses: docker://alpine:3")), ["unpinned-action"]);
-    deepEqual(rulesIn("on: push\njobs: { a: { uses: o/r/.github/workflows/x.yml@main } }"), ["unpinned-action"]);
+    deepEqual(rulesIn("on: push\njobs: { a: { uses: o/r/.github/workflows/x.yml@main } }"), [
+      "unpinned-action",
+      "unknown-repository",
+    ]);
   });
 
   test("jobs that can never run, and conditions that always hold", () => {

@@ -4,7 +4,8 @@ import { nearest } from "#base/nearest.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import type { CompileOptions, SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";
-import type { Job, NormalJob, Step, UsesStep, Workflow } from "#doors/ci/workflow/compile/model.ts";
+import { calledPath, foreignFile } from "#doors/ci/local/workflows.ts";
+import type { CallJob, Job, NormalJob, Step, UsesStep, Workflow } from "#doors/ci/workflow/compile/model.ts";
 import { partsOf, pathOf } from "#doors/ci/workflow/expression/parse.ts";
 import { textOf } from "#doors/ci/workflow/expression/value.ts";
 import type { Place } from "#doors/ci/workflow/problem.ts";
@@ -18,10 +19,16 @@ import { holdsUntrusted, isUntrusted } from "./untrusted.ts";
 export type LintOptions = CompileOptions & {
   /** Labels of runners of one's own. */
   readonly labels?: readonly string[];
+  /** Repositories whose workflows can be called, in lower case; left out: none is known. */
+  readonly repositories?: ReadonlySet<string>;
 };
 
 export function lint(file: SourceFile, options: LintOptions = {}): readonly Finding[] {
-  const compiled = compile(file, options);
+  const called: CompileOptions["called"] = (uses, caller) => {
+    const found = options.called?.(uses, caller);
+    return found ?? (foreignFile(calledPath(uses, caller) ?? "") || !options.called ? "elsewhere" : undefined);
+  };
+  const compiled = compile(file, { ...options, called });
   if (!compiled.ok) return compiled.problems.map((problem) => findingOf(problem));
   return new Linter(compiled.workflow, options).findings();
 }
@@ -29,19 +36,21 @@ export function lint(file: SourceFile, options: LintOptions = {}): readonly Find
 class Linter {
   readonly #workflow: Workflow;
   readonly #labels: readonly string[];
+  readonly #repositories: ReadonlySet<string>;
   readonly #found: Finding[] = [];
   readonly #never = new Set<string>();
 
   constructor(workflow: Workflow, options: LintOptions) {
     this.#workflow = workflow;
     this.#labels = [...labelsKnown, ...(options.labels ?? [])];
+    this.#repositories = options.repositories ?? new Set();
   }
 
   findings(): readonly Finding[] {
     for (const job of this.#workflow.jobs) {
       this.#condition(job);
       this.#needs(job);
-      if (job.kind === "call") this.#pinned(job.uses, job.usesAt, "workflow");
+      if (job.kind === "call") this.#call(job);
       else this.#job(job);
     }
     return this.#found.toSorted(
@@ -51,6 +60,17 @@ class Linter {
 
   #warn(rule: Rule, at: Place | undefined, message: string): void {
     this.#found.push({ rule, level: "warning", path: this.#workflow.path, ...(at && { at }), message });
+  }
+
+  #call(job: CallJob): void {
+    this.#pinned(job.uses, job.usesAt, "workflow");
+    const repository = foreignFile(job.uses)?.repository;
+    if (repository === undefined || job.called || this.#repositories.has(repository.toLowerCase())) return;
+    this.#warn(
+      "unknown-repository",
+      job.usesAt,
+      `the workflow ${job.uses} is not known here, so what is given to it is not checked; a node needs its repository: millrace ci add ${repository} <url>`,
+    );
   }
 
   #job(job: NormalJob): void {

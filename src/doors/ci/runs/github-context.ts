@@ -1,6 +1,7 @@
 /** The github context of a run on a node (CI-37). Pure. */
 import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
 import { Dictionary, type PlainValue, valueOf } from "#doors/ci/workflow/expression/value.ts";
+import { type ForgeIds, forgeIds } from "./forge-ids.ts";
 import { shortRef } from "./tags.ts";
 import type { Commit } from "#sources/copies.ts";
 
@@ -13,16 +14,19 @@ export type RunEvent = {
 };
 
 export type GithubFacts = {
+  readonly tenant: string;
   readonly repository: string;
   readonly commit: Commit;
   readonly actor: string;
   readonly workflow: Workflow;
 };
 
-export function githubOf(event: RunEvent, { repository, commit, actor, workflow }: GithubFacts): Dictionary {
+export function githubOf(event: RunEvent, facts: GithubFacts): Dictionary {
+  const { repository, commit, actor, workflow } = facts;
+  const ids = forgeIds(facts);
   const { ref, sha } = commit;
   const [owner = ""] = repository.split("/");
-  const payload = { ...aboutRepository(repository, commit, actor), ...event.payload };
+  const payload = { ...aboutRepository(facts, ids), ...event.payload };
   return new Dictionary([
     ["event_name", event.name],
     ["event", valueOf(payload)],
@@ -35,10 +39,10 @@ export function githubOf(event: RunEvent, { repository, commit, actor, workflow 
     ["base_ref", event.baseRef ?? ""],
     ["repository", repository],
     ["repository_owner", owner],
-    ["repository_id", "1"],
-    ["repository_owner_id", "1"],
+    ["repository_id", String(ids.repository)],
+    ["repository_owner_id", String(ids.owner)],
     ["actor", actor],
-    ["actor_id", "1"],
+    ["actor_id", String(ids.actor)],
     ["triggering_actor", actor],
     ["workflow", workflow.name ?? workflow.path],
     ["workflow_ref", `${repository}/${workflow.path}@${ref}`],
@@ -52,18 +56,18 @@ export function githubOf(event: RunEvent, { repository, commit, actor, workflow 
 }
 
 function aboutRepository(
-  repository: string,
-  { defaultBranch }: Commit,
-  actor: string,
+  { repository, commit: { defaultBranch }, actor }: GithubFacts,
+  ids: ForgeIds,
 ): Readonly<Record<string, PlainValue>> {
   const [owner = "", name = ""] = repository.split("/");
   return {
     repository: {
+      id: ids.repository,
       name,
       full_name: repository,
-      owner: { login: owner, name: owner },
+      owner: { id: ids.owner, login: owner, name: owner },
       default_branch: defaultBranch,
     },
-    sender: { login: actor },
+    sender: { id: ids.actor, login: actor },
   };
 }

@@ -9,6 +9,7 @@ import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
 import { Dictionary, plainOf, valueOf } from "#doors/ci/workflow/expression/value.ts";
 import { templateText, TemplateFault } from "#doors/ci/workflow/plan/template.ts";
 import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
+import { type Queue, queueLabels } from "#doors/ci/queues.ts";
 import type { Commit } from "#sources/copies.ts";
 import { type Foreign, withCalled } from "./called-files.ts";
 import { githubOf, type RunEvent } from "./github-context.ts";
@@ -21,6 +22,8 @@ export type StartPorts = {
   /** Each run is one trace; left out: none is recorded. */
   readonly traces?: CallTraces | undefined;
   readonly variables: Pick<Variables, "of">;
+  /** Runs that go to certain workers only; left out: none. */
+  readonly queues?: readonly Queue[];
 };
 
 export type Start = {
@@ -46,8 +49,10 @@ export type Start = {
   readonly payload?: string;
 };
 
-export async function startRun({ client, blobs, variables, traces }: StartPorts, start: Start): Promise<Submitted> {
+export async function startRun(ports: StartPorts, start: Start): Promise<Submitted> {
+  const { client, blobs, variables, traces, queues = [] } = ports;
   const { tenant, repository, commit, event, key, payload } = start;
+  const requires = [...(start.isTrusted ? [] : [sandboxLabel]), ...queueLabels(queues, { tenant, repository })];
   const file = start.files.find((one) => one.path === start.path);
   if (!file) throw new Fault("not-found", "find the workflow", { workflow: start.path });
   const own = new Map(start.files.map((one) => [one.path, one]));
@@ -63,7 +68,7 @@ export async function startRun({ client, blobs, variables, traces }: StartPorts,
     source: { repository, sha: commit.sha, ...(start.pull && { pull: start.pull }) },
     ...(start.isFork && { isFork: true }),
     ...(start.chain !== undefined && { chain: start.chain }),
-    ...(!start.isTrusted && { requires: [sandboxLabel] }),
+    ...(requires.length > 0 && { requires }),
   };
   const about: RunAbout = {
     title: titleOf(workflow, github, record),

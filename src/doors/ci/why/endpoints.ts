@@ -1,7 +1,7 @@
 /** `why` of a run, of one job and of one step; and what a job said besides its log. */
 import { z } from "zod";
 import { endpoint, json } from "#http/endpoint.ts";
-import { Annotation, Summary } from "#doors/ci/details.ts";
+import { Actions, Annotation, Summary } from "#doors/ci/details.ts";
 import { Conclusion, decisions, jobParams, RunId, RunStatus, Status } from "#doors/ci/run-fields.ts";
 
 const told = z.array(z.string()).readonly().describe("The answer for people, line by line.");
@@ -26,9 +26,9 @@ const Wait = z.looseObject({
     .describe("running, needs, lock, signal, back-off, parallel-max, quota, no-executor, drained, queued, ..."),
   runners: z.array(z.string()).optional().describe("Runners that can run it, ten at most."),
   unknownLabels: z
-    .array(z.object({ label: z.string(), nearest: z.string().optional() }))
+    .array(z.object({ label: z.string(), nearest: z.string().optional(), isGroup: z.literal(true).optional() }))
     .optional()
-    .describe("Labels that no runner has, each with the most similar one that a runner has."),
+    .describe("Labels that no runner has, and groups without runners, each with the most similar one that there is."),
 });
 
 export const JobWhy = z.object({
@@ -74,9 +74,11 @@ export const showDetails = endpoint({
   method: "GET",
   path: "/v1/runs/{run}/jobs/{job}/details",
   action: "ci.read",
-  about: "Shows the annotations and summaries of a job that has ended.",
+  about: "Shows the annotations and summaries of a job that has ended, and as which commits its actions ran.",
   params: jobParams,
-  answer: json(z.object({ annotations: z.array(Annotation), summaries: z.array(Summary) })),
+  answer: json(
+    z.object({ annotations: z.array(Annotation), summaries: z.array(Summary), actions: Actions.optional() }),
+  ),
 });
 
 export const whyEndpoints = [whyRun, whyRunJob, whyStep, showDetails] as const;

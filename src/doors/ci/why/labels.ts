@@ -2,7 +2,9 @@
 import { nearest } from "#base/nearest.ts";
 import type { ExecutorView } from "#kernel/read/query.ts";
 
-export type UnknownLabel = { readonly label: string; readonly nearest?: string };
+import { groupsIn } from "#doors/ci/queues.ts";
+
+export type UnknownLabel = { readonly label: string; readonly nearest?: string; readonly isGroup?: true };
 
 const prefix = "runner=";
 
@@ -15,18 +17,24 @@ export function unknownLabels(
   missing: readonly string[],
   executors: readonly Pick<ExecutorView, "offers">[],
 ): readonly UnknownLabel[] {
-  const known = [...new Set(executors.flatMap(({ offers }) => runnerLabels(offers)))].toSorted();
-  return runnerLabels(missing)
-    .filter((label) => !known.includes(label))
-    .map((label) => {
-      const near = nearest(label, known);
-      return { label, ...(near !== undefined && { nearest: near }) };
-    });
+  const unknown = (wordsIn: (labels: readonly string[]) => readonly string[]): readonly UnknownLabel[] => {
+    const known = [...new Set(executors.flatMap(({ offers }) => wordsIn(offers)))].toSorted();
+    return wordsIn(missing)
+      .filter((label) => !known.includes(label))
+      .map((label) => {
+        const near = nearest(label, known);
+        return { label, ...(near !== undefined && { nearest: near }) };
+      });
+  };
+  return [...unknown(runnerLabels), ...unknown(groupsIn).map((one) => ({ ...one, isGroup: true as const }))];
 }
 
 export function tellLabels(unknown: readonly UnknownLabel[]): string {
-  const each = unknown.map(({ label, nearest: near }) =>
-    near === undefined ? `"${label}"` : `"${label}" (is "${near}" meant?)`,
-  );
-  return `no runner has the label ${each.join(" or ")}`;
+  const said = (what: string, isGroup: boolean): readonly string[] => {
+    const each = unknown
+      .filter((one) => (one.isGroup === true) === isGroup)
+      .map(({ label, nearest: near }) => (near === undefined ? `"${label}"` : `"${label}" (is "${near}" meant?)`));
+    return each.length === 0 ? [] : [`no runner ${what} ${each.join(" or ")}`];
+  };
+  return [...said("has the label", false), ...said("is in the group", true)].join("; ");
 }

@@ -8,7 +8,7 @@ export const whyRoutes = (ports: WhyPorts): readonly Route[] => [
   route(whyRunJob, async ({ params, tenant }) => ({ body: await askJob(ports, { ...params, tenant }) })),
   route(whyStep, async ({ params, tenant }) => ({ body: await askStep(ports, { ...params, tenant }) })),
   route(showDetails, async ({ params, tenant }) => {
-    const { annotations, summaries } = await askDetails(ports, { ...params, tenant });
-    return { body: { annotations, summaries } };
+    const { annotations, summaries, actions } = await askDetails(ports, { ...params, tenant });
+    return { body: { annotations, summaries, ...(actions && { actions }) } };
   }),
 ];

@@ -51,6 +51,7 @@ class Follower {
       return job;
     }
     const file = options.called(job.uses, job.path);
+    if (file === "elsewhere") return job;
     if (!file) return this.#fail(job, `The workflow '${job.uses}' was not found`);
     this.#files.add(file.path);
     if (this.#files.size > limits.calledFilesMax)

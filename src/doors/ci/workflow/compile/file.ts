@@ -18,7 +18,7 @@ export type SourceFile = { readonly path: string; readonly text: string };
 export type CompileOptions = {
   readonly limits?: Partial<Limits>;
   /** The file that `uses` of a job names, when it is at hand; without it calls stay calls. */
-  readonly called?: (uses: string, caller: string) => SourceFile | undefined;
+  readonly called?: (uses: string, caller: string) => SourceFile | "elsewhere" | undefined;
   /** What tokens may do where no file says it. */
   readonly permissionsPolicy?: PermissionsPolicy;
 };
