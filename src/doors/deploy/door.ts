@@ -16,6 +16,6 @@ export const deployDoor = defineDoor({
   endpoints: [...deployEndpoints, ...viewEndpoints],
   whyPath: (job, [of]) =>
     `/v1/deploy/releases/${encodeURIComponent(job)}/why${of === undefined ? "" : `?of=${encodeURIComponent(of)}`}`,
-  pages: [],
+  pages: [{ path: "releases", title: "Releases", module: "pages/doors/deploy/releases.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openDeploy(ports, settings),
 });

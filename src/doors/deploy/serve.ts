@@ -6,14 +6,15 @@ import type { DoorPorts } from "#door/ports.ts";
 import { FleetDesk } from "./fleet/desk.ts";
 import { fleetOf, seenMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
-import { keepPins } from "./fleet/pin-keeper.ts";
+import { Upkeep } from "./fleet/upkeep.ts";
 import { ServiceBook } from "./fleet/service-book.ts";
 import { pinRoutes } from "./pin-routes.ts";
 import { MachineBook } from "./fleet/machine-book.ts";
 import { openSigner, openTicketKey } from "./fleet/signing-key.ts";
 import { kinds, nodeLabels, planFinish, planReplicate } from "./plan.ts";
 import { ReleaseControls } from "./fleet/controls.ts";
-import { deployMetrics } from "./metrics.ts";
+import { deployMetrics } from "./metrics/node-metrics.ts";
+import { ReleaseMetrics } from "./metrics/release-metrics.ts";
 import { releaseRoutes } from "./release-routes.ts";
 import { deployRoutes } from "./routes.ts";
 import { buildRunner } from "./run/build.ts";
@@ -55,10 +56,10 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const controls = new ReleaseControls(index, clock);
   const services = new ServiceBook(records, clock);
   const closing = new AbortController();
-  const keeping = keepPins(
-    { goals, desk, news, clock, warn: (reason) => warn("deploy pins not looked after", { reason }) },
-    closing.signal,
-  );
+  const missed = (reason: string): void => warn("deploy goals not looked after", { reason });
+  const upkeep = new Upkeep({ goals, desk, news, clock, warn: missed });
+  const keeping = upkeep.run(closing.signal);
+  const releases = new ReleaseMetrics();
   const seal = sealRunner({ store, goals, signer });
   const running = { goals, desk: news, fleet };
   return {
@@ -86,7 +87,8 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
         return Promise.resolve({});
       },
     },
-    metrics: (metrics) => deployMetrics(metrics, { desk, swarms, origin, book }),
+    observer: releases,
+    metrics: (metrics) => deployMetrics(metrics, { desk, swarms, origin, book, upkeep, releases, clock }),
     routes: [
       ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news, book, services, clock }),
       ...pinRoutes({ goals, fleet, news, store, clock }),

@@ -1,0 +1,83 @@
+/**
+ * Looks after the goals of the regions that this node's machines are in: takes pins out when their time is over (PN1),
+ * and counts machines that run another version than their goal says.
+ */
+import type { Clock } from "#base/clock.ts";
+import { isFault } from "#base/fault.ts";
+import { isNamed } from "#doors/deploy/agent/machine.ts";
+import type { Goal } from "#doors/deploy/goal/goal.ts";
+import { livePins, pinOf } from "#doors/deploy/goal/pins.ts";
+import type { FleetDesk, Seen } from "./desk.ts";
+import type { Waking } from "./fleet.ts";
+import type { GoalStore, Head } from "./goals.ts";
+
+export type UpkeepPorts = {
+  readonly goals: GoalStore;
+  readonly desk: Pick<FleetDesk, "places" | "seen">;
+  readonly news: Waking;
+  readonly clock: Clock;
+  readonly warn: (why: string) => void;
+};
+
+export type Found = { readonly drift: number; readonly pinned: number };
+
+const lookEveryMs = 5_000;
+
+export class Upkeep {
+  readonly #ports: UpkeepPorts;
+  found: Found = { drift: 0, pinned: 0 };
+
+  constructor(ports: UpkeepPorts) {
+    this.#ports = ports;
+  }
+
+  /** Until the signal. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, warn } = this.#ports;
+    while (!signal.aborted) {
+      await this.look().catch((error: unknown) => warn((error as Error).message));
+      await clock.sleep(lookEveryMs, signal).catch(() => undefined);
+    }
+  }
+
+  async look(): Promise<void> {
+    const { goals, desk } = this.#ports;
+    const seen = desk.seen();
+    let [drift, pinned] = [0, 0];
+    for (const { tenant, region } of desk.places()) {
+      const mine = seen.filter((one) => one.tenant === tenant && one.region === region);
+      for (const head of await goals.heads(tenant, region)) {
+        const found = driftOf(head.goal, mine);
+        drift += found.drift;
+        pinned += found.pinned;
+        await this.#endPins({ tenant, region }, head);
+      }
+    }
+    this.found = { drift, pinned };
+  }
+
+  async #endPins(at: { readonly tenant: string; readonly region: string }, head: Head): Promise<void> {
+    const { goals, news, clock } = this.#ports;
+    const { pins = [], service } = head.goal;
+    const live = livePins(pins, clock.wallMs());
+    if (live.length === pins.length) return;
+    try {
+      news.wake(await goals.amend({ ...at, service }, head, { pins: [...live] }));
+    } catch (error) {
+      if (!isFault(error, "stale")) throw error; // a newer goal, which has no ended pins
+    }
+  }
+}
+
+/** Pure. Machines outside the share are to run what ended well last, if they run anything. */
+export function driftOf(goal: Goal, seen: readonly Seen[]): Found {
+  let [drift, pinned] = [0, 0];
+  for (const one of seen) {
+    if (!goal.labels.every((label) => one.labels.includes(label))) continue;
+    if (pinOf(one, goal.pins)) pinned += 1;
+    const wanted = isNamed(one.machine, goal) ? goal.manifest : goal.stable;
+    const running = one.reports.find(({ service }) => service === goal.service)?.running ?? null;
+    if (wanted !== null && running !== wanted) drift += 1;
+  }
+  return { drift, pinned };
+}
