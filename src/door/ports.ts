@@ -32,6 +32,8 @@ export type DoorPorts = {
   /** Submits, looks at and stops work of the whole cluster. Answers once the node serves. */
   readonly client: WorkClient;
   readonly peers: Peers;
+  /** Asks a door of this node for what it answers under this name (`OpenDoor.calls`). JSON in, JSON out. */
+  readonly ask: (method: string, body: unknown) => Promise<unknown>;
   readonly stored: Stored;
   /** Repositories, their commits, and what is pushed to them. */
   readonly sources: Sources;

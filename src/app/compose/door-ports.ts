@@ -15,6 +15,7 @@ import type { Place } from "./place.ts";
 import type { Config } from "#app/config/config.ts";
 import type { DataFolder } from "#app/node/data-folder.ts";
 import { liveSource } from "#app/peers/live-streams.ts";
+import type { OpenDoors } from "./doors.ts";
 import type { Ground } from "./ground.ts";
 
 /** What doors are opened with. The client and the peers answer once the node has started. */
@@ -39,6 +40,8 @@ export async function doorPorts(
   { node, client }: Pick<ReturnType<typeof joinNode>, "node" | "client">,
   place: Place | undefined,
   undo: AsyncDisposableStack,
+  /** Known once all doors are open. */
+  opened: () => Pick<OpenDoors, "calls">,
 ): Promise<DoorPorts> {
   const { metrics, calls, watch } = watching;
   const doorLog = undo.use(new Log((line) => log(line.trimEnd()), clock));
@@ -66,6 +69,11 @@ export async function doorPorts(
     peers: {
       nodes: () => node.keeper.nodes,
       call: (address, method, body, signal) => tcp.call(address, method, body, signal),
+    },
+    ask: async (method, body) => {
+      const call = opened().calls[method];
+      if (!call) throw new Fault("not-found", "ask a door", { method, why: "no door of this node answers it" });
+      return await call(body, leaving.signal);
     },
     stored: { blobs, store, index, upkeep, streams, counted: (door) => metrics.countedFor({ store, index }, door) },
     records,

@@ -48,7 +48,8 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
   const { node, client } = joined;
   await prepareJournal(ground, node); // doors may use records as soon as they are open
-  const opened: OpenDoors = await openDoors(ground.doors, config, await doorPorts(ground, joined, place, undo), undo);
+  const lent = await doorPorts(ground, joined, place, undo, () => opened);
+  const opened: OpenDoors = await openDoors(ground.doors, config, lent, undo);
   await place?.keepOnly(opened.found);
   void isolation.follow((error) => log(`follow isolated shards: ${String(error)}`));
   await node.start();

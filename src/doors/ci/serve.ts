@@ -3,6 +3,7 @@ import { arch } from "node:os";
 import { Fault } from "#base/fault.ts";
 import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
+import { ciCalls } from "./calls.ts";
 import type { CiSettings } from "./config.ts";
 import { spoolIn } from "#blobs/spool.ts";
 import { ciAnswers } from "./job/answers.ts";
@@ -47,6 +48,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
     printed: { [door]: printed },
     observer: metrics,
+    calls: ciCalls({ sources, start: intake.triggers, artifacts: services.artifacts, store: stored.store }),
     metrics: (registry) => metrics.bind(registry),
     close: async () => {
       compiled[Symbol.dispose]();

@@ -27,6 +27,8 @@ export const kinds = {
   build: "deploy.build",
   seal: "deploy.seal",
   planBuild: "deploy.plan-build",
+  planWorkflow: "deploy.plan-workflow",
+  unpack: "deploy.unpack",
   replicate: "deploy.replicate",
   planReplicate: "deploy.plan-replicate",
   wave: "deploy.wave",
@@ -127,8 +129,17 @@ export function planRelease(release: Release, request: ReleaseRequest): Order {
 /** Two releases with the same key can share a build. */
 export const buildKey = ({ sha, repository, build }: BuildSpec): string =>
   createHash("sha256")
-    .update(JSON.stringify([repository, sha, build?.run ?? null, build?.output ?? "."]))
+    .update(JSON.stringify(buildWords({ sha, repository, build })))
     .digest("hex");
+
+/** What a build by a workflow makes depends on CI's repository, not on where the release's file came from. */
+const buildWords = ({ sha, repository, build }: BuildSpec): readonly unknown[] =>
+  build && "workflow" in build
+    ? ["workflow", build.repository, sha, build.workflow, build.artifact, build.output, build.inputs]
+    : [repository, sha, build?.run ?? null, outputOf(build)];
+
+/** Releases of earlier versions have none where there is nothing to run. */
+export const outputOf = (build: ServiceFile["build"]): string => build?.output ?? ".";
 
 export const buildOf = ({ sha, repository, service: { build } }: Release): BuildSpec => ({ sha, repository, build });
 
@@ -145,15 +156,35 @@ export function planBuild(release: Release, tenant: string): Order {
     tags: [{ name: shaTag, value: sha }],
     deadlineMs: buildMs(build) + hour,
     stages: [
-      {
-        ...plain("build", []),
-        tasks: {
-          template: template(kinds.build, { attemptMs: buildMs(build), effects: "pure" }),
-          tasks: [{ key: "build", spec }],
-        },
-      },
+      build && "workflow" in build
+        ? {
+            ...plain("build", []),
+            plan: { ...planSpec(kinds.planWorkflow, buildMs(build)), requires: [replicateLabel] },
+          }
+        : {
+            ...plain("build", []),
+            tasks: {
+              template: template(kinds.build, { attemptMs: buildMs(build), effects: "pure" }),
+              tasks: [{ key: "build", spec }],
+            },
+          },
     ],
   };
+}
+
+export type UnpackSpec = {
+  readonly run: string;
+  readonly artifact: string;
+  readonly output: string;
+  readonly of: BuildSpec;
+};
+
+/** Packs the artifact that a run of CI left. */
+export function planUnpack(of: BuildSpec, run: string): Plan {
+  if (!of.build || !("workflow" in of.build)) return { kind: "fail", reason: "the build names no workflow" };
+  const { artifact, output } = of.build;
+  const spec: UnpackSpec = { run, artifact, output, of };
+  return one(kinds.unpack, { attemptMs: hour, effects: "pure" }, "unpack", spec);
 }
 
 export function planSeal({ service, sha }: Release, packed: string): Plan {

@@ -24,6 +24,7 @@ import { planWaveWhenFree } from "./run/may-begin.ts";
 import { replicateRunner } from "./run/replicate.ts";
 import { sealRunner } from "./run/seal.ts";
 import { waveRunner } from "./run/wave.ts";
+import { planWorkflow, unpackRunner } from "./run/workflow-build.ts";
 import type { DeploySettings } from "./config.ts";
 import { noCaps } from "./swarm/caps.ts";
 import { Origin } from "./swarm/origin.ts";
@@ -67,6 +68,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     ...(place && {
       runners: {
         [kinds.build]: buildRunner({ place, store, goals, index, seal }),
+        [kinds.unpack]: unpackRunner({ place, store, goals, index, seal, ask: ports.ask }),
         [kinds.seal]: seal,
         [kinds.replicate]: replicateRunner(store),
         [kinds.wave]: waveRunner({ ...running, controls }),
@@ -75,6 +77,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
       },
       planners: {
         [kinds.planBuild]: joinBuild({ client, index, store }),
+        [kinds.planWorkflow]: planWorkflow({ ask: ports.ask, client }),
         [kinds.planReplicate]: (inputs) => planReplicate(inputs, regionsServed(ports)),
         [kinds.planWave]: planWaveWhenFree({ goals, clock }),
         [kinds.planFinish]: planFinish,

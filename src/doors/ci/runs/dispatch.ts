@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { Fault } from "#base/fault.ts";
 import type { Repository } from "#sources/book.ts";
-import type { Submitted } from "#shard/client/client.ts";
+import type { Order, Submitted } from "#shard/client/client.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { type Dictionary, textOf } from "#doors/ci/workflow/expression/value.ts";
@@ -22,10 +22,11 @@ export type Dispatch = {
   readonly actor: string;
   readonly isTrusted: boolean;
   readonly key?: string;
+  readonly whenEnded?: Order["whenEnded"];
 };
 
 export async function dispatch(ports: TriggerPorts, request: Dispatch): Promise<Submitted> {
-  const { record, workflow, ref, inputs, actor, isTrusted, key } = request;
+  const { record, workflow, ref, inputs, actor, isTrusted, key, whenEnded } = request;
   const { sources } = ports;
   const commit = await sources.copies.resolve(record, ref);
   const files = await workflowsOf(sources, record, commit.sha);
@@ -48,6 +49,7 @@ export async function dispatch(ports: TriggerPorts, request: Dispatch): Promise<
     inputs: typed,
     actor,
     isTrusted,
+    whenEnded,
     ...(key !== undefined && { key, payload: JSON.stringify([record.name, workflow, ref ?? "", inputs]) }),
   });
 }

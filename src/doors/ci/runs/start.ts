@@ -45,6 +45,8 @@ export type Start = {
   readonly chain?: number;
   /** The same key never makes a second run. */
   readonly key?: string;
+  /** Who is told when the run has ended. */
+  readonly whenEnded?: Order["whenEnded"] | undefined;
   /** What a repeated request must agree in. */
   readonly payload?: string;
 };
@@ -90,7 +92,8 @@ export async function startRun(ports: StartPorts, start: Start): Promise<Submitt
       ...(payload !== undefined && { payloadHash: createHash("sha256").update(payload).digest("hex") }),
     }),
   );
-  return await tracedSubmit(client, plan, traces);
+  const { whenEnded } = start;
+  return await tracedSubmit(client, { ...plan, ...(whenEnded && { whenEnded }) }, traces);
 }
 
 /** The span ends when the run is recorded; those of its jobs are children of it. */

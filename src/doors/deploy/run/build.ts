@@ -10,6 +10,7 @@ import type { GoalStore } from "#doors/deploy/fleet/goals.ts";
 import {
   buildKey,
   buildOf,
+  outputOf,
   type BuildOfRelease,
   type BuildSpec,
   type Packed,
@@ -31,13 +32,12 @@ export type BuildPorts = {
 const outputBytesMax = 1024 * 1024;
 
 export const buildRunner =
-  ({ place, store, goals, index, seal }: BuildPorts) =>
+  (ports: BuildPorts) =>
   async (context: RunContext): Promise<RunOutcome> => {
     const given = JSON.parse(context.task.spec) as BuildSpec | BuildOfRelease;
     const spec = "service" in given ? buildOf(given) : given;
     const { build, sha, repository } = spec;
-    const { tenant } = context.task;
-    const { blobs } = store.forTenant(tenant);
+    const { place } = ports;
     await using scratch = await place.scratch(context.task.taskId);
     const source = join(scratch.path, "source");
     const run = (command: readonly string[], cwd: string) => runStep(command, cwd, scratch.path, context, place);
@@ -45,21 +45,31 @@ export const buildRunner =
       // A URL or path that looks like a flag is not one.
       (await run(["git", "clone", "--quiet", "--no-checkout", "--", repository, source], scratch.path)) ??
       (await run(["git", "checkout", "--quiet", "--detach", sha, "--"], source)) ??
-      (build && (await run(commandOf(build.run), source)));
+      (build && "run" in build ? await run(commandOf(build.run), source) : undefined);
     if (failed) return failed;
-    const packed = await packWithUnits(join(source, build?.output ?? "."), blobs);
-    const content: Packed = { ...packed, builder: context.task.jobId };
-    const digest = await goals.write(tenant, JSON.stringify(content));
-    const segments = distinctSegments(packed);
-    await blobs.pin(segments, keptMs);
-    const entry = { digest, principal: "deploy", atMs: context.clock.wallMs() };
-    await index.put({ tenant, space: builtSpace, name: buildKey(spec) }, entry);
-    if ("service" in given) {
-      const sealing: SealSpec = { service: given.service, sha, packed: digest };
-      return await seal({ ...context, task: { ...context.task, spec: JSON.stringify(sealing) } });
-    }
-    return { kind: "done", payload: JSON.stringify({ packed: digest }), digests: [digest, ...segments] };
+    const packed = await packedOutcome(join(source, outputOf(build)), spec, context, ports);
+    if (packed.kind !== "done" || !("service" in given)) return packed;
+    const sealing: SealSpec = { service: given.service, sha, ...(JSON.parse(packed.payload) as { packed: string }) };
+    return await ports.seal({ ...context, task: { ...context.task, spec: JSON.stringify(sealing) } });
   };
+
+/** A folder as what the build made, entered for all releases that want the same. */
+export async function packedOutcome(
+  folder: string,
+  spec: BuildSpec,
+  { task: { tenant, jobId }, clock }: RunContext,
+  { store, goals, index }: Pick<BuildPorts, "store" | "goals" | "index">,
+): Promise<RunOutcome> {
+  const { blobs } = store.forTenant(tenant);
+  const packed = await packWithUnits(folder, blobs);
+  const content: Packed = { ...packed, builder: jobId };
+  const digest = await goals.write(tenant, JSON.stringify(content));
+  const segments = distinctSegments(packed);
+  await blobs.pin(segments, keptMs);
+  const entry = { digest, principal: "deploy", atMs: clock.wallMs() };
+  await index.put({ tenant, space: builtSpace, name: buildKey(spec) }, entry);
+  return { kind: "done", payload: JSON.stringify({ packed: digest }), digests: [digest, ...segments] };
+}
 
 async function runStep(
   command: readonly string[],

@@ -113,17 +113,36 @@ const AtOnce = z.strictObject({
 });
 export type AtOnce = z.output<typeof AtOnce>;
 
+const Build = z.union([
+  z.strictObject({
+    run: Command,
+    /** The folder, below the checkout, that holds what to deploy. */
+    output: z.string().min(1).max(1_000).default("."),
+    timeout: Duration().default(20 * 60_000),
+  }),
+  z.strictObject({
+    /** A workflow of CI, by its file's name: it runs for the release's commit. */
+    workflow: z.string().min(1).max(200),
+    /** The repository, as CI knows it: "owner/name". */
+    repository: z.string().min(1).max(300),
+    /** What the run uploads with actions/upload-artifact, and is deployed. */
+    artifact: z.string().min(1).max(200),
+    inputs: z.record(z.string().max(200), z.string().max(10_000)).default({}),
+    /** The folder, below the artifact, that holds what to deploy. */
+    output: z
+      .string()
+      .min(1)
+      .max(1_000)
+      .refine((path) => !path.startsWith("/") && !path.split("/").includes(".."), "it must stay below the artifact")
+      .default("."),
+    timeout: Duration().default(60 * 60_000),
+  }),
+]);
+
 export const ServiceFile = z
   .strictObject({
     service: ServiceName,
-    build: z
-      .strictObject({
-        run: Command,
-        /** The folder, below the checkout, that holds what to deploy. */
-        output: z.string().min(1).max(1_000).default("."),
-        timeout: Duration().default(20 * 60_000),
-      })
-      .optional(),
+    build: Build.optional(),
     run: Run,
     targets: z.strictObject({
       labels: z.array(Label).max(100).default([]),
