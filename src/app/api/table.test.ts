@@ -13,7 +13,6 @@ import { batchRoutes } from "#doors/batch/routes.ts";
 import { intakeRoutes } from "#doors/ci/intake/routes.ts";
 import { ciRoutes } from "#doors/ci/routes.ts";
 import { serviceRoutes } from "#doors/ci/services/routes.ts";
-import { releaseRoutes } from "#doors/deploy/release-routes.ts";
 import { deployRoutes } from "#doors/deploy/routes.ts";
 import { endpoint, json } from "#http/endpoint.ts";
 import { openApiDocument, operationId } from "#http/openapi.ts";
@@ -51,7 +50,6 @@ const routes = [
   ...buildTable(tablePorts),
   ...batchRoutes({ client: nothing }),
   ...deployRoutes(nothing),
-  ...releaseRoutes(nothing),
   ...ciRoutes(nothing),
   ...intakeRoutes(nothing),
   ...serviceRoutes(nothing, nothing),

@@ -1,9 +1,10 @@
 /** Serves what people ask about releases: the list, the plan, the drift; and pause and abort. */
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import type { Clock } from "#base/clock.ts";
 import { route, type Route } from "#http/route.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { ListedJob } from "#shard/client/list.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 import { isNamed } from "./agent/machine.ts";
 import * as endpoints from "./endpoints.ts";
 import { isTarget, type Fleet } from "./fleet/fleet.ts";
@@ -13,7 +14,6 @@ import { pinOf, tellPin } from "./goal/pins.ts";
 import { membersOf } from "./goal/membership.ts";
 import { door, shaTag } from "./plan.ts";
 import { frozenBy } from "./service/freeze.ts";
-import { requireRelease } from "./routes.ts";
 
 export type ReleaseRoutePorts = {
   readonly client: WorkClient;
@@ -132,3 +132,12 @@ const driftRoute = ({ fleet, goals }: ReleaseRoutePorts): Route =>
     if (machines.length > 10_000) throw new Fault("exhausted", "list drift", { machines: machines.length });
     return { body: { machines } };
   });
+
+/** To callers of another tenant a release is as unknown as one that does not exist. */
+export async function requireRelease(client: WorkClient, job: string, tenant: string): Promise<void> {
+  const found = await client.job(job, { tasksMax: 0 }).catch((error: unknown) => {
+    if (isRejected(error, "job-unknown") || isFault(error, "invalid")) return undefined;
+    throw error;
+  });
+  if (found?.view.tenant !== tenant || found.view.door !== door) throw new Fault("not-found", "find release", { job });
+}

@@ -1,12 +1,11 @@
-/** Serves /v1/deploy. Thin: every decision is made in plan.ts, goal/ and health/. */
+/** Serves /v1/deploy, all of it: `deployRoutes` is the one table of the door. Thin: every decision is made in plan.ts, goal/ and health/. */
 import type { Clock } from "#base/clock.ts";
 import { isDigest } from "#base/digest.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { Fault } from "#base/fault.ts";
 import type { Store } from "#blobs/store.ts";
 import type { EndpointDeclaration } from "#http/endpoint.ts";
 import { route, type Call, type Route } from "#http/route.ts";
 import type { WorkClient } from "#shard/client/client.ts";
-import { isRejected } from "#shard/work/rejected.ts";
 import * as endpoints from "./endpoints.ts";
 import type { FleetDesk, Machine } from "./fleet/desk.ts";
 import { isTarget, type Fleet, type Waking } from "./fleet/fleet.ts";
@@ -14,33 +13,42 @@ import { machineKeyHeader, type MachineBook } from "./fleet/machine-book.ts";
 import type { ServiceBook } from "./fleet/service-book.ts";
 import type { GoalStore } from "./fleet/goals.ts";
 import { livePins } from "./goal/pins.ts";
-import { door, planRelease, planRollback } from "./plan.ts";
+import { pinRoutes, type PinRoutePorts } from "./pin-routes.ts";
+import { planRelease, planRollback } from "./plan.ts";
+import { releaseRoutes, requireRelease, type ReleaseRoutePorts } from "./release-routes.ts";
 import type { Signed, Signer } from "./signing/signing.ts";
 import type { Priority } from "#swarm/uploads.ts";
 import { capsAsJson } from "./swarm/caps.ts";
 import type { Origin } from "./swarm/origin.ts";
 import { questionOf, type SwarmDesk } from "./swarm/swarm-desk.ts";
+import type { LookPorts } from "./view/look.ts";
+import { viewRoutes } from "./view/routes.ts";
 
-export type RoutePorts = {
-  readonly client: WorkClient;
-  readonly goals: GoalStore;
-  readonly desk: FleetDesk;
-  readonly fleet: Fleet;
-  readonly news: Waking;
-  readonly store: Store;
-  readonly signer: () => Promise<Signer>;
-  readonly swarms: SwarmDesk;
-  readonly origin: Origin;
-  readonly book: Pick<MachineBook, "check" | "forget">;
-  readonly services: ServiceBook;
-  readonly clock: Pick<Clock, "wallMs">;
-};
+export type RoutePorts = PinRoutePorts &
+  ReleaseRoutePorts &
+  LookPorts & {
+    readonly client: WorkClient;
+    readonly goals: GoalStore;
+    readonly desk: FleetDesk;
+    readonly fleet: Fleet;
+    readonly news: Waking;
+    readonly store: Store;
+    readonly signer: () => Promise<Signer>;
+    readonly swarms: SwarmDesk;
+    readonly origin: Origin;
+    readonly book: Pick<MachineBook, "check" | "forget">;
+    readonly services: ServiceBook;
+    readonly clock: Pick<Clock, "wallMs">;
+  };
 
 export const deployRoutes = (ports: RoutePorts): readonly Route[] => [
   ...agentRoutes(ports),
   ...swarmRoutes(ports),
   ...serviceRoutes(ports),
   ...peopleRoutes(ports),
+  ...pinRoutes(ports),
+  ...releaseRoutes(ports),
+  ...viewRoutes(ports),
 ];
 
 /** A call in a machine's name, if it may be made (fleet/machine-book.ts). */
@@ -163,15 +171,6 @@ const peopleRoutes = ({ client, fleet, book, services, clock }: RoutePorts): rea
     return undefined;
   }),
 ];
-
-/** To callers of another tenant a release is as unknown as one that does not exist. */
-export async function requireRelease(client: WorkClient, job: string, tenant: string): Promise<void> {
-  const found = await client.job(job, { tasksMax: 0 }).catch((error: unknown) => {
-    if (isRejected(error, "job-unknown") || isFault(error, "invalid")) return undefined;
-    throw error;
-  });
-  if (found?.view.tenant !== tenant || found.view.door !== door) throw new Fault("not-found", "find release", { job });
-}
 
 const machineOf = (
   tenant: string,

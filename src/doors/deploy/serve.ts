@@ -8,14 +8,12 @@ import { fleetOf, seenMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
 import { Upkeep } from "./fleet/upkeep.ts";
 import { ServiceBook } from "./fleet/service-book.ts";
-import { pinRoutes } from "./pin-routes.ts";
 import { MachineBook } from "./fleet/machine-book.ts";
 import { openSigner, openTicketKey } from "./fleet/signing-key.ts";
 import { kinds, nodeLabels, planFinish, planReplicate } from "./plan.ts";
 import { ReleaseControls } from "./fleet/controls.ts";
 import { deployMetrics } from "./metrics/node-metrics.ts";
 import { ReleaseMetrics } from "./metrics/release-metrics.ts";
-import { releaseRoutes } from "./release-routes.ts";
 import { deployRoutes } from "./routes.ts";
 import { buildRunner } from "./run/build.ts";
 import { finishRunner, rollbackRunner } from "./run/finish.ts";
@@ -29,7 +27,6 @@ import type { DeploySettings } from "./config.ts";
 import { noCaps } from "./swarm/caps.ts";
 import { Origin } from "./swarm/origin.ts";
 import { SwarmDesk } from "./swarm/swarm-desk.ts";
-import { viewRoutes } from "./view/routes.ts";
 
 export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Promise<OpenDoor> {
   const { stored, clock, client, node, peers, place, dataFolder, keyOf, random, records, warn } = ports;
@@ -92,12 +89,21 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     },
     observer: releases,
     metrics: (metrics) => deployMetrics(metrics, { desk, swarms, origin, book, upkeep, releases, clock }),
-    routes: [
-      ...deployRoutes({ client, store, signer, swarms, origin, goals, fleet, desk, news, book, services, clock }),
-      ...pinRoutes({ goals, fleet, news, store, clock }),
-      ...releaseRoutes({ client, goals, fleet, controls, clock }),
-      ...viewRoutes({ client, goals, fleet, controls, clock }),
-    ],
+    routes: deployRoutes({
+      client,
+      store,
+      signer,
+      swarms,
+      origin,
+      goals,
+      fleet,
+      desk,
+      news,
+      book,
+      services,
+      controls,
+      clock,
+    }),
     async close() {
       closing.abort();
       await keeping;
