@@ -15,6 +15,7 @@ import { LinkCache } from "#worker/stage/link-cache.ts";
 import { Tools, type ToolsPorts } from "#worker/tool/tools.ts";
 import type { Config } from "#app/config/config.ts";
 import { actionsHome, leaveHome } from "#app/node/actions-home.ts";
+import { ownProgram } from "#app/node/own-program.ts";
 import { defaultDataPath, type DataFolder } from "#app/node/data-folder.ts";
 import { hiddenPaths } from "#app/node/hidden-paths.ts";
 
@@ -95,6 +96,7 @@ async function openSandbox(config: Config, folder: DataFolder, parts: PlaceParts
       log,
       // The default data folder may belong to another node of the same user.
       hidden: [...hiddenPaths(config, folder, parts.configFile), defaultDataPath(process.env)],
+      shown: ownProgram(),
       isolation: { want: config.worker.sandbox },
       freeBytesMin: config.worker.diskFreeMin,
       memoryBytesMax: config.worker.memoryMax,

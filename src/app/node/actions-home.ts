@@ -8,18 +8,17 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Fault } from "#base/fault.ts";
+import { isPassable } from "#worker/sandbox/folders/folders.ts";
 
 /** Names the data folder that a home outside of it belongs to. */
-const ofFile = "of";
-const elsewhereDefault = "/var/tmp";
+export const ofFile = "of";
+export const elsewhereDefault = "/var/tmp";
 /** Other users may traverse it, but neither list nor change it. */
 const homeMode = 0o711;
 
@@ -90,14 +89,7 @@ function closeToGroup(home: string): void {
   if ((mode & 0o020) !== 0 && isOurs(home, 0o002)) chmodSync(home, mode & homeMode);
 }
 
-function isOurs(home: string, closed = 0o022): boolean {
+export function isOurs(home: string, closed = 0o022): boolean {
   const stats = lstatSync(home);
   return stats.isDirectory() && stats.uid === process.getuid?.() && (stats.mode & closed) === 0;
-}
-
-function isPassable(path: string): boolean {
-  for (let at = realpathSync(path); ; at = dirname(at)) {
-    if ((statSync(at).mode & 0o001) === 0) return false;
-    if (at === dirname(at)) return true;
-  }
 }

@@ -1,4 +1,4 @@
-/** Serves /v1/deploy, all of it: `deployRoutes` is the one table of the door. Thin: every decision is made in plan.ts, goal/ and health/. */
+/** Serves /v1/deploy: `deployRoutes` is the door's one table. Decisions are made in plan.ts, goal/ and health/. */
 import type { Clock } from "#base/clock.ts";
 import { isDigest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";

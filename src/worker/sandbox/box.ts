@@ -3,11 +3,12 @@
  * network unless requested. Pure.
  */
 import { isInside } from "./folders/folders.ts";
+import type { Shows } from "./shown.ts";
 
 /** The attempt's folder as the command in the sandbox sees it: always the same path, so that outputs can be equal. */
 export const boxRoot = "/tmp/build";
 
-export type Box = {
+export type Box = Shows & {
   readonly bwrap: string;
   /** The folder that the command works in and may write to. */
   readonly root: string;
@@ -82,6 +83,9 @@ export function boxArguments(box: Box): readonly string[] {
     "/dev",
     ...scratch.flatMap((path) => tmpfs(path, path === "/tmp" ? tmpBytes : fewBytes)),
     ...closed.flatMap((path) => [...tmpfs(path, smallestBytes), "--remount-ro", path]),
+    ...box.entered.flatMap((path) => tmpfs(path, smallestBytes)),
+    ...box.shown.flatMap(({ from, at }) => ["--ro-bind", from, at]),
+    ...box.entered.flatMap((path) => ["--remount-ro", path]),
     // Devices cannot be opened in here, so binding one makes the file unreadable.
     ...box.unreadable.filter((path) => !isInside(path, replaced)).flatMap((path) => ["--ro-bind", "/dev/null", path]),
     "--bind",

@@ -105,6 +105,8 @@ const trial = (network: boolean): readonly string[] =>
     unreadable: [],
     scratch: [],
     tmpBytes: 1_000_000,
+    shown: [],
+    entered: [],
     readOnly: [],
   }).filter((word, at, words) => word !== "--json-status-fd" && words[at - 1] !== "--json-status-fd");
 

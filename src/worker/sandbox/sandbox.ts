@@ -23,6 +23,7 @@ import { checkPassable, foldersAmong } from "./folders/folders.ts";
 import { probeIsolation, sandboxPath, uidsOfNode, type Isolation, type IsolationOptions } from "./isolation.ts";
 import { machineBytes } from "./machine-bytes.ts";
 import { noteText, saidOf } from "./run-note.ts";
+import { showsAmong, type Shown, type Shows } from "./shown.ts";
 import { TaskCallers } from "./task-callers.ts";
 import { Unseen } from "./unseen.ts";
 
@@ -40,6 +41,8 @@ export type SandboxOptions = {
   readonly isolation?: Partial<IsolationOptions>;
   /** Folders and files that commands must not see, besides `home`: this node's data and its secrets. */
   readonly hidden?: readonly string[];
+  /** What commands must find at its own place, such as our own program, wherever it lies. */
+  readonly shown?: readonly Shown[];
   /** Size of /tmp in the sandbox, and a quarter of it for each similar folder. */
   readonly tmpBytes?: number;
   /** With less free space than this, the attempt that wrote most is ended. */
@@ -71,6 +74,7 @@ export class Sandbox implements AsyncDisposable {
   readonly #spawner: Spawner;
   readonly #unseen: Unseen;
   readonly #scratch: readonly string[];
+  readonly #shows: Shows;
   readonly #tmpBytes: number;
   /** Lanes of found runs that are not adopted yet. */
   readonly #reserved = new Map<string, LaneLoan>();
@@ -93,6 +97,7 @@ export class Sandbox implements AsyncDisposable {
     const areOthers = isolation.uidBase !== undefined;
     this.#unseen = new Unseen([options.home, ...(options.hidden ?? [])], { areOthers });
     this.#scratch = foldersAmong(["/run", "/var/tmp", "/tmp"]).filter((path) => path !== "/tmp");
+    this.#shows = showsAmong(options.shown ?? [], [...this.#scratch, "/tmp"]);
     // Control groups with a memory controller count /tmp as well; without, all lanes together must not take all memory.
     const shared = spawner.groups.controllers.includes("memory") ? 1 : spawner.lanes.count;
     this.#tmpBytes = options.tmpBytes ?? Math.floor(machineBytes() / 2 / shared);
@@ -113,7 +118,7 @@ export class Sandbox implements AsyncDisposable {
 
   get #folders() {
     const { folders: hidden, files: unreadable } = this.#unseen;
-    return { hidden, unreadable, scratch: this.#scratch, tmpBytes: this.#tmpBytes };
+    return { hidden, unreadable, scratch: this.#scratch, tmpBytes: this.#tmpBytes, ...this.#shows };
   }
 
   static async open(options: SandboxOptions): Promise<Sandbox> {

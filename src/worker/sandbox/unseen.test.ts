@@ -88,6 +88,8 @@ test("a sandbox hides files after the machine's root and before the command's fo
     hidden: ["/data"],
     unreadable: ["/etc/key", "/data/key", "/tmp/key", "/run/key", "/dev/shm/key", "/proc/1/fd/3", "/database"],
     scratch: ["/run"],
+    shown: [],
+    entered: [],
     tmpBytes: 1_000_000,
   };
   const rest = { root: "/root-of-it", workingDirectory: "", argv: ["true"], env: {}, readOnly: [] };
