@@ -5,7 +5,7 @@ import type { Clock } from "#base/clock.ts";
 import { watchCluster } from "#api/cluster-watch.ts";
 import { showCluster } from "#api/cluster.ts";
 import { route, type Reply, type Route } from "#http/route.ts";
-import { LiveLists } from "./live-lists.ts";
+import { LiveLists } from "./jobs/live-lists.ts";
 
 type Cluster = z.input<(typeof showCluster)["answer"]["schema"]>;
 

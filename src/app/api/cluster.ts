@@ -4,7 +4,7 @@ import type { WorkClient } from "#shard/client/client.ts";
 import type { NodeStatus } from "#shard/node-status.ts";
 import { isolateShard, releaseShard, showCluster, showNode } from "#api/cluster.ts";
 import type { HotShards } from "#app/node/hot-shards.ts";
-import type { Isolation } from "#app/node/isolation.ts";
+import type { Isolation } from "#app/node/actions/isolation.ts";
 import type { ShardLoad } from "#app/node/shard-loads.ts";
 import { Problem } from "#http/problem.ts";
 

@@ -16,7 +16,7 @@ import type { Typed } from "#records/typed.ts";
 import { cadenceOf } from "#schedules/cron.ts";
 import type { Schedule, Schedules, Wanted } from "#schedules/schedule.ts";
 import { scheduledOrder } from "#app/work/scheduled-order.ts";
-import { judgeOrder, type SubmitPorts } from "./submit.ts";
+import { judgeOrder, type SubmitPorts } from "./jobs/submit.ts";
 
 export type SchedulesPorts = Omit<SubmitPorts, "work"> & {
   readonly schedules: Schedules;

@@ -3,7 +3,7 @@ import { deleteSecret, listSecrets, rotateSecrets, setSecret } from "#api/secret
 import { Problem } from "#http/problem.ts";
 import { route, type Route } from "#http/route.ts";
 import type { SecretView } from "#vault/vault.ts";
-import type { Vaults } from "#app/compose/vault.ts";
+import type { Vaults } from "#app/compose/services/vault.ts";
 
 export const secretRoutes = ({ secrets, system }: Vaults): readonly Route[] => [
   route(setSecret, async ({ tenant, params: { name }, body: { value }, caller }) => ({

@@ -14,10 +14,10 @@ import { KeptFolders } from "#worker/stage/kept-folders.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { Tools, type ToolsPorts } from "#worker/tool/tools.ts";
 import type { Config } from "#app/config/config.ts";
-import { actionsHome, leaveHome } from "#app/node/actions-home.ts";
-import { ownProgram } from "#app/node/own-program.ts";
+import { actionsHome, leaveHome } from "#app/node/actions/actions-home.ts";
+import { ownProgram } from "#app/node/actions/own-program.ts";
 import { defaultDataPath, type DataFolder } from "#app/node/data-folder.ts";
-import { hiddenPaths } from "#app/node/hidden-paths.ts";
+import { hiddenPaths } from "#app/node/actions/hidden-paths.ts";
 
 export type PlaceParts = {
   readonly clock: Clock;

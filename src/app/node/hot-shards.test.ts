@@ -4,7 +4,7 @@ import { ManualClock } from "#base/testing/manual-clock.ts";
 import { memoryRecords } from "#records/memory.ts";
 import { watchedRecords } from "#records/watch.ts";
 import { HotShards } from "./hot-shards.ts";
-import { Isolation } from "./isolation.ts";
+import { Isolation } from "./actions/isolation.ts";
 import { ShardLoads } from "./shard-loads.ts";
 
 const shardOf = (shard: number) => ({ shard, commands: 0, logged: 0 });

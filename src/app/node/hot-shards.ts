@@ -4,7 +4,7 @@
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { Isolation } from "./isolation.ts";
+import type { Isolation } from "./actions/isolation.ts";
 import { ShardLoads, type CountedShard, type ShardLoad } from "./shard-loads.ts";
 
 /** From this share of the event loop's time on, a shard is called hot, with a rule or without one. */

@@ -2,7 +2,7 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { serversOf, type Config } from "#app/config/config.ts";
-import type { DataFolder } from "./data-folder.ts";
+import type { DataFolder } from "#app/node/data-folder.ts";
 import type { TierConfig } from "#app/config/tier-config.ts";
 
 /** Certificates and public keys are not secret. */

@@ -29,7 +29,7 @@ import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } fro
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
 import { logReply } from "./task-log.ts";
 import { LiveLists, type LiveListOptions } from "./live-lists.ts";
-import { scopeOf, type Scoped } from "./scope.ts";
+import { scopeOf, type Scoped } from "#app/api/scope.ts";
 import { rerunRoute, submitRoute, type SubmitPorts } from "./submit.ts";
 
 export type JobsPorts = OutputPorts &

@@ -2,7 +2,7 @@ import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
 import { Config } from "#app/config/config.ts";
 import { schemaOf, variantsOf, type JsonSchema } from "#door/json-schema.ts";
-import { dataFolder } from "./data-folder.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
 import { hiddenPaths } from "./hidden-paths.ts";
 
 const token = { name: "ops", tenant: "*", roles: ["operator"] };

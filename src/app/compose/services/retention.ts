@@ -12,7 +12,7 @@ import { shardOf } from "#shard/client/client.ts";
 import type { PinsOf } from "#shard/host/prepare.ts";
 import type { Node } from "#shard/node.ts";
 import type { Config } from "#app/config/config.ts";
-import type { ComposedStore } from "./store/store.ts";
+import type { ComposedStore } from "#app/compose/store/store.ts";
 
 type RetentionParts = {
   readonly config: Config;

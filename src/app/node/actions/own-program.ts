@@ -25,7 +25,7 @@ import { isInside, isPassable } from "#worker/sandbox/folders/folders.ts";
 import type { Shown } from "#worker/sandbox/shown.ts";
 import { elsewhereDefault, isOurs, ofFile } from "./actions-home.ts";
 
-const packageRoot = join(import.meta.dirname, "../../..");
+const packageRoot = join(import.meta.dirname, "../../../..");
 
 /** Nothing else of a checkout: the data of a node may lie beside it. */
 function ownPaths(): readonly string[] {
