@@ -58,7 +58,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const upkeep = new Upkeep({ goals, desk, news, clock, warn: missed });
   const keeping = upkeep.run(closing.signal);
   const releases = new ReleaseMetrics();
-  const seal = sealRunner({ store, goals, signer });
+  const seal = sealRunner({ store, goals, signer, warn });
   const running = { goals, desk: news, fleet };
   return {
     labels: nodeLabels,

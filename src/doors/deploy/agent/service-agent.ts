@@ -12,6 +12,8 @@ import { Fault } from "#base/fault.ts";
 import { openGoal, refuseGoal, type SignedGoal } from "#doors/deploy/goal/goal.ts";
 import type { MachineState } from "#doors/deploy/health/judge.ts";
 import { parseManifest, type Manifest } from "#doors/deploy/manifest/manifest.ts";
+import { Filler } from "#doors/deploy/delta/fill.ts";
+import type { Older } from "#doors/deploy/delta/rebuild.ts";
 import type { AgentSwarm } from "#doors/deploy/swarm/agent-swarm.ts";
 import type { KeyRing, Signed } from "#doors/deploy/signing/signing.ts";
 import { readIfThere, switchLink, writeDurably } from "./durable-files.ts";
@@ -62,6 +64,7 @@ const isText = (value: string | null | undefined): value is string => typeof val
 export class ServiceAgent {
   readonly #ports: ServicePorts;
   readonly #process: ServiceProcess;
+  readonly #filler: Filler;
   #goal: SignedGoal | undefined;
   #memory: Remembered;
   #status: ServiceStatus;
@@ -73,6 +76,7 @@ export class ServiceAgent {
   private constructor(ports: ServicePorts, process: ServiceProcess, goal: SignedGoal | undefined, memory: Remembered) {
     this.#ports = ports;
     this.#process = process;
+    this.#filler = new Filler({ ...ports, packs: join(ports.folder, "packs") });
     this.#goal = goal;
     this.#memory = memory;
     this.#status = this.#statusNow("idle", "the agent has just started");
@@ -136,27 +140,25 @@ export class ServiceAgent {
       this.#say("staging", `fetches ${next.manifest.slice(0, 12)}`);
       const { segment, swarm } = this.#ports;
       const isRollback = this.#goal?.goal.kind === "rollback";
-      const fill = swarm && ((folder: string) => this.#fill(swarm, next.manifest, manifest, folder, isRollback));
-      const folder = await stage(this.#versions, next.manifest, manifest, segment, fill);
+      const about = { digest: next.manifest, manifest, older: await this.#older(), isRollback };
+      const fill = async (folder: string) => await this.#filler.fill(folder, about);
+      const folder = await stage(this.#versions, next.manifest, manifest, segment, { fill });
       swarm?.keep(next.manifest, manifest, folder);
       this.#say("staged", `${next.manifest.slice(0, 12)} is complete`);
       await this.#collect(manifest.run.keepVersions);
     } else await this.#activate(next.manifest, manifest);
   }
 
-  /** What goes wrong among machines is no reason to fail: the node has all of it. */
-  async #fill(
-    swarm: Pick<AgentSwarm, "fill">,
-    digest: Digest,
-    manifest: Manifest,
-    folder: string,
-    isRollback: boolean,
-  ): Promise<void> {
-    try {
-      await swarm.fill(digest, manifest, folder, isRollback);
-    } catch (error) {
-      this.#ports.log(`fetch from other machines: ${(error as Error).message}; the node sends the rest`);
+  /** The releases that are complete on this machine, in no order. */
+  async #older(): Promise<readonly Older[]> {
+    const found: Older[] = [];
+    for (const name of await stagedHashes(this.#versions)) {
+      const kept = await readIfThere(join(this.#versions, `${name}.json`));
+      if (kept === undefined) continue;
+      const { body } = JSON.parse(kept) as Signed;
+      found.push({ manifest: parseManifest(body), folder: join(this.#versions, name) });
     }
+    return found;
   }
 
   /** Old process out, link over, new process in; the old version again when the new one does not answer. */

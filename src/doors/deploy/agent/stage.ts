@@ -16,8 +16,17 @@ import { flushFolder } from "./durable-files.ts";
 
 /** Where whole segments come from: a node. */
 export type SegmentSource = (digest: Digest) => AsyncIterable<Uint8Array>;
-/** Puts into the staging folder what other machines have. Whatever it leaves out is fetched from the source. */
-export type Fill = (folder: string, manifest: Manifest) => Promise<void>;
+/**
+ * Puts into the staging folder what older releases and other machines have, and answers with the segments that it has
+ * verified. Whatever it leaves out is fetched from the source.
+ */
+export type Fill = (folder: string) => Promise<ReadonlySet<Digest> | void>;
+export type StageMore = {
+  readonly fill?: Fill | undefined;
+  /** What else is to be written before this is of use. */
+  readonly alsoBytes?: number;
+};
+type Content = Pick<Manifest, "files" | "links">;
 
 const freeBytesMin = 64 * 1024 * 1024;
 const doing = "stage release";
@@ -26,20 +35,20 @@ const doing = "stage release";
 export async function stage(
   folder: string,
   digest: Digest,
-  manifest: Manifest,
+  manifest: Content,
   source: SegmentSource,
-  fill?: Fill,
+  { fill, alsoBytes = 0 }: StageMore = {},
 ): Promise<string> {
   const done = versionFolder(folder, digest);
   if (await exists(done)) return done;
   const work = `${done}.staging`;
-  await reserve(folder, work, manifest);
+  await reserve(folder, work, manifestSizeBytes(manifest) + alsoBytes);
   await mkdir(work, { recursive: true });
-  await fill?.(work, manifest);
+  const verified = (await fill?.(work)) ?? new Set<Digest>();
   const folders = new Set([work]);
   for (const file of manifest.files) {
     await makeParents(work, file.path, folders);
-    await stageFile(join(work, file.path), file, source);
+    await stageFile(join(work, file.path), file, source, verified);
   }
   for (const { path, target } of manifest.links) {
     await makeParents(work, path, folders);
@@ -64,7 +73,12 @@ export async function stagedHashes(folder: string): Promise<ReadonlySet<string>>
   return new Set(names.filter((name) => /^[a-z0-9]+-[0-9a-f]+$/.test(name)));
 }
 
-async function stageFile(path: string, { executable, sizeBytes, segments }: ManifestFile, source: SegmentSource) {
+async function stageFile(
+  path: string,
+  { executable, sizeBytes, segments }: ManifestFile,
+  source: SegmentSource,
+  verified: ReadonlySet<Digest>,
+): Promise<void> {
   const file = await open(path, "a+").then(async (made) => {
     await made.close();
     return await open(path, "r+");
@@ -72,7 +86,7 @@ async function stageFile(path: string, { executable, sizeBytes, segments }: Mani
   try {
     for (const [index, digest] of segments.entries()) {
       const offset = index * segmentBytes;
-      if (await holds(file, offset, digest)) continue;
+      if (verified.has(digest) || (await holds(file, offset, digest))) continue;
       await fetchSegment(file, offset, digest, source);
     }
     await file.truncate(sizeBytes);
@@ -126,9 +140,9 @@ async function makeParents(root: string, path: string, made: Set<string>): Promi
   for (let at = parent; !made.has(at); at = dirname(at)) made.add(at);
 }
 
-async function reserve(folder: string, work: string, manifest: Manifest): Promise<void> {
+async function reserve(folder: string, work: string, bytes: number): Promise<void> {
   await mkdir(folder, { recursive: true });
-  const needs = manifestSizeBytes(manifest) - (await sizeOf(work)) + freeBytesMin;
+  const needs = bytes - (await sizeOf(work)) + freeBytesMin;
   const { bavail, bsize } = await statfs(folder);
   if (bavail * bsize < needs)
     throw new Fault("exhausted", doing, { freeBytes: bavail * bsize, neededBytes: needs, folder });

@@ -38,31 +38,30 @@ export function unitBytesFor(sizeBytes: number): number {
   return bytes;
 }
 
-export function layoutOf(manifest: Pick<Manifest, "files">, { bytes, sha256 }: Units): Layout {
-  const segments = distinctSegments(manifest);
+/** All distinct segments of a release in a row: where each begins, and what lies in a range. */
+export type Row = {
+  readonly segments: readonly Digest[];
+  readonly bytes: number;
+  startOf(segment: Digest): number | undefined;
+  /** `at` counts from the beginning of the range. */
+  piecesIn(from: number, to: number): readonly Piece[];
+};
+
+export function rowOf(content: Pick<Manifest, "files">): Row {
+  const segments = distinctSegments(content);
   const starts: number[] = [];
+  const startOf = new Map<Digest, number>();
   let total = 0;
   for (const digest of segments) {
     starts.push(total);
+    startOf.set(digest, total);
     total += digestSizeBytes(digest);
   }
-  const places = new Map<string, SegmentPlace[]>();
-  for (const file of manifest.files)
-    for (const [index, digest] of file.segments.entries()) {
-      const known = places.get(digest) ?? [];
-      known.push({ path: file.path, offset: index * segmentBytes });
-      places.set(digest, known);
-    }
-  const sizeOf = (unit: number): number => Math.min(bytes, total - unit * bytes);
   return {
-    unitBytes: bytes,
-    units: Math.ceil(total / bytes),
-    sha256,
-    sizeOf,
-    placesOf: (segment) => places.get(segment) ?? [],
-    piecesOf(unit) {
-      const from = unit * bytes;
-      const to = from + sizeOf(unit);
+    segments,
+    bytes: total,
+    startOf: (segment) => startOf.get(segment),
+    piecesIn(from, to) {
       const pieces: Piece[] = [];
       for (let i = lastAtOrBefore(starts, from); i < segments.length && (starts[i] ?? to) < to; i += 1) {
         const segment = segments[i] ?? "";
@@ -73,6 +72,31 @@ export function layoutOf(manifest: Pick<Manifest, "files">, { bytes, sha256 }: U
       }
       return pieces;
     },
+  };
+}
+
+/** Where a release's segments are in its files. */
+export function placesOf({ files }: Pick<Manifest, "files">): (segment: Digest) => readonly SegmentPlace[] {
+  const places = new Map<string, SegmentPlace[]>();
+  for (const file of files)
+    for (const [index, digest] of file.segments.entries()) {
+      const known = places.get(digest) ?? [];
+      known.push({ path: file.path, offset: index * segmentBytes });
+      places.set(digest, known);
+    }
+  return (segment) => places.get(segment) ?? [];
+}
+
+export function layoutOf(manifest: Pick<Manifest, "files">, { bytes, sha256 }: Units): Layout {
+  const row = rowOf(manifest);
+  const sizeOf = (unit: number): number => Math.min(bytes, row.bytes - unit * bytes);
+  return {
+    unitBytes: bytes,
+    units: Math.ceil(row.bytes / bytes),
+    sha256,
+    sizeOf,
+    placesOf: placesOf(manifest),
+    piecesOf: (unit) => row.piecesIn(unit * bytes, unit * bytes + sizeOf(unit)),
   };
 }
 

@@ -14,7 +14,7 @@ export const segmentBytes = 64 * 1024 * 1024;
 const filesMax = 200_000;
 const pathLengthMax = 1_000;
 
-const DigestText = z.string().refine(isDigest, "not a digest");
+export const DigestText = z.string().refine(isDigest, "not a digest");
 const Path = z.string().max(pathLengthMax).refine(isSafePath, "a path must stay below the release's folder");
 
 const File = z.strictObject({
@@ -26,7 +26,7 @@ const File = z.strictObject({
 const Link = z.strictObject({ path: Path, target: z.string().min(1).max(pathLengthMax) });
 
 /** SHA-256 of each unit, as base64url: what machines give each other is verified by these (layout.ts). */
-const Units = z.strictObject({
+export const Units = z.strictObject({
   bytes: z
     .int()
     .min(4 * 1024)
@@ -34,6 +34,17 @@ const Units = z.strictObject({
   sha256: z.array(z.string().regex(/^[A-Za-z0-9_-]{43}$/, "not a hash")).max(200_000),
 });
 export type Units = z.output<typeof Units>;
+
+/** Other bytes that the release can be made from, with those of an older release or alone (delta/pack.ts). */
+const Alternative = z.strictObject({
+  /** The manifest of the older release; null: it needs none. */
+  base: DigestText.nullable(),
+  pack: DigestText,
+  /** How many bytes are fetched with it. */
+  sizeBytes: z.int().min(1),
+});
+export type Alternative = z.output<typeof Alternative>;
+export const alternativesMax = 8;
 
 export const Manifest = z.strictObject({
   format: z.literal(1),
@@ -47,16 +58,18 @@ export const Manifest = z.strictObject({
   links: z.array(Link).max(filesMax),
   /** Left out: its bytes come from nodes only. */
   units: Units.optional(),
+  alternatives: z.array(Alternative).max(alternativesMax).optional(),
 });
 export type Manifest = z.output<typeof Manifest>;
 export type ManifestFile = Manifest["files"][number];
 
 /** The one spelling of a manifest: entries by path, keys in the schema's order. */
-export function manifestText({ format, service, sha, builder, run, files, links, units }: Manifest): string {
+export function manifestText(manifest: Manifest): string {
+  const { format, service, sha, builder, run, files, links, units, alternatives } = manifest;
   const byPath = <T extends { readonly path: string }>(entries: readonly T[]): readonly T[] =>
     entries.toSorted((a, b) => (a.path < b.path ? -1 : 1));
   const same = { format, service, sha, builder, run, files: byPath(files), links: byPath(links) };
-  return JSON.stringify({ ...same, ...(units && { units }) });
+  return JSON.stringify({ ...same, ...(units && { units }), ...(alternatives && { alternatives }) });
 }
 
 /** Refuses what could harm the machine that unpacks it, also when it is signed (MF1). */
@@ -97,7 +110,7 @@ export const distinctSegments = ({ files }: Pick<Manifest, "files">): readonly s
 export const unitCount = (manifest: Pick<Manifest, "files">, unitBytes: number): number =>
   Math.ceil(distinctSegments(manifest).reduce((sum, digest) => sum + digestSizeBytes(digest), 0) / unitBytes);
 
-export const manifestSizeBytes = ({ files }: Manifest): number =>
+export const manifestSizeBytes = ({ files }: Pick<Manifest, "files">): number =>
   files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 
 function parseJson(text: string): unknown {

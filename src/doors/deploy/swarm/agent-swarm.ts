@@ -60,6 +60,9 @@ export type SwarmPorts = {
   readonly disturb?: ((bytes: Buffer, unit: number) => Buffer) | undefined;
 };
 
+/** A release, or a pack. */
+export type Spread = Pick<Manifest, "files" | "units">;
+
 type Out = { readonly socket: TLSSocket; readonly frames: Frames };
 
 type Fetching = {
@@ -112,7 +115,7 @@ export class AgentSwarm implements AsyncDisposable {
   }
 
   /** Fills a staging folder with what peers and the node have of the release. */
-  async fill(content: string, manifest: Manifest, folder: string, isRollback: boolean): Promise<void> {
+  async fill(content: string, manifest: Spread, folder: string, isRollback: boolean): Promise<void> {
     if (!manifest.units || manifest.units.sha256.length === 0 || this.#fetching.has(content)) return;
     const files = new UnitFiles(folder, manifest, manifest.units);
     await files.prepare(manifest);
@@ -144,7 +147,7 @@ export class AgentSwarm implements AsyncDisposable {
   }
 
   /** The release is complete in this folder, verified, and is served to others from now on. */
-  keep(content: string, manifest: Manifest, folder: string): void {
+  keep(content: string, manifest: Spread, folder: string): void {
     if (!manifest.units) return;
     const files = new UnitFiles(folder, manifest, manifest.units);
     files.trust();

@@ -5,7 +5,9 @@ import type { Store } from "#blobs/store.ts";
 import { readWhole } from "#doors/deploy/fleet/whole.ts";
 import { layoutOf, readUnit, type Layout } from "#doors/deploy/manifest/layout.ts";
 import { parseManifest } from "#doors/deploy/manifest/manifest.ts";
+import { packContent, parsePack } from "#doors/deploy/delta/pack.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
+import type { Spread } from "./agent-swarm.ts";
 import { Have, shapeOf } from "#swarm/units.ts";
 import { Uploads, type Priority, type UploadEffect, type UploadEvent, type UploadFlow } from "#swarm/uploads.ts";
 
@@ -105,8 +107,7 @@ export class Origin {
     const known = this.#layouts.get(key);
     if (known) return known;
     const { blobs } = this.#ports.store.forTenant(tenant);
-    const signed = JSON.parse(await readWhole(blobs, content)) as Signed;
-    const manifest = parseManifest(signed.body);
+    const manifest = spreadIn(await readWhole(blobs, content));
     if (!manifest.units) throw new Fault("not-found", "send units", { content, why: "it has no units" });
     const layout = layoutOf(manifest, manifest.units);
     const have = new Have(shapeOf(Math.max(1, layout.units)));
@@ -121,6 +122,12 @@ export class Origin {
     this.#step({ kind: "serve", content: key, have, unitBytes: layout.unitBytes }, undefined);
     return layout;
   }
+}
+
+/** A signed manifest, or the description of a pack. */
+function spreadIn(text: string): Spread {
+  const { body } = JSON.parse(text) as Partial<Signed>;
+  return typeof body === "string" ? parseManifest(body) : packContent(parsePack(text));
 }
 
 const keyOf = (tenant: string, content: string): string => JSON.stringify([tenant, content]);

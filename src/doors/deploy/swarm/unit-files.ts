@@ -18,7 +18,7 @@ export class UnitFiles {
   readonly have: Have;
   #folder: string;
 
-  constructor(folder: string, manifest: Manifest, units: Units) {
+  constructor(folder: string, manifest: Pick<Manifest, "files">, units: Units) {
     this.#folder = folder;
     this.layout = layoutOf(manifest, units);
     this.have = new Have(shapeOf(Math.max(1, this.layout.units)));
@@ -35,7 +35,7 @@ export class UnitFiles {
   }
 
   /** Makes the files, in full length, and finds out which units are there already (UF2). */
-  async prepare(manifest: Manifest): Promise<void> {
+  async prepare(manifest: Pick<Manifest, "files">): Promise<void> {
     for (const { path, sizeBytes } of manifest.files) {
       const at = join(this.#folder, path);
       await mkdir(dirname(at), { recursive: true });
