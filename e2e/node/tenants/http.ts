@@ -56,6 +56,7 @@ const ask = (
   return { what: method, ...rest, run: async (as, named) => shown(await as.http(method, path(named), init)) };
 };
 
+const noRepository = "neither has such a repository";
 const operatorsOnly = clusterOnly("operators");
 const tasksOnly = { alike: "only tokens of claims are accepted", answers: [] };
 const jobsOnly = "only tokens of jobs are accepted";
@@ -237,6 +238,25 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api PUT /v1/secrets/{name+}": [
     ask("PUT", ({ tenant }) => `/v1/secrets/forged?tenant=${tenant}`, json({ value: "forged" })),
   ],
+  ...Object.fromEntries(
+    [
+      ["/api/v3/orgs/{owner}/actions/secrets", "/api/v3/orgs/a/actions/secrets", "it names nothing"],
+      ["/api/v3/repos/{owner}/{name}/actions/secrets", "/api/v3/repos/a/b/actions/secrets", noRepository],
+      [
+        "/api/v3/repos/{owner}/{name}/environments/{environment}/secrets",
+        "/api/v3/repos/a/b/environments/c/secrets",
+        noRepository,
+      ],
+    ].flatMap(([path = "", at = "", alike = ""]) => [
+      [`api GET ${path}/public-key`, [ask("GET", () => `${at}/public-key`, { alike })]],
+      [`api GET ${path}`, [ask("GET", () => at, { alike })]],
+      [
+        `api PUT ${path}/{secret}`,
+        [ask("PUT", () => `${at}/X`, { ...json({ encrypted_value: "eA==", key_id: "1" }), alike })],
+      ],
+      [`api DELETE ${path}/{secret}`, [ask("DELETE", () => `${at}/X`, { alike })]],
+    ]),
+  ),
   "api POST /v1/vault/rotate": [ask("POST", () => "/v1/vault/rotate", operatorsOnly)],
   "api GET /.well-known/openid-configuration": [
     ask("GET", () => "/.well-known/openid-configuration", clusterOnly("everyone")),

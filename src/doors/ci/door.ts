@@ -7,6 +7,7 @@ import { intakeEndpoints } from "./intake/endpoints.ts";
 import { ciEndpoints } from "./endpoints.ts";
 import { ciWebhook } from "./outgoing/webhook.ts";
 import { ciKinds } from "./kinds.ts";
+import { secretEndpoints } from "./secrets/endpoints.ts";
 import { whyEndpoints } from "./why/endpoints.ts";
 
 export const ciDoor = defineDoor({
@@ -16,7 +17,7 @@ export const ciDoor = defineDoor({
   kinds: [ciKinds],
   keepsResults: true,
   commands: ciCommands,
-  endpoints: [...ciEndpoints, ...intakeEndpoints, ...whyEndpoints, ...serviceEndpoints],
+  endpoints: [...ciEndpoints, ...intakeEndpoints, ...whyEndpoints, ...serviceEndpoints, ...secretEndpoints],
   whyPath: (run, [job, step]) =>
     [
       "/v1/runs",

@@ -16,6 +16,8 @@ import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
 import { ciPrinted } from "./printed.ts";
 import { groupLabel } from "./queues.ts";
 import { openCiServices } from "./services/open.ts";
+import { SecretBoxes } from "./secrets/boxes.ts";
+import { secretRoutes } from "./secrets/routes.ts";
 import { serviceRoutes } from "./services/routes.ts";
 import { ciRoutes } from "./routes.ts";
 import { openIntake } from "./intake/open.ts";
@@ -40,6 +42,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     sources,
     services,
     vault: ports.vault,
+    variables: intake.variables,
     actions: { folder: settings.actions, server: settings.actionServer },
     keptKey: () => ports.keyOf("ci.kept"),
     onRunnerLoss: settings.onRunnerLoss,
@@ -67,6 +70,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
       }),
       ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),
+      ...secretRoutes({ vault: ports.vault, boxes: new SecretBoxes(() => ports.keyOf("ci.boxes"), clock), sources }),
     ],
     answers: ciAnswers({
       ...known,

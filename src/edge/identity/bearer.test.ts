@@ -18,8 +18,13 @@ describe("a bearer token", () => {
     equal(read.sha256, createHash("sha256").update("abc-._~+/123==").digest("hex"));
   });
 
+  test("may follow the word token, as clients of GitHub's API write it", () => {
+    const read = readBearer("token abc", 100);
+    equal(read.ok && read.token, "abc");
+  });
+
   test("is refused in every other form", () => {
-    deepEqual(["Basic YTpi", "", "Bearerabc", "token abc", "Bearer"].map(reasonOf), [
+    deepEqual(["Basic YTpi", "", "Bearerabc", "tokens abc", "Bearer"].map(reasonOf), [
       "scheme-unsupported",
       "scheme-unsupported",
       "scheme-unsupported",

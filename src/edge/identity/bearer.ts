@@ -10,14 +10,15 @@ export type Bearer = { readonly ok: true; readonly token: string; readonly sha25
 /** The syntax of RFC 6750: letters, digits and -._~+/ with = at the end. */
 const shape = /^[A-Za-z0-9._~+/-]+=*$/;
 
-/** The token of an authorization header's value. */
+/** The token of an authorization header's value. Clients of GitHub's API write `token` for `Bearer`. */
 export function readBearer(
   header: string,
   tokenLengthMax: number,
 ): Bearer | { readonly ok: false; readonly refusal: Unauthenticated } {
-  if (!/^bearer(?: |$)/i.test(header)) return unauthenticated("scheme-unsupported");
-  if (header.length > "Bearer ".length + tokenLengthMax) return unauthenticated("token-malformed");
-  const token = header.slice("Bearer ".length);
+  const [scheme] = /^(?:bearer|token)(?: |$)/i.exec(header) ?? [];
+  if (scheme === undefined) return unauthenticated("scheme-unsupported");
+  if (header.length > scheme.length + tokenLengthMax) return unauthenticated("token-malformed");
+  const token = header.slice(scheme.length);
   if (!shape.test(token)) return unauthenticated("token-malformed");
   return { ok: true, token, sha256: tokenSha256(token) };
 }

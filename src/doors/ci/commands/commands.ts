@@ -1,6 +1,7 @@
 import { ciLint } from "./lint.ts";
 import { ciLogs, ciWatch } from "./look.ts";
 import { ciRun } from "./run.ts";
+import { ciSecret } from "./secrets.ts";
 import { ciHook, ciVar, ciWorkflows } from "./settings.ts";
 import { ciAdd, ciCancel, ciDispatch, ciList, ciRerun } from "./runs.ts";
 
@@ -17,4 +18,5 @@ export const ciCommands = [
   ciWorkflows,
   ciHook,
   ciVar,
+  ciSecret,
 ] as const;

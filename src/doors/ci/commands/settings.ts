@@ -12,6 +12,7 @@ import {
   removeHook,
   removeVariable,
 } from "#doors/ci/intake/endpoints.ts";
+import type { Scope } from "#doors/ci/secrets/scope.ts";
 import { fetchOf, ownerAndName, repositoryHere, usage } from "./node-call.ts";
 
 const repositoryFlag = {
@@ -87,24 +88,40 @@ export const ciHook = command({
   },
 });
 
+/** Where a secret or a variable counts. */
+export const scopeFlags = {
+  owner: { type: "string", value: "OWNER", about: "of all repositories of this owner" },
+  repository: { type: "string", value: "OWNER/NAME", about: "of this repository only" },
+  environment: { type: "string", value: "NAME", about: "of this environment of the repository only" },
+} as const;
+
+export function scopeIn({ owner, repository, environment }: Scope): Scope {
+  return {
+    ...(owner !== undefined && { owner }),
+    ...(repository !== undefined && { repository }),
+    ...(environment !== undefined && { environment }),
+  };
+}
+
 export const ciVar = command({
   name: "ci var",
-  about: "Set, list or delete variables (`vars`): of all repositories, or of one with --repository.",
+  about: "Set, list or delete variables (`vars`): of all repositories, or of an owner, a repository or an environment.",
   words: "<set NAME=VALUE|list|delete NAME>",
   positionalsMax: 2,
   takesRest: false,
   flags: {
     ...serverFlags,
-    repository: { type: "string", value: "OWNER/NAME", about: "of this repository only" },
+    ...scopeFlags,
   },
   examples: ["millrace ci var set REGION=eu --repository mill/flour", "millrace ci var list"],
   async run({ positionals: [verb, word = ""], values }, world) {
     const fetch = await fetchOf(values, world);
-    const of = values.repository === undefined ? {} : { repository: values.repository };
+    const of = scopeIn(values);
     if (verb === "list") {
       const { variables } = await callEndpoint(fetch, listVariables, { query: of });
       for (const one of variables) {
-        const where = one.repository === undefined ? "" : `  (${one.repository})`;
+        const place = one.repository ?? one.owner;
+        const where = place === undefined ? "" : `  (${[place, one.environment].filter(Boolean).join(", ")})`;
         world.out(values.json ? JSON.stringify(one) : `${one.name}=${one.value}${where}`);
       }
       return 0;

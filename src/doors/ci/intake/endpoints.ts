@@ -120,10 +120,23 @@ export const listDeliveries = endpoint({
   ),
 });
 
+/** Where a variable counts: at the narrowest that is named. */
+const scopeFields = {
+  owner: z
+    .string()
+    .regex(/^[^/\s]{1,100}$/)
+    .optional()
+    .describe("Of all repositories of this owner."),
+  repository: RepositoryName.optional().describe("Of one repository."),
+  environment: z.string().min(1).max(100).optional().describe("Of one environment of the repository."),
+};
+
 const Variable = z.object({
   name: z.string(),
   value: z.string(),
-  repository: z.string().optional().describe("Absent: for all repositories."),
+  owner: z.string().optional(),
+  repository: z.string().optional().describe("Absent, like the owner: for all repositories."),
+  environment: z.string().optional(),
   by: z.string(),
   at: Time,
 });
@@ -132,8 +145,9 @@ export const listVariables = endpoint({
   method: "GET",
   path: "/v1/variables",
   action: "ci.read",
-  about: "Lists the variables (`vars`) of all repositories, and of one where one is named.",
-  query: z.object({ repository: RepositoryName.optional() }),
+  about:
+    "Lists the variables (`vars`) that count for all repositories, and where an owner, repository or environment is named.",
+  query: z.object(scopeFields),
   answer: json(z.object({ variables: z.array(Variable) })),
 });
 
@@ -141,12 +155,10 @@ export const putVariable = endpoint({
   method: "PUT",
   path: "/v1/variables/{variable}",
   action: "ci.admin",
-  about: "Sets a variable (`vars`), for all repositories or for one, which counts more.",
+  about:
+    "Sets a variable (`vars`), for all repositories, an owner, a repository or an environment; the narrower counts more.",
   params: z.object({ variable: z.string().min(1).max(200) }),
-  body: jsonBody(
-    z.strictObject({ value: z.string().max(48 * 1024), repository: RepositoryName.optional() }),
-    256 * 1024,
-  ),
+  body: jsonBody(z.strictObject({ value: z.string().max(48 * 1024), ...scopeFields }), 256 * 1024),
   answer: none,
 });
 
@@ -156,7 +168,7 @@ export const removeVariable = endpoint({
   action: "ci.admin",
   about: "Removes a variable.",
   params: z.object({ variable: z.string().min(1).max(200) }),
-  query: z.object({ repository: RepositoryName.optional().describe("Left out: the one of all repositories.") }),
+  query: z.object(scopeFields),
   answer: none,
 });
 

@@ -19,6 +19,7 @@ import { endedEvent, runEnded } from "./run-ended.ts";
 
 export type Intake = AsyncDisposable & {
   readonly triggers: TriggerPorts;
+  readonly variables: Variables;
   readonly routes: IntakePorts;
   readonly takeHook: ReturnType<typeof takeHook>;
   readonly runEnded: ReturnType<typeof runEnded>;
@@ -67,6 +68,7 @@ export function openIntake(ports: DoorPorts, settings: CiSettings, scheduled: (l
   });
   return {
     triggers,
+    variables,
     routes: { client, clock, triggers, hooks, deliveries, schedules, switches, variables },
     takeHook: takeHook(hooks),
     runEnded: runEnded({ deliveries, listeners }),

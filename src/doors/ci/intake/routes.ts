@@ -140,8 +140,8 @@ const unknown = (repository: string): Fault =>
   new Fault("not-found", "find the repository", { repository, try: "register it with: millrace ci add" });
 
 const variableRoutes = ({ variables, clock }: IntakePorts): readonly Route[] => [
-  route(endpoints.listVariables, async ({ query: { repository }, tenant }) => {
-    const all = await variables.list(tenant, repository);
+  route(endpoints.listVariables, async ({ query, tenant }) => {
+    const all = await variables.list(tenant, query);
     return { body: { variables: all.map(({ atMs, ...one }) => ({ ...one, at: timeOf(atMs) })) } };
   }),
   route(endpoints.putVariable, async ({ params: { variable: name }, body, tenant, caller }) => {

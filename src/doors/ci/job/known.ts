@@ -11,6 +11,9 @@ import type { Vault } from "#vault/vault.ts";
 import { type CellTask, cellOf } from "#doors/ci/cell-task.ts";
 import { type RunRecord, readRun } from "#doors/ci/runs/record.ts";
 import { type RunFacts, runFacts, withRunFacts } from "#doors/ci/runs/run-facts.ts";
+import type { Variables } from "#doors/ci/runs/variables.ts";
+import { vaultSecrets } from "#doors/ci/secrets/vault-secrets.ts";
+import type { JobSpec } from "#doors/ci/run/spec.ts";
 import { whoOf } from "#doors/ci/services/id-token.ts";
 import type { CiServices } from "#doors/ci/services/services.ts";
 import type { Permissions } from "#doors/ci/workflow/compile/permissions.ts";
@@ -19,13 +22,14 @@ import type { BlobStore } from "#blobs/store.ts";
 import { type ActionSettings, layActions } from "./actions.ts";
 import { bringCommit } from "./checkout.ts";
 import type { JobRequest } from "./request.ts";
-import { vaultSecrets } from "./vault-secrets.ts";
 
 export type KnownPorts = {
   readonly client: Pick<WorkClient, "job">;
   readonly sources: Sources;
   readonly vault: Pick<Vault, "list" | "read">;
   readonly services: Pick<CiServices, "jobServices">;
+  /** Variables of environments; those of a run are in its record. */
+  readonly variables: Pick<Variables, "ofEnvironment">;
   /** Where actions of others come from. */
   readonly actions: Omit<ActionSettings, "sources">;
   /** A key of the cluster for what jobs keep between steps. */
@@ -75,12 +79,19 @@ export async function jobKnown(cellTask: CellTask, at: KnownAt, ports: KnownPort
   const { source } = record;
   const { onRunnerLoss = ports.onRunnerLoss } = spec;
   const keptKey = onRunnerLoss === "resume" ? await sealingKey(task, ports.keptKey) : undefined;
-  const given = await granted(record, { facts, permissions, github: spec.contexts["github"] ?? null }, at, ports);
+  const environment = spec.environment?.name;
+  const job = { facts, permissions, environment, github: spec.contexts["github"] ?? null };
+  const given = await granted(record, job, at, ports);
+  const vars = source && environment !== undefined ? { repository: source.repository, environment } : undefined;
   return {
     cell: { name: cell.name, isFailureAllowed: cell.isFailureAllowed },
     fails,
     request: {
-      spec: { ...spec, key: [cellTask.job, ...cellTask.cells].join("/") },
+      spec: {
+        ...spec,
+        key: [cellTask.job, ...cellTask.cells].join("/"),
+        ...(vars && { contexts: withVars(spec.contexts, await ports.variables.ofEnvironment(task.tenant, vars)) }),
+      },
       ...passedOn(given.request, secrets),
       ...(source && { checkout: { sha: source.sha, ref: cellTask.run.about.ref } }),
     },
@@ -124,8 +135,14 @@ async function granted(
   {
     facts,
     permissions,
+    environment,
     github,
-  }: { readonly facts: Pick<RunFacts, "attempt">; readonly permissions: Permissions; readonly github: PlainValue },
+  }: {
+    readonly facts: Pick<RunFacts, "attempt">;
+    readonly permissions: Permissions;
+    readonly environment: string | undefined;
+    readonly github: PlainValue;
+  },
   { task, clock, origin }: Pick<KnownAt, "task" | "clock" | "origin">,
   { services, vault }: KnownPorts,
 ): Promise<{
@@ -133,18 +150,20 @@ async function granted(
   readonly idEnv: Readonly<Record<string, string>>;
 }> {
   if (!record.source) return { request: { secrets: {} }, idEnv: {} };
-  const own = isOfFork(record) ? {} : await vaultSecrets(vault, task.tenant, record.source.repository);
+  const isFork = isOfFork(record);
+  const { repository } = record.source;
+  const own = isFork ? {} : await vaultSecrets(vault, task.tenant, { repository, environment });
   if (origin === undefined) return { request: { secrets: own }, idEnv: {} };
-  const hasIdentity = permissions["id-token"] === "write" && !isOfFork(record);
+  const hasIdentity = permissions["id-token"] === "write" && !isFork;
   const given = await services.jobServices({
     tenant: task.tenant,
     run: task.jobId,
     task: task.taskId,
     claim: task.token,
     runAttempt: facts.attempt,
-    permissions,
-    ...(hasIdentity && { who: whoOf(github, { tenant: task.tenant, task: task.taskId }) }),
-    repository: record.source.repository,
+    permissions: isFork ? readOnly(permissions) : permissions,
+    ...(hasIdentity && { who: whoOf(github, { tenant: task.tenant, task: task.taskId, environment }) }),
+    repository,
     cacheRefs: cacheRefsOf(record),
     origin,
     untilMs: clock.wallMs() + task.attemptMs,
@@ -157,6 +176,15 @@ async function granted(
     masked: given.secrets,
   };
   return { request, idEnv: given.idEnv };
+}
+
+/** CI-57: whatever the file asks for. */
+const readOnly = (permissions: Permissions): Permissions =>
+  Object.fromEntries(Object.entries(permissions).map(([scope, level]) => [scope, level === "write" ? "read" : level]));
+
+/** Those of the environment count more. */
+function withVars(contexts: JobSpec["contexts"], own: Readonly<Record<string, string>>): JobSpec["contexts"] {
+  return { ...contexts, vars: { ...(contexts["vars"] as Readonly<Record<string, PlainValue>>), ...own } };
 }
 
 /** CI-57: what comes from a fork gets no secrets. */

@@ -22,6 +22,8 @@ export type JobSpec = {
   readonly cancelTimeoutMinutes: number;
   /** What becomes of it when its runner is lost; left out: as the runner says. */
   readonly onRunnerLoss?: OnRunnerLoss;
+  /** What it deploys to. */
+  readonly environment?: CellPlan["environment"];
   /** github, needs, strategy, matrix, inputs, vars; secrets come apart from it, and are never written down with it. */
   readonly contexts: Readonly<Record<string, PlainValue>>;
 };
@@ -62,6 +64,7 @@ export function jobSpecOf(job: NormalJob, cell: CellPlan, { workflow }: Frame, c
     timeoutMinutes: cell.timeoutMinutes,
     cancelTimeoutMinutes: cell.cancelTimeoutMinutes,
     ...lossOf(job),
+    ...(cell.environment && { environment: cell.environment }),
     contexts: plainOf(contexts) as JobSpec["contexts"],
   };
 }

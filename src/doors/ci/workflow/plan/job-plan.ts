@@ -54,6 +54,8 @@ export type CellPlan = {
   readonly cancelTimeoutMinutes: number;
   /** How often it is tried on another runner; left out: as usual. */
   readonly lossesMax?: number;
+  /** Undefined where it asks for none. */
+  readonly environment?: { readonly name: string; readonly url?: Node; readonly isDeployment: boolean };
   readonly concurrency?: {
     readonly group: string;
     readonly cancelsInProgress: boolean;
@@ -212,9 +214,23 @@ function jobSettings(job: NormalJob, scope: Scope): Settings {
       ? templateNumber(job.cancelTimeoutMinutes, scope)
       : cancelTimeoutMinutesDefault,
     ...lossesOf(job),
+    ...environmentOf(job.environment, scope),
     ...concurrencyOf(job.concurrency, scope),
   };
 }
+
+/** CI-63: its address is evaluated when the job has run. */
+function environmentOf(node: Node | undefined, scope: Scope): Pick<CellPlan, "environment"> {
+  if (!node) return {};
+  const [named, url, deployment] =
+    node.kind === "mapping" ? ["name", "url", "deployment"].map((key) => entryOf(node, key)) : [node];
+  const name = named ? templateText(named, scope).trim() : "";
+  if (name === "") return {};
+  const isDeployment = deployment ? templateBoolean(deployment, scope) : true;
+  return { environment: { name: name.slice(0, environmentLengthMax), ...(url && { url }), isDeployment } };
+}
+
+const environmentLengthMax = 255;
 
 function lossesOf({ onRunnerLoss, lossesMax }: NormalJob): Pick<CellPlan, "lossesMax"> {
   if (onRunnerLoss === "fail") return { lossesMax: 0 };
