@@ -18,6 +18,7 @@ import {
   putVariable,
   workflowBadge,
 } from "#doors/ci/intake/endpoints.ts";
+import { listApprovals, reviewRun } from "#doors/ci/environments/endpoints.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 import { CiNode } from "./ci-node.ts";
@@ -54,11 +55,19 @@ jobs:
     ${steps("echo night")}
 `;
 
+const scan = `
+on: push
+jobs:
+  scan:
+    ${steps("echo scans ${{ github.repository }} ${{ github.workflow_ref }}")}
+`;
+
 describe("webhooks on a node", { timeout: 120_000 }, () => {
   let folder: string;
   let node: Running;
   let ci: CiNode;
   let forge: TestRepository;
+  let rules: TestRepository;
   let hook: { readonly path: string; readonly secret: string };
 
   before(async () => {
@@ -75,10 +84,13 @@ describe("webhooks on a node", { timeout: 120_000 }, () => {
       edge: { listen: ["127.0.0.1:0"] },
       cluster: { shards: 1 },
       worker: { slots: 4 },
+      ci: { required: [{ owner: "acme", repository: "rules/all", workflow: "scan.yml" }] },
     });
     node = await startNode(config, dataFolder(join(folder, "data")), { log: () => {} });
     ci = new CiNode(`http://127.0.0.1:${node.edgePorts[0]}`, () => node.owner);
     await ci.register("acme/mill", forge.folder);
+    rules = new TestRepository({ ".github/workflows/scan.yml": scan });
+    await ci.register("rules/all", rules.folder);
     hook = await callEndpoint(ci.fetch, makeHook, { params });
     await callEndpoint(ci.fetch, putVariable, { params: { variable: "corn" }, body: { value: "wheat" } });
     const secret = { method: "PUT", headers: { "content-type": "application/json" } };
@@ -89,6 +101,7 @@ describe("webhooks on a node", { timeout: 120_000 }, () => {
   after(async () => {
     await node.stop();
     forge[Symbol.dispose]();
+    rules[Symbol.dispose]();
     clearAway(folder);
   });
 
@@ -175,12 +188,25 @@ describe("webhooks on a node", { timeout: 120_000 }, () => {
     });
     equal(answer.status, 202);
     const [run = ""] = await runsOf(1, { workflow: "build.yml", branch: "7/merge" });
+    await until("a stranger's run waits", async () => (await ci.show(run)).status === "waiting", { limitMs: 30_000 });
+    const { waiting } = await callEndpoint(ci.fetch, listApprovals, { params: { run } });
+    deepEqual(
+      waiting.map(({ environment, jobs, approvals }) => [environment, jobs, approvals]),
+      [["", ["build"], 1]],
+    );
+    await callEndpoint(ci.fetch, reviewRun, { params: { run }, body: { state: "approved" } });
     const ended = await ci.ended(run);
     deepEqual([ended.ref, ended.conclusion, ended.actor], ["refs/pull/7/merge", "success", "eve"]);
     match(await ci.log(run, "build"), /pull_request wheat key= barley/);
     const [labelled = ""] = await runsOf(1, { workflow: "target.yml" });
     await ci.ended(labelled);
     match(await ci.log(labelled, "label"), /target rye of 7 key=\*\*\*/);
+  });
+
+  test("CI-57: an owner's required workflow runs for all of its repositories, from where it is written", async () => {
+    const [scan = ""] = await runsOf(1, { workflow: "rules/all/.github/workflows/scan.yml" });
+    equal((await ci.ended(scan)).conclusion, "success");
+    match(await ci.log(scan, "scan"), /scans acme\/mill rules\/all\/.github\/workflows\/scan.yml@refs\/heads\/main/);
   });
 
   test("GitLab and Gitea: their words and signatures mean the same", async () => {

@@ -69,6 +69,8 @@ export const policy = {
 
   "ci.read": { of: "tenant", for: ["operator", "member", "viewer"] },
   "ci.run": { of: "tenant", for: ["operator", "member"] },
+  // Lets jobs into environments, and runs of strangers begin: each person in its own name.
+  "ci.approve": { of: "tenant", for: ["operator", "member", "approver"] },
   // Says where nodes fetch from, and which paths of theirs they read.
   "ci.admin": { of: "tenant", for: ["operator"] },
 

@@ -415,6 +415,27 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api GET /v1/repositories/{owner}/{name}/deliveries": [
     ask("GET", () => "/v1/repositories/a/b/deliveries", { alike: "neither has any" }),
   ],
+  "api GET /v1/repositories/{owner}/{name}/environments": [
+    ask("GET", () => "/v1/repositories/a/b/environments", { alike: noRepository }),
+  ],
+  "api PUT /v1/repositories/{owner}/{name}/environments/{environment}": [
+    ask("PUT", () => "/v1/repositories/a/b/environments/c", { ...json({}), alike: "it is for operators" }),
+  ],
+  "api DELETE /v1/repositories/{owner}/{name}/environments/{environment}": [
+    ask("DELETE", () => "/v1/repositories/a/b/environments/c", { alike: "it is for operators" }),
+  ],
+  "api GET /v1/repositories/{owner}/{name}/deployments": [
+    ask("GET", () => "/v1/repositories/a/b/deployments", { alike: noRepository }),
+  ],
+  "api GET /v1/runs/{run}/approvals": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/approvals`, { alike: "neither is a run" }),
+  ],
+  "api POST /v1/runs/{run}/approvals": [
+    ask("POST", ({ jobId }) => `/v1/runs/${jobId}/approvals`, {
+      ...json({ state: "approved" }),
+      alike: "neither is a run",
+    }),
+  ],
   "api GET /v1/variables": [ask("GET", () => "/v1/variables", { alike: "it names nothing" })],
   "api PUT /v1/variables/{variable}": [
     ask("PUT", () => "/v1/variables/x", { ...json({ value: "forged" }), alike: "it is for operators" }),

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { forkRules } from "./intake/strangers.ts";
+import { RequiredWorkflow } from "./runs/required-workflow.ts";
 import { Queue } from "./queues.ts";
 
 const Label = z
@@ -55,6 +57,18 @@ export const CiConfig = z.strictObject({
       "what becomes of instants of `on: schedule` at which no node was there: none, one run for all of them, or " +
         "one for each, up to 100",
     ),
+  forks: z
+    .enum(forkRules)
+    .default("first-time")
+    .describe(
+      "which runs of pull requests from forks wait for an approval: of people who have not contributed before " +
+        "(first-time), all, or none",
+    ),
+  required: z
+    .array(RequiredWorkflow)
+    .max(50)
+    .default([])
+    .describe("workflows that run for all repositories of an owner, whatever is in those; the same on all nodes"),
   actionServer: z
     .url({ protocol: /^(https?|file)$/ })
     .optional()

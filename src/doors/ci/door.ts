@@ -8,6 +8,7 @@ import { ciEndpoints } from "./endpoints.ts";
 import { ciWebhook } from "./outgoing/webhook.ts";
 import { ciKinds } from "./kinds.ts";
 import { secretEndpoints } from "./secrets/endpoints.ts";
+import { environmentEndpoints } from "./environments/endpoints.ts";
 import { whyEndpoints } from "./why/endpoints.ts";
 
 export const ciDoor = defineDoor({
@@ -17,7 +18,14 @@ export const ciDoor = defineDoor({
   kinds: [ciKinds],
   keepsResults: true,
   commands: ciCommands,
-  endpoints: [...ciEndpoints, ...intakeEndpoints, ...whyEndpoints, ...serviceEndpoints, ...secretEndpoints],
+  endpoints: [
+    ...ciEndpoints,
+    ...intakeEndpoints,
+    ...whyEndpoints,
+    ...serviceEndpoints,
+    ...secretEndpoints,
+    ...environmentEndpoints,
+  ],
   whyPath: (run, [job, step]) =>
     [
       "/v1/runs",

@@ -11,7 +11,16 @@
 import { createHash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import type { Plan, PlanDecides, PlanSpec, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type {
+  LockSpec,
+  Plan,
+  PlanDecides,
+  PlanSpec,
+  StageSpec,
+  TaskPlan,
+  TaskSet,
+  TaskTemplate,
+} from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import type { Job, Workflow } from "#doors/ci/workflow/compile/model.ts";
@@ -133,8 +142,42 @@ const planSpec = (kind: string): PlanSpec => ({
   deadlineMs: runMsMax,
 });
 
+/** What is known when a stage is planned besides its run: environments that one job at a time deploys to. */
+export type PlanRules = { readonly exclusive: ReadonlySet<string> };
+
 /** What becomes of one job of the workflow, or of one that it calls. */
-export function planStage(inputs: PlanInputs, record: RunRecord): Plan {
+export function planStage(inputs: PlanInputs, record: RunRecord, rules?: PlanRules): Plan {
+  const placed = placesOfStage(inputs, record);
+  if ("kind" in placed) return placed;
+  const { leaf, planned } = placed;
+  try {
+    const decides = decidesOf(leaf, planned, record);
+    const sets = taskSets(leaf, planned, { inputs, record, stops: decides.failFast, rules });
+    return { kind: "tasks", sets, decides };
+  } catch (error) {
+    if (!isFault(error, "invalid")) throw error;
+    return { kind: "fail", reason: error.message };
+  }
+}
+
+/** What the cells of a stage deploy to, if it is going to run. */
+export function environmentsOfStage(
+  inputs: PlanInputs,
+  record: RunRecord,
+): readonly NonNullable<CellPlan["environment"]>[] {
+  const placed = placesOfStage(inputs, record);
+  const all = "kind" in placed ? [] : placed.planned.flatMap(({ cells }) => cells);
+  const named = all.flatMap(({ environment }) =>
+    environment ? [[environment.name.toLowerCase(), environment] as const] : [],
+  );
+  return [...new Map(named).values()];
+}
+
+/** Where the job of a stage runs, and in which cells; or why it does not run. */
+function placesOfStage(
+  inputs: PlanInputs,
+  record: RunRecord,
+): Plan | { readonly leaf: Leaf; readonly planned: readonly Planned[] } {
   const workflow = workflowOf(record);
   const leaf = leavesOf(workflow).find(({ name }) => name === inputs.stage);
   if (!leaf) return { kind: "fail", reason: `the workflow has no job ${inputs.stage}` };
@@ -155,13 +198,7 @@ export function planStage(inputs: PlanInputs, record: RunRecord): Plan {
   // those that cannot be planned count as failed when the run is concluded, beside those that can
   if (planned.length === 0 && failed.length > 0) return { kind: "fail", reason: inWords(failed) };
   if (planned.length === 0) return { kind: "skip", reason: inWords(skipped) };
-  try {
-    const decides = decidesOf(leaf, planned, record);
-    return { kind: "tasks", sets: taskSets(leaf, planned, { inputs, record, stops: decides.failFast }), decides };
-  } catch (error) {
-    if (!isFault(error, "invalid")) throw error;
-    return { kind: "fail", reason: error.message };
-  }
+  return { leaf, planned };
 }
 
 const inWords = (reasons: readonly string[]): string => [...new Set(reasons)].join("; ").slice(0, 2_000);
@@ -216,14 +253,25 @@ function decidesOf(
 function taskSets(
   leaf: Leaf,
   planned: readonly Planned[],
-  { inputs, record, stops }: { readonly inputs: PlanInputs; readonly record: RunRecord; readonly stops: boolean },
+  {
+    inputs,
+    record,
+    stops,
+    rules,
+  }: {
+    readonly inputs: PlanInputs;
+    readonly record: RunRecord;
+    readonly stops: boolean;
+    readonly rules: PlanRules | undefined;
+  },
 ): readonly TaskSet[] {
   const run = JSON.parse(inputs.spec) as StoredRun;
   const sets = new Map<string, { readonly template: TaskTemplate; readonly tasks: TaskPlan[] }>();
   for (const { level, cells, facts } of planned) {
     const ends = facts.map((one, at) => endsOf(one, leaf.callers[at] ?? leaf.job));
     for (const cell of cells) {
-      const template = templateOf(cell, record.requires ?? []);
+      const lock = lockOfEnvironment(cell, rules, record.source?.repository);
+      const template = { ...templateOf(cell, record.requires ?? []), ...(lock && { lock }) };
       const text = JSON.stringify(template);
       const set = sets.get(text) ?? { template, tasks: [] };
       sets.set(text, set);
@@ -233,6 +281,17 @@ function taskSets(
     }
   }
   return [...sets.values()];
+}
+
+/** Each cell waits for its environment by itself; the group of its job is the lock of the whole stage. */
+function lockOfEnvironment(
+  { environment }: CellPlan,
+  rules: PlanRules | undefined,
+  repository: string | undefined,
+): LockSpec | undefined {
+  if (!environment || !rules?.exclusive.has(environment.name.toLowerCase())) return undefined;
+  const group = `environment ${environment.name}`;
+  return lockOf({ group, cancelsInProgress: false, queue: "max" }, repository);
 }
 
 function templateOf(cell: CellPlan, always: readonly string[]): TaskTemplate {

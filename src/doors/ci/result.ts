@@ -19,6 +19,8 @@ export const CellResult = z.object({
   /** Outputs that are too long to stand here are a blob: then `outputs` is empty. */
   outputsBlob: z.string().optional(),
   isFailureAllowed: z.boolean(),
+  /** Where what it deployed can be seen. */
+  environmentUrl: z.string().optional(),
   /** The digest of its log, and the claim under which it was written. */
   log: z.string().optional(),
   token: z.int().optional(),

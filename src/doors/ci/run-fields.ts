@@ -7,10 +7,10 @@ export const jobParams = z.object({
   run: RunId,
   job: z.string().min(1).max(200).describe("The job's id in the run, or its name in the file where it has one cell."),
 });
-export const Status = z.enum(["queued", "in_progress", "completed"]);
+export const Status = z.enum(["waiting", "queued", "in_progress", "completed"]);
 export const RunStatus = z
   .enum([...Status.options, "needs_decision"])
-  .describe("needs_decision: it waits until a person has decided about an effect.");
+  .describe("waiting: for an approval. needs_decision: it waits until a person has decided about an effect.");
 export const decisions = z
   .array(z.string())
   .optional()

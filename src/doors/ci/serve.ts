@@ -18,6 +18,10 @@ import { groupLabel } from "./queues.ts";
 import { openCiServices } from "./services/open.ts";
 import { SecretBoxes } from "./secrets/boxes.ts";
 import { secretRoutes } from "./secrets/routes.ts";
+import { Deployments } from "./environments/deployments.ts";
+import { Environments } from "./environments/environments.ts";
+import { environmentRoutes } from "./environments/routes.ts";
+import { gate } from "./environments/waiting.ts";
 import { serviceRoutes } from "./services/routes.ts";
 import { ciRoutes } from "./routes.ts";
 import { openIntake } from "./intake/open.ts";
@@ -37,6 +41,8 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const metrics = new CiMetrics();
   const compiled = new CompileCache();
   const intake = openIntake(ports, settings, (lagMs) => metrics.scheduled(lagMs));
+  const environments = new Environments(ports.records);
+  const deployments = new Deployments(ports.records);
   const known: KnownPorts = {
     client,
     sources,
@@ -70,6 +76,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
       }),
       ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),
+      ...environmentRoutes({ client, clock, blobs: stored.blobs, sources, environments, deployments }),
       ...secretRoutes({ vault: ports.vault, boxes: new SecretBoxes(() => ports.keyOf("ci.boxes"), clock), sources }),
     ],
     answers: ciAnswers({
@@ -95,7 +102,11 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           box: (context) => (isBoxed && place.boxed ? sandboxBox(place.boxed, context) : plainBox(place, context)),
         }),
       },
-      planners: ciPlanners({ client, ended: intake.runEnded }),
+      planners: ciPlanners({
+        client,
+        gate: (stage) => gate({ client, clock, environments, deployments }, stage),
+        ended: intake.runEnded,
+      }),
     }),
   };
 }

@@ -3,10 +3,11 @@ import type { Step } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import { withoutOutput } from "#worker/printed/failure-output.ts";
 import { cellName, cellNumbers } from "./cell-key.ts";
+import { signals } from "./environments/gate.ts";
 import { conclusionStage } from "./plan.ts";
 import { readCellResult, type StepLine } from "./result.ts";
 
-export type RunStatus = "queued" | "in_progress" | "completed";
+export type RunStatus = "waiting" | "queued" | "in_progress" | "completed";
 export type Conclusion = "success" | "failure" | "cancelled" | "skipped";
 
 export type RunView = {
@@ -55,13 +56,20 @@ export function viewRun({ name, phase, stages, tasks }: JobView): RunView {
   const named = new Map(stages.map((stage) => [stage.stage, stage.name]));
   const jobs = stages.filter((stage) => stage.name !== conclusionStage).map((stage) => jobOf(stage, tasks, named));
   if (!endedPhases.has(phase)) {
-    const isWaiting = jobs.every(({ status }) => status === "queued");
-    return { name, status: isWaiting ? "queued" : "in_progress", jobs };
+    return { name, status: statusOfRun(jobs), jobs };
   }
   const isCancelled =
     phase === "CANCELLED" || (phase === "FAILED" && !jobs.some((job) => job.conclusion === "failure"));
   const conclusion = phase === "SUCCEEDED" ? "success" : isCancelled ? "cancelled" : "failure";
   return { name, status: "completed", conclusion, jobs };
+}
+
+/** It waits for a person where nothing else of it runs or is about to. */
+function statusOfRun(jobs: readonly RunJobView[]): RunStatus {
+  const open = jobs.filter(({ status }) => status !== "completed");
+  if (open.some(({ status }) => status === "in_progress")) return "in_progress";
+  if (open.some(({ status }) => status === "waiting")) return "waiting";
+  return jobs.every(({ status }) => status === "queued") ? "queued" : "in_progress";
 }
 
 /** Without the name of the stage that decides, which is no job of the workflow. */
@@ -84,7 +92,7 @@ function jobOf(stage: StageView, tasks: readonly TaskView[], named: ReadonlyMap<
     case "RUNNING":
       return { ...shared, status: cells.some(({ status }) => status !== "queued") ? "in_progress" : "queued" };
     default:
-      return { ...shared, status: "queued" };
+      return { ...shared, status: stage.waitsForSignals.includes(signals.review) ? "waiting" : "queued" };
   }
 }
 

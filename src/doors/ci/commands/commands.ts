@@ -1,6 +1,7 @@
 import { ciLint } from "./lint.ts";
 import { ciLogs, ciWatch } from "./look.ts";
 import { ciRun } from "./run.ts";
+import { ciApprove, ciDeployments, ciEnvironment, ciReject } from "./environments.ts";
 import { ciSecret } from "./secrets.ts";
 import { ciHook, ciVar, ciWorkflows } from "./settings.ts";
 import { ciAdd, ciCancel, ciDispatch, ciList, ciRerun } from "./runs.ts";
@@ -19,4 +20,8 @@ export const ciCommands = [
   ciHook,
   ciVar,
   ciSecret,
+  ciEnvironment,
+  ciApprove,
+  ciReject,
+  ciDeployments,
 ] as const;

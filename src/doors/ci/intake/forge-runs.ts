@@ -5,18 +5,21 @@ import type { PullRefs } from "#sources/pulls.ts";
 import { dispatch } from "#doors/ci/runs/dispatch.ts";
 import { type ComingEvent, runEvent, type Triggered, type TriggerPorts } from "#doors/ci/runs/trigger-event.ts";
 import type { ForgeEvent, Pull } from "./forge-event.ts";
+import type { Strangers } from "./strangers.ts";
 import { fieldsOf } from "./reading.ts";
 
 /** `id` is the same for the same delivery for ever. Forges are never trusted with the node itself. */
 export async function runForgeEvent(
-  ports: TriggerPorts,
+  ports: TriggerPorts & { readonly strangers: Pick<Strangers, "mustWait" | "learn"> },
   repository: Repository,
   id: string,
   event: ForgeEvent,
 ): Promise<Triggered> {
   if (event.dispatch) return await dispatched(ports, repository, id, event);
   const { pull, dispatch: _none, ...rest } = event;
-  const coming = { ...rest, id, isTrusted: false };
+  await ports.strangers.learn(repository, event);
+  const waits = await ports.strangers.mustWait(repository, event);
+  const coming: ComingEvent = { ...rest, id, isTrusted: false, ...(waits && { waitsFor: "approval" }) };
   return pull ? await pulled(ports, repository, coming, pull) : await runEvent(ports, repository, coming);
 }
 
@@ -57,7 +60,7 @@ async function pulled(
   const ran = await runEvent(ports, repository, atMerge(about, pull, refs));
   if (coming.name !== "pull_request") return ran;
   // the base's own workflow about the same request: it has secrets, so it never runs what the fork brings (CI-57)
-  const { isFork: _ofFork, ...base } = about;
+  const { isFork: _ofFork, waitsFor: _noneWaits, ...base } = about;
   const target = await runEvent(ports, repository, { ...base, name: "pull_request_target", changedIn: refs.head });
   return { started: [...ran.started, ...target.started], passed: [...ran.passed, ...target.passed] };
 }

@@ -15,6 +15,7 @@ import { takeHook } from "./hooks.ts";
 import { ownsOn } from "./owner.ts";
 import { fieldsOf } from "./reading.ts";
 import type { IntakePorts } from "./routes.ts";
+import { Strangers } from "./strangers.ts";
 import { endedEvent, runEnded } from "./run-ended.ts";
 
 export type Intake = AsyncDisposable & {
@@ -29,6 +30,7 @@ export type Intake = AsyncDisposable & {
 export function openIntake(ports: DoorPorts, settings: CiSettings, scheduled: (lagMs: number) => void): Intake {
   const { records, clock, client, sources, stored, vault, node } = ports;
   const [switches, variables, listeners] = [new Switches(records), new Variables(records), new Listeners(records)];
+  const strangers = new Strangers(records, settings.forks);
   const schedules = new CiSchedules({ records, clock, catchUp: settings.catchUp });
   const deliveries = new Deliveries({ records, blobs: stored.blobs, clock });
   const triggers: TriggerPorts = {
@@ -37,6 +39,7 @@ export function openIntake(ports: DoorPorts, settings: CiSettings, scheduled: (l
     traces: ports.traces,
     variables,
     queues: settings.queues,
+    required: settings.required,
     sources,
     switches,
     async seen(repository, files, isTrusted) {
@@ -58,7 +61,7 @@ export function openIntake(ports: DoorPorts, settings: CiSettings, scheduled: (l
     clock,
     repository: (tenant, name) => sources.get(tenant, name),
     owns: (key, repository) => repository.url === undefined || owns(key),
-    run: (delivery, repository) => runDelivery(triggers, deliveries, delivery, repository),
+    run: (delivery, repository) => runDelivery({ ...triggers, strangers }, deliveries, delivery, repository),
     warn,
   });
   const timer = schedules.timer(triggers, {
@@ -86,7 +89,7 @@ function isKeptBy(key: string, node: string): boolean | undefined {
 }
 
 async function runDelivery(
-  triggers: TriggerPorts,
+  triggers: Parameters<typeof runForgeEvent>[0],
   deliveries: Deliveries,
   delivery: KeptDelivery,
   repository: Repository,

@@ -184,7 +184,7 @@ const runnerOf = (node: string): Readonly<Record<string, string>> => ({
 
 /** What the kernel remembers of it. */
 async function leftOf(
-  { outputs, ...ended }: Pick<CellResult, "result" | "outputs" | "isFailureAllowed" | "steps">,
+  { outputs, ...ended }: Pick<CellResult, "result" | "outputs" | "isFailureAllowed" | "steps" | "environmentUrl">,
   {
     digest,
     details,
@@ -213,6 +213,10 @@ async function leftOf(
 const Outcome = z.object({
   result: z.enum(["success", "failure", "cancelled"]),
   outputs: z.record(z.string(), z.string()),
+  environmentUrl: z
+    .url({ protocol: /^https?$/ })
+    .max(2_000)
+    .optional(),
 });
 
 /** The job could have put anything there: only a plain file of a reasonable size is read. */

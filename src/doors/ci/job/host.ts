@@ -32,14 +32,14 @@ if (request.checkout && !memory)
 for (const [name, { sha }] of Object.entries(request.actions ?? {}))
   if (sha !== undefined)
     files.add({ kind: "job-note", level: "plain", text: `Download action repository '${name}' (SHA:${sha})` });
-const { result, outputs } = await runJob(specOf(request), machine, {
+const { result, outputs, ...more } = await runJob(specOf(request), machine, {
   report: (report) => files.add(report),
   signal: cancelled.signal,
   memory,
   ...(keeper && { keep: (kept) => keeper.keep(kept) }),
 });
 files[Symbol.dispose]();
-const outcome: JobOutcomeFile = { result, outputs: Object.fromEntries(outputs) };
+const outcome: JobOutcomeFile = { result, outputs: Object.fromEntries(outputs), ...more };
 writeFileSync(`${names.outcome}.new`, JSON.stringify(outcome));
 renameSync(`${names.outcome}.new`, names.outcome);
 process.exit(0);

@@ -59,4 +59,5 @@ export type StepNews = {
 export type JobOutcomeFile = {
   readonly result: "success" | "failure" | "cancelled";
   readonly outputs: Readonly<Record<string, string>>;
+  readonly environmentUrl?: string;
 };

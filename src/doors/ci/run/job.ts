@@ -23,7 +23,7 @@ import type { JobMachine, JobSpec } from "./spec.ts";
 import { StepOutput } from "#doors/ci/run/printed/step-output.ts";
 import { runScript, type StepJob, type WorkEnd } from "./step-work.ts";
 import { timerMs, watchCancel } from "./cancel.ts";
-import { isKnown, jobOutputs, mayFail, ownEnv, stepName, type WorkStep } from "./step-facts.ts";
+import { environmentUrl, isKnown, jobOutputs, mayFail, ownEnv, stepName, type WorkStep } from "./step-facts.ts";
 import { Stopping } from "./stopping.ts";
 
 export type JobPorts = {
@@ -91,7 +91,8 @@ class JobRun {
     try {
       await this.#runPosts();
       const outputs = jobOutputs(this.#state, (level, text) => this.#note(level, text));
-      return { result: root.status, outputs };
+      const url = environmentUrl(this.#state, (level, text) => this.#note(level, text));
+      return { result: root.status, outputs, ...(url !== undefined && { environmentUrl: url }) };
     } finally {
       this.#state.groups.killAll();
     }

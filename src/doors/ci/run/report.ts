@@ -56,4 +56,5 @@ export type Report =
 export type JobOutcome = {
   readonly result: Exclude<JobResult, "skipped">;
   readonly outputs: ReadonlyMap<string, string>;
+  readonly environmentUrl?: string;
 };

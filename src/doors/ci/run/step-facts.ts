@@ -62,6 +62,27 @@ export function jobOutputs(
   return outputs;
 }
 
+const urlLengthMax = 2_000;
+
+/** CI-63: the address of what it deployed, when its steps are over. Only addresses of pages are taken. */
+export function environmentUrl(
+  state: JobState,
+  note: (level: "error" | "warning", text: string) => void,
+): string | undefined {
+  const node = state.spec.environment?.url;
+  if (!node) return undefined;
+  try {
+    const text = state.masks.mask(templateText(node, state.scope(state.root, state.env)).trim());
+    if (text === "") return undefined;
+    if (/^https?:\/\//.test(text) && URL.canParse(text) && text.length <= urlLengthMax) return text;
+    note("warning", "The environment's url is no http address, and was left out.");
+  } catch (error) {
+    if (!isKnown(error)) throw error;
+    note("warning", error.message);
+  }
+  return undefined;
+}
+
 function evaluated(
   state: JobState,
   note: (level: "error" | "warning", text: string) => void,

@@ -19,10 +19,13 @@ export type GithubFacts = {
   readonly commit: Commit;
   readonly actor: string;
   readonly workflow: Workflow;
+  /** Where the workflow comes from, if not from the repository itself. */
+  readonly from?: { readonly repository: string; readonly ref: string; readonly sha: string } | undefined;
 };
 
 export function githubOf(event: RunEvent, facts: GithubFacts): Dictionary {
   const { repository, commit, actor, workflow } = facts;
+  const { from = { repository, ref: commit.ref, sha: commit.sha } } = facts;
   const ids = forgeIds(facts);
   const { ref, sha } = commit;
   const [owner = ""] = repository.split("/");
@@ -45,8 +48,8 @@ export function githubOf(event: RunEvent, facts: GithubFacts): Dictionary {
     ["actor_id", String(ids.actor)],
     ["triggering_actor", actor],
     ["workflow", workflow.name ?? workflow.path],
-    ["workflow_ref", `${repository}/${workflow.path}@${ref}`],
-    ["workflow_sha", sha],
+    ["workflow_ref", `${from.repository}/${workflow.path}@${from.ref}`],
+    ["workflow_sha", from.sha],
     ["retention_days", "90"],
     ["server_url", "https://github.com"],
     ["api_url", "https://api.github.com"],

@@ -5,6 +5,7 @@ import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Planners } from "#worker/runner.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { CellTask } from "#doors/ci/cell-task.ts";
+import type { gate, Stage } from "#doors/ci/environments/waiting.ts";
 import { kinds, planConclusion, planStage } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
 import type { EndedRun } from "#doors/ci/intake/run-ended.ts";
@@ -15,17 +16,24 @@ import { keep, type Kept, recall } from "./texts.ts";
 export type PlannerPorts = {
   /** Left out, plans do not know the run's id and number. */
   readonly client?: Pick<WorkClient, "job">;
+  /** Whether a stage may begin; left out: it may. */
+  readonly gate?: (stage: Stage) => ReturnType<typeof gate>;
   /** Returns when it is durable that the run has ended. */
   readonly ended?: (run: EndedRun) => Promise<void>;
 };
 
-export const ciPlanners = ({ client, ended }: PlannerPorts): Planners => ({
+export const ciPlanners = ({ client, gate, ended }: PlannerPorts): Planners => ({
   [kinds.stage]: async (inputs, { blobs, task }) => {
     const stored = JSON.parse(inputs.spec) as StoredRun;
     const record = await readRun(blobs, stored);
     const known =
       client && asksForFacts(record) ? withRunFacts(record, await runFacts(client, task.jobId, stored.about)) : record;
-    return await withShortSpecs(planStage(await withOutputs(inputs, blobs), known), blobs);
+    const whole = await withOutputs(inputs, blobs);
+    const asks = planStage(whole, known).kind === "tasks" ? gate : undefined;
+    const { tenant, jobId } = task;
+    const found = await asks?.({ tenant, jobId, inputs: whole, record: known, about: stored.about });
+    if (found && found.kind !== "open") return found;
+    return await withShortSpecs(planStage(whole, known, found), blobs);
   },
   [kinds.conclusion]: async (inputs, { blobs, task }) => {
     const { about, ...stored } = JSON.parse(inputs.spec) as StoredRun;

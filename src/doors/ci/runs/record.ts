@@ -23,6 +23,8 @@ export type RunRecord = {
   readonly source?: { readonly repository: string; readonly sha: string; readonly pull?: PullOf };
   /** It runs what comes from another repository: no secrets. */
   readonly isFork?: boolean;
+  /** A person has to let it in first. */
+  readonly waitsFor?: "approval";
   /** How many runs led to it, one after the other (`workflow_run`). */
   readonly chain?: number;
   /** Labels that every job of the run asks for besides its own. */

@@ -37,7 +37,8 @@ export async function rerun(
   const attempt = (before.about.attempt ?? 1) + 1;
   if (attempt > attemptsMax)
     throw new Fault("invalid", "run again", { why: `a run is run at most ${attemptsMax} times` });
-  const { requires = [], ...rest } = await readRun(blobs, before);
+  // who may start it again may let it in
+  const { requires = [], waitsFor: _letIn, ...rest } = await readRun(blobs, before);
   // a caller without an operator's rights must not gain any by running again what an operator started
   const asks = again.isTrusted ? requires : [...new Set([...requires, sandboxLabel])];
   const record: RunRecord = { ...rest, ...(asks.length > 0 && { requires: asks }) };

@@ -12,7 +12,7 @@ import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
 import { type Queue, queueLabels } from "#doors/ci/queues.ts";
 import type { Commit } from "#sources/copies.ts";
 import { type Foreign, withCalled } from "./called-files.ts";
-import { githubOf, type RunEvent } from "./github-context.ts";
+import { type GithubFacts, githubOf, type RunEvent } from "./github-context.ts";
 import { type PullOf, type RunAbout, type RunRecord, storeRun } from "./record.ts";
 import type { Variables } from "./variables.ts";
 
@@ -35,12 +35,15 @@ export type Start = {
   /** Where workflows of other repositories come from. */
   readonly foreign: Foreign;
   readonly path: string;
+  /** Where the files come from, if not from the repository itself. */
+  readonly from?: GithubFacts["from"];
   readonly event: RunEvent;
   readonly inputs: Dictionary;
   readonly actor: string;
   /** What operators start may run as the node itself, where there is no sandbox. */
   readonly isTrusted: boolean;
   readonly isFork?: boolean;
+  readonly waitsFor?: RunRecord["waitsFor"];
   readonly pull?: PullOf;
   readonly chain?: number;
   /** The same key never makes a second run. */
@@ -69,13 +72,14 @@ export async function startRun(ports: StartPorts, start: Start): Promise<Submitt
     inputs: plainOf(start.inputs),
     source: { repository, sha: commit.sha, ...(start.pull && { pull: start.pull }) },
     ...(start.isFork && { isFork: true }),
+    ...(start.waitsFor && { waitsFor: start.waitsFor }),
     ...(start.chain !== undefined && { chain: start.chain }),
     ...(requires.length > 0 && { requires }),
   };
   const about: RunAbout = {
     title: titleOf(workflow, github, record),
     workflow: workflow.name ?? workflow.path,
-    path: workflow.path,
+    path: shownPath(start),
     repository,
     event: event.name,
     ref: commit.ref,
@@ -95,6 +99,10 @@ export async function startRun(ports: StartPorts, start: Start): Promise<Submitt
   const { whenEnded } = start;
   return await tracedSubmit(client, { ...plan, ...(whenEnded && { whenEnded }) }, traces);
 }
+
+/** With the repository's name where that is another. */
+export const shownPath = ({ path, from }: Pick<Start, "path" | "from">): string =>
+  from ? `${from.repository}/${path}` : path;
 
 /** The span ends when the run is recorded; those of its jobs are children of it. */
 export async function tracedSubmit(

@@ -7,6 +7,7 @@ import type { Commit } from "#sources/copies.ts";
 import { noCommit } from "#sources/names.ts";
 import type { Sources } from "#sources/sources.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import { workflowFolder } from "#doors/ci/local/workflows.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { Dictionary, type PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
@@ -17,7 +18,8 @@ import { workflowsOf } from "./files.ts";
 import type { PullOf } from "./record.ts";
 import type { Switches } from "./switches.ts";
 import type { RunEvent } from "./github-context.ts";
-import { type Start, startRun, type StartPorts } from "./start.ts";
+import { requiredFor, type RequiredWorkflow } from "./required-workflow.ts";
+import { shownPath, type Start, startRun, type StartPorts } from "./start.ts";
 
 export type ComingEvent = {
   /** The same event has the same id for ever. */
@@ -42,6 +44,8 @@ export type ComingEvent = {
   readonly changedIn?: string | undefined;
   /** What it brings comes from another repository: it gets no secrets (CI-57). */
   readonly isFork?: boolean;
+  /** A person has to let it in first. */
+  readonly waitsFor?: "approval";
   /** A pull request that cannot be merged: nothing runs (CI-56). */
   readonly isConflict?: boolean;
   /** What the merge is made of, so that every node can make it. */
@@ -59,6 +63,8 @@ export type Triggered = {
 export type TriggerPorts = StartPorts & {
   readonly sources: Sources;
   readonly switches: Pick<Switches, "disabled">;
+  /** Workflows that owners of repositories have run for all of them. */
+  readonly required?: readonly RequiredWorkflow[];
   /** Called with the workflows of the default branch, whenever it is seen. */
   readonly seen?: (repository: Repository, files: readonly SourceFile[], isTrusted?: boolean) => Promise<void>;
 };
@@ -82,24 +88,60 @@ export async function runEvent(ports: TriggerPorts, repository: Repository, even
   const facts = await factsOf(sources, repository, commit, event);
   const disabled = await ports.switches.disabled(repository);
   const foreign = foreignOf(sources, repository.tenant);
-  const started: Triggered["started"][number][] = [];
-  const passed: Triggered["passed"][number][] = [];
-  for (const { path, text } of files) {
-    const verdict = disabled.has(path) ? no("it is disabled") : verdictOf({ path, text }, facts, event);
-    if (!verdict.runs) {
-      passed.push({ path, why: verdict.why.slice(0, 1_000) });
-      continue;
-    }
-    try {
-      const { jobId, created } = await startOne(ports, { repository, commit, files, foreign, path }, event);
-      started.push({ path, run: jobId, created });
-    } catch (error) {
-      // one that cannot start, for example because of its run-name, does not keep the others from it
-      if (!isFault(error, "invalid")) throw error;
-      passed.push({ path, why: error.message.slice(0, 1_000) });
-    }
+  const ends: Ended[] = [];
+  for (const file of files) {
+    const of = { repository, commit, files, foreign, path: file.path };
+    ends.push(
+      await startIf(ports, of, event, disabled.has(file.path) ? no("it is disabled") : verdictOf(file, facts, event)),
+    );
   }
-  return { started, passed };
+  for (const one of requiredFor(ports.required ?? [], repository)) {
+    const of = { repository, commit, foreign, path: `${workflowFolder}/${one.workflow}` };
+    ends.push(
+      await startRequired(ports, one, of, (file) =>
+        startIf(ports, { ...of, ...file }, event, verdictOf(file.own, facts, event)),
+      ),
+    );
+  }
+  return {
+    started: ends.flatMap((one) => ("run" in one ? one : [])),
+    passed: ends.flatMap((one) => ("why" in one ? one : [])),
+  };
+}
+
+type Ended = Triggered["started"][number] | Triggered["passed"][number];
+type Starting = { readonly repository: Repository } & Pick<Start, "commit" | "files" | "foreign" | "path" | "from">;
+
+async function startIf(ports: StartPorts, of: Starting, event: ComingEvent, verdict: Verdict): Promise<Ended> {
+  const path = shownPath(of);
+  if (!verdict.runs) return { path, why: verdict.why.slice(0, 1_000) };
+  try {
+    const { jobId, created } = await startOne(ports, of, event);
+    return { path, run: jobId, created };
+  } catch (error) {
+    // one that cannot start, for example because of its run-name, does not keep the others from it
+    if (!isFault(error, "invalid")) throw error;
+    return { path, why: error.message.slice(0, 1_000) };
+  }
+}
+
+/** Finds the file; one that is not there is told with the workflows that did not run. */
+async function startRequired(
+  { sources }: TriggerPorts,
+  { repository: name, ref }: RequiredWorkflow,
+  { repository, path }: Pick<Starting, "repository" | "path">,
+  start: (file: Pick<Starting, "files" | "from"> & { readonly own: SourceFile }) => Promise<Ended>,
+): Promise<Ended> {
+  try {
+    const source = await sources.get(repository.tenant, name);
+    const { sha, ref: at } = await sources.copies.resolve(source, ref);
+    const files = await workflowsOf(sources, source, sha);
+    const own = files.find((file) => file.path === path);
+    if (own) return await start({ own, files, from: { repository: source.name, sha, ref: at } });
+  } catch (error) {
+    if (!isFault(error, "not-found") && !isFault(error, "invalid")) throw error;
+  }
+  return { path: `${name}/${path}`, why: "it is required, and cannot be found" };
 }
 
 const no = (why: string): Verdict => ({ runs: false, why });
@@ -117,14 +159,10 @@ function verdictOf(file: SourceFile, facts: EventFacts, { isConflict = false, af
 /** As on GitHub: workflows that start one another come to an end. */
 const chainMax = 3;
 
-async function startOne(
-  ports: StartPorts,
-  { repository, ...of }: { readonly repository: Repository } & Pick<Start, "commit" | "files" | "foreign" | "path">,
-  event: ComingEvent,
-): Promise<Submitted> {
+async function startOne(ports: StartPorts, { repository, ...of }: Starting, event: ComingEvent): Promise<Submitted> {
   // the run's key: the same event, file and commit never make a second run
   const key = createHash("sha256")
-    .update(JSON.stringify([event.id, event.name, of.path, of.commit.sha]))
+    .update(JSON.stringify([event.id, event.name, shownPath(of), of.commit.sha]))
     .digest("hex");
   return await startRun(ports, {
     ...of,
@@ -135,6 +173,7 @@ async function startOne(
     actor: event.actor,
     isTrusted: event.isTrusted,
     ...(event.isFork && { isFork: true }),
+    ...(event.waitsFor && { waitsFor: event.waitsFor }),
     ...(event.pull && { pull: event.pull }),
     ...(event.after && { chain: event.after.chain }),
     key: `event ${key}`,

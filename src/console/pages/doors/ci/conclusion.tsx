@@ -8,6 +8,7 @@ const colours: Readonly<Record<string, string>> = {
   skipped: "quiet",
   in_progress: "busy",
   needs_decision: "bad",
+  waiting: "busy",
 };
 
 export const wordOf = ({ status, conclusion }: Standing): string => conclusion ?? status.replace("_", " ");

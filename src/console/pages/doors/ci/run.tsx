@@ -4,6 +4,7 @@ import { go } from "#console/address.ts";
 import { useAsked } from "#console/live.ts";
 import { Title, Took, Trouble } from "#console/parts.tsx";
 import { post } from "#console/server.ts";
+import { Approvals } from "./approvals.tsx";
 import { Conclusion } from "./conclusion.tsx";
 import { JobDetailsPart } from "./details.tsx";
 import { JobGraph } from "./graph.tsx";
@@ -71,6 +72,9 @@ export function RunPage({ run }: { readonly run: string }) {
           </>
         )}
       </p>
+      {shown.jobs.some(({ status }) => status === "waiting") && (
+        <Approvals path={path} changed={shown.jobs.map(({ status }) => status).join()} />
+      )}
       <h2>Jobs</h2>
       <JobGraph jobs={shown.jobs} chosen={job && keyOf(job)} choose={setChosen} />
       {shown.status !== "completed" && <Why run={run} changed={shown.jobs.map(({ status }) => status).join()} />}

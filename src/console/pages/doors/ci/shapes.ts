@@ -52,5 +52,16 @@ export type WhyAnswer = {
   readonly jobs: readonly (Standing & { readonly name: string; readonly told: readonly string[] })[];
 };
 
+export type ApprovalsAnswer = {
+  readonly waiting: readonly {
+    readonly environment: string;
+    readonly jobs: readonly string[];
+    readonly reviewers: readonly string[];
+    readonly approvals: number;
+    readonly approvedBy: readonly string[];
+    readonly waitsUntil?: string;
+  }[];
+};
+
 /** A job before it is planned has no id of its own. */
 export const keyOf = ({ job, name }: ShownJob): string => job ?? name;
