@@ -47,6 +47,7 @@ const matrix = `
   deploy.approve     operator approver
   ci.read            operator member viewer
   ci.run             operator member
+  ci.approve         operator member approver
   ci.admin           operator
   sources.push       operator member
   cache.read         operator member builder executor cache-reader cache-writer action-cache-writer runner

@@ -11,7 +11,9 @@ import { realClock as clock } from "#testing/real-clock.ts";
 import { buildTable, type TablePorts } from "#doors/build/http/table.ts";
 import { batchRoutes } from "#doors/batch/routes.ts";
 import { intakeRoutes } from "#doors/ci/intake/routes.ts";
+import { environmentRoutes } from "#doors/ci/environments/routes.ts";
 import { ciRoutes } from "#doors/ci/routes.ts";
+import { secretRoutes } from "#doors/ci/secrets/routes.ts";
 import { serviceRoutes } from "#doors/ci/services/routes.ts";
 import { deployRoutes } from "#doors/deploy/routes.ts";
 import { endpoint, json } from "#http/endpoint.ts";
@@ -53,6 +55,8 @@ const routes = [
   ...ciRoutes(nothing),
   ...intakeRoutes(nothing),
   ...serviceRoutes(nothing, nothing),
+  ...secretRoutes(nothing),
+  ...environmentRoutes(nothing),
 ];
 // every part: a part that is left out serves nothing, and the first test below would not see its routes
 const served = apiRoutes({ ...own, ...ofJobs, routes, doors } satisfies Required<ApiParts>, nothing);
@@ -73,9 +77,9 @@ test("every endpoint names a row of the policy; one without does not compile", (
   endpoint({ method: "GET", path: "/v1/x", action: "anything", about: "x", answer: json(z.object({})) });
 });
 
-test("everything is under /v1, or where a standard wants it, and nothing where Nx keeps its cache", () => {
+test("everything is under /v1, or where others look for it, and nothing where Nx keeps its cache", () => {
   for (const { path, name } of apiEndpoints) {
-    match(path, /^\/(v1|\.well-known)\/[a-z]/, name);
+    match(path, /^\/(v1|\.well-known|api\/v3)\/[a-z]/, name);
     ok(!/^\/v1\/cache(\/|$)/.test(path), name);
   }
 });

@@ -1,6 +1,6 @@
 /**
- * What was deployed where. A record says that a job was let in; how it went is what the engine recorded of the job, under
- * the token of its claim, so an attempt that was replaced cannot change it.
+ * What was deployed where. A record says that a job was let in; how it went is what the engine recorded of the job,
+ * under the token of its claim, so an attempt that was replaced cannot change it.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";

@@ -45,7 +45,7 @@ export const removeEnvironment = endpoint({
 export const Waiting = z.object({
   environment: z.string().describe("Empty: the run as a whole, because who sent it has not contributed before."),
   jobs: z.array(z.string()),
-  reviewers: z.array(z.string()).describe("Empty: whoever may approve."),
+  reviewers: z.array(z.string()).describe("Empty: all who may approve."),
   approvals: z.int().describe("How many are needed."),
   approvedBy: z.array(z.string()),
   waitsUntil: Time.optional().describe("The end of its wait timer."),

@@ -10,7 +10,7 @@ export const EnvironmentRules = z.strictObject({
     .array(z.string().min(1).max(200))
     .max(50)
     .default([])
-    .describe("Names of the people who may review; none: whoever may approve in the tenant."),
+    .describe("Names of the people who may review; none: all who may approve in the tenant."),
   approvals: z
     .int()
     .min(0)

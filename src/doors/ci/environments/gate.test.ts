@@ -61,7 +61,7 @@ describe("CI-63 an environment", () => {
     equal(gate({ rules: timed, nowMs: 61_000 }).kind, "wait");
   });
 
-  test("lets only the branches in that it names, whoever approved", () => {
+  test("lets only the branches in that it names, also when it was approved", () => {
     const named = [rules({ branches: ["main", "release/*"] })];
     match((gate({ rules: named, ref: "topic", reviews: [yes("ada")] }) as { reason: string }).reason, /not allowed/);
     equal(gate({ rules: named, ref: "release/1", reviews: [yes("ada")] }).kind, "open");

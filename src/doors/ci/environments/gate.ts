@@ -18,7 +18,7 @@ export const wholeRun = "";
 /** Of one environment, as they are now. */
 export type Rules = {
   readonly environment: string;
-  /** Who may review; empty: whoever may approve at all. */
+  /** Who may review; empty: all who may approve. */
   readonly reviewers: readonly string[];
   readonly approvals: number;
   readonly waitMs: number;

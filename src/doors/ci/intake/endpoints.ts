@@ -145,8 +145,7 @@ export const listVariables = endpoint({
   method: "GET",
   path: "/v1/variables",
   action: "ci.read",
-  about:
-    "Lists the variables (`vars`) that count for all repositories, and where an owner, repository or environment is named.",
+  about: "Lists the variables (`vars`) of all repositories, and those of an owner, a repository or an environment.",
   query: z.object(scopeFields),
   answer: json(z.object({ variables: z.array(Variable) })),
 });
@@ -155,8 +154,7 @@ export const putVariable = endpoint({
   method: "PUT",
   path: "/v1/variables/{variable}",
   action: "ci.admin",
-  about:
-    "Sets a variable (`vars`), for all repositories, an owner, a repository or an environment; the narrower counts more.",
+  about: "Sets a variable (`vars`) of all repositories, an owner, a repository or an environment.",
   params: z.object({ variable: z.string().min(1).max(200) }),
   body: jsonBody(z.strictObject({ value: z.string().max(48 * 1024), ...scopeFields }), 256 * 1024),
   answer: none,

@@ -1,6 +1,6 @@
 /**
- * Sealed boxes, in which clients of GitHub's API send a secret: only the cluster opens them. A tenant's key follows from
- * a key of the cluster and from the month, so all nodes know it and none keeps it.
+ * Sealed boxes, in which clients of GitHub's API send a secret: only the cluster opens them. A tenant's key follows
+ * from a key of the cluster and from the month, so all nodes know it and none keeps it.
  */
 import { hkdfSync } from "node:crypto";
 import type { Clock } from "#base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Where a secret or a variable counts: for all repositories of the tenant, for those of an owner, for one repository, or
- * for one environment of it. The narrower counts more (CI-63). Pure.
+ * Where a secret or a variable counts: for all repositories of the tenant, for those of an owner, for one repository,
+ * or for one environment of it. The narrower counts more (CI-63). Pure.
  */
 import { Fault } from "#base/fault.ts";
 
