@@ -10,6 +10,9 @@ import { faultKinds, type FaultKind } from "./faults/fault-kinds.ts";
 import { misbehaviours, type Misbehaviour } from "./actors/misbehaviour.ts";
 import { drawTightLimits } from "./faults/tight-limits.ts";
 import { shapes, type ShapeName } from "./actors/workloads.ts";
+import { deskDefaults, type DeskSettings } from "#feed/desk.ts";
+import { hubDefaults, type HubSettings } from "#feed/hub.ts";
+import { replayedDefaults, type ReplayedSettings } from "#feed/replayed.ts";
 import { workerDefaults } from "#worker/worker-options.ts";
 
 export type Profile = {
@@ -53,6 +56,15 @@ export type Profile = {
   readonly publishMsMax: number;
   /** Up to how many shards real workers hold a request at each; with more, nodes tell them which have work. */
   readonly heldShardsMax: number;
+  readonly feed: FeedProfile;
+};
+
+/** Readers of the event feed, and how little of it nodes keep. */
+export type FeedProfile = {
+  readonly readers: readonly { readonly tenant: string | undefined; readonly from: "now" | "oldest" }[];
+  readonly desk: DeskSettings;
+  readonly hub: Partial<HubSettings>;
+  readonly replayed: Partial<ReplayedSettings>;
 };
 
 export type TenantProfile = {
@@ -130,6 +142,29 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     endedKeepMs: random.chance(limits.settleStepsMax === undefined ? 0.1 : 0.6) ? 0 : 3_000,
     publishMsMax: random.pick([500, 3_000, 70_000, 3_600_000]),
     heldShardsMax: random.pick([0, workerDefaults.heldShardsMax]),
+    feed: drawFeed(random, tenants, focus.includes("readers")),
+  };
+}
+
+function drawFeed(random: Random, tenants: readonly TenantProfile[], isWanted: boolean): FeedProfile {
+  const count = isWanted ? random.between(1, 3) : random.chance(0.2) ? random.between(1, 2) : 0;
+  return {
+    readers: Array.from({ length: count }, () => ({
+      tenant: random.chance(0.3) ? random.pick(tenants).name : undefined,
+      from: random.pick(["now", "oldest"] as const),
+    })),
+    desk: {
+      ringBytesMax: random.pick([1, 3_000, deskDefaults.ringBytesMax]),
+      answerItemsMax: random.pick([1, 20, deskDefaults.answerItemsMax]),
+      lingerMs: random.pick([1_000, deskDefaults.lingerMs]),
+    },
+    // The least that a hub keeps is about a hundred items of each shard.
+    hub: { bytesMax: random.pick([1, hubDefaults.bytesMax]), lingerMs: random.pick([500, hubDefaults.lingerMs]) },
+    replayed: {
+      statesMax: random.pick([1, replayedDefaults.statesMax]),
+      keepMs: random.pick([0, replayedDefaults.keepMs]),
+      sliceItemsMax: random.pick([1, 10, replayedDefaults.sliceItemsMax]),
+    },
   };
 }
 

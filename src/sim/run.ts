@@ -30,6 +30,9 @@ export type RunOptions = {
 /** After the storm: the longest time without any job ending while there is something to do. */
 const standstillMsMax = 30 * 60_000;
 
+/** How long readers of the event feed may take to read what happened in the storm. */
+const catchUpMsMax = 5 * 60_000;
+
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedResult> {
   const random = new Random(seed);
   const profile = drawProfile(random.fork("profile"), options.focus);
@@ -75,6 +78,10 @@ async function live(cluster: Cluster): Promise<void> {
   court.close();
   // Let work in progress settle; then memory and log must agree.
   if (!world.violation) await world.run(world.nowMs + 2_000);
+  const missing = (): string | undefined => cluster.readings.map((notes) => notes.missing()).find(Boolean);
+  if (!world.violation) await world.run(world.nowMs + catchUpMsMax, () => missing() === undefined);
+  const unread = world.violation ? undefined : missing();
+  if (unread !== undefined) world.violate("FR1", `readers of the feed catch up: ${unread}`);
   if (!world.violation) {
     const differs = await replayDiffers(cluster);
     if (differs !== undefined) world.violate("replay", differs);

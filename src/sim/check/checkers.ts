@@ -1,5 +1,6 @@
 /** Everything that is checked, each under the number of the invariant that it stands for. */
 import { endsAreTold, numbersOnce } from "./family.ts";
+import { feedIsOwed } from "./feed.ts";
 import { jobsEnd, quotaKept, tenantsServed } from "./end.ts";
 import { joinsWhatIsUnderWay } from "./joins.ts";
 import { claimsForReady, commitsUnderGuard, keysBindOnce, locksOneAtATime, oneResult } from "./log.ts";
@@ -34,4 +35,5 @@ export const checkers: readonly Checker[] = [
   numbersOnce,
   endsAreTold,
   manifestsAreWhole,
+  feedIsOwed,
 ];

@@ -10,6 +10,7 @@ import type { Publication } from "#shard/outbox/outbox.ts";
 import type { ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
 import type { DatabaseObserver } from "#sim/world/database.ts";
 import type { Life } from "#sim/world/machine.ts";
+import { FeedRecord } from "./feed.ts";
 import { apply } from "#sim/model/apply.ts";
 import { type ModelClaim, ShardModel } from "#sim/model/model.ts";
 import type { NetworkObserver } from "#sim/world/network.ts";
@@ -23,6 +24,8 @@ export type LogPosition = {
   readonly by: Life;
   readonly epoch: number;
   readonly seq: number;
+  /** In its batch. */
+  readonly index: number;
   /** The event was decided between these two instants. */
   readonly decidedAfterMs: number;
   readonly decidedBeforeMs: number;
@@ -105,6 +108,7 @@ export class Court {
   readonly overtaken = new Map<string, number>();
   /** Claims that count against a tenant's quota. */
   readonly quotaClaims = new Map<string, Set<ModelClaim>>();
+  readonly feed = new FeedRecord();
   readonly #afterEvent: (() => void)[] = [];
   storeJumpedAtMs = Number.NEGATIVE_INFINITY;
   /** No fault was active that could excuse an interrupted answer. */
@@ -228,8 +232,8 @@ export class Court {
         afterMs: 0,
         beforeMs: this.world.nowMs,
       };
-      const place: LogPosition = { model, by, epoch, seq, decidedAfterMs, decidedBeforeMs };
-      for (const event of decodeEvents(batch.payload)) {
+      for (const [index, event] of decodeEvents(batch.payload).entries()) {
+        const place: LogPosition = { model, by, epoch, seq, index, decidedAfterMs, decidedBeforeMs };
         count(this.tally.events, event.kind);
         this.world.say(`log ${shard}/${epoch}/${seq} ${JSON.stringify(event)}`);
         for (const checker of this.#checkers) this.#judge(checker, checker.event?.(this, place, event));

@@ -9,6 +9,8 @@ import { Board, calmBoard } from "#sim/actors/board.ts";
 import { Client } from "#sim/actors/client.ts";
 import { count, Court, newTally, type Tally } from "#sim/check/court.ts";
 import { checkers } from "#sim/check/checkers.ts";
+import { feedIsDurable, FeedNotes } from "#sim/check/feed.ts";
+import { DeskCalls } from "./desks.ts";
 import { Database, type DatabaseConditions } from "./database.ts";
 import { Executor } from "#sim/actors/executor.ts";
 import type { FaultKind } from "#sim/faults/fault-kinds.ts";
@@ -18,6 +20,7 @@ import { Network, type NetworkConditions } from "./network.ts";
 import { startNode, type RunningNode } from "./node.ts";
 import { Pins } from "./pins.ts";
 import type { Profile } from "#sim/profile.ts";
+import { startReader } from "#sim/actors/reader.ts";
 import { Runs } from "#sim/actors/runs.ts";
 import { startWorker } from "#sim/actors/worker.ts";
 import { workSources } from "#sim/actors/work-sources.ts";
@@ -46,6 +49,7 @@ export class Cluster {
   readonly world: World;
   readonly profile: Profile;
   readonly network: Network;
+  readonly desks: DeskCalls;
   readonly database: Database;
   readonly court: Court;
   readonly tally: Tally;
@@ -54,6 +58,8 @@ export class Cluster {
   readonly nodes: readonly SimNode[];
   readonly executors: readonly SimExecutor[];
   readonly clients: readonly Client[];
+  /** What readers of the event feed were given. */
+  readonly readings: readonly FeedNotes[];
   readonly limits: Limits;
   /** In every third world nearly all specs are long ones, which are kept in the store. */
   readonly inlineLengthMax: number;
@@ -90,6 +96,7 @@ export class Cluster {
     this.board = new Board(world, world.random.fork("board"), this.court.published);
     this.court.isKnown = (shard, task, generation) => this.board.knows(shard, task, generation);
     this.network = new Network(world, world.random.fork("network"), calmNetwork(profile), this.court.network);
+    this.desks = new DeskCalls(this.network, (_by, page) => feedIsDurable(this.court, page));
     const store = this.#machine("database");
     this.database = new Database(store, world.random.fork("database"), calmDatabase(profile), this.court.database);
     const blobs = this.#machine("blobs").boot();
@@ -97,6 +104,7 @@ export class Cluster {
     this.nodes = Array.from({ length: profile.nodes }, (_, i) => this.#node(`node-${i}`));
     this.executors = Array.from({ length: profile.executors }, (_, i) => this.#executor(i));
     this.clients = Array.from({ length: profile.clients }, (_, i) => this.#client(`client-${i}`));
+    this.readings = profile.feed.readers.map((habits, i) => this.#reader(`reader-${i}`, habits));
   }
 
   start(): void {
@@ -184,7 +192,7 @@ export class Cluster {
         life,
         router: this.#router(life),
         otherRouter: this.#router(life),
-        sources: workSources({ life, journal: this.database.connect(life), network: this.network }),
+        sources: workSources({ life, journal: this.database.connect(life), desks: this.desks }),
         blobs: this.pins.connect(life, () => this.blobLatencyMs()),
         random,
         runs: this.#runs,
@@ -233,6 +241,15 @@ export class Cluster {
         clientActions: profile.clientActions,
       },
     );
+  }
+
+  #reader(name: string, { tenant, from }: Profile["feed"]["readers"][number]): FeedNotes {
+    const life = this.#machine(name).boot();
+    const notes = new FeedNotes(this.court, name, tenant);
+    const random = this.#random.fork(name);
+    const nodes = this.nodes.map(({ machine }) => machine.name);
+    startReader({ life, random, desks: this.desks, notes, injected: this.injected }, { nodes, tenant, from });
+    return notes;
   }
 
   /** Executors and clients find owners in the partition map, and send them requests over the network. */

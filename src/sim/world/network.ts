@@ -17,8 +17,6 @@ import type {
 } from "#shard/transport/protocol.ts";
 import { readFault, writeFault } from "#shard/transport/wire-fault.ts";
 import type { Address, Listening, Transport } from "#shard/transport/transport.ts";
-import type { ReadyDesk, ReadyShard, FreeSlots } from "#shard/watch/ready-desk.ts";
-import type { WorkSource } from "#worker/sources.ts";
 import { reasonOf, type Life } from "./machine.ts";
 import { type PoisonState, isPoisoned, plantPoison } from "#sim/faults/poison.ts";
 import { Stream } from "./stream.ts";
@@ -51,10 +49,11 @@ export type NetworkObserver = {
 /** One object for all: creating an error with its stack is expensive. */
 const callerGone = new Error("the caller has gone");
 
-type WorkDesk = Pick<ReadyDesk, "wait">;
-type WorkQuestion = { readonly room: FreeSlots; readonly waitMs: number };
+/** What a life of a machine serves, by address. */
+export type ServedAt<S extends { readonly life: Life }> = ReadonlyMap<Address, S>;
 
 type Served = { readonly life: Life; readonly service: ShardService };
+type Ends = { readonly from: Life; readonly to: Address; readonly signal: AbortSignal };
 
 export class Network {
   readonly conditions: NetworkConditions;
@@ -62,7 +61,6 @@ export class Network {
   readonly #random: Random;
   readonly #observer: NetworkObserver;
   readonly #served = new Map<Address, Served>();
-  readonly #desks = new Map<Address, { readonly life: Life; readonly desk: WorkDesk }>();
   /** Directions that are cut: `from>to`. */
   readonly #cut = new Set<string>();
 
@@ -100,24 +98,40 @@ export class Network {
     };
   }
 
-  /** From now on the node's desk answers workers that ask it for work, at the address where it listens. */
-  offerWork(life: Life, desk: WorkDesk): void {
-    this.#desks.set(addressOf(life.machine.name), { life, desk });
-  }
-
-  /** The node at the address, as a worker on another machine asks it for work. */
-  sourceAt(from: Life, to: Address): WorkSource {
-    return { ready: (room, waitMs, signal) => this.#askForWork(from, to, { room, waitMs }, signal) };
+  /** A question that is not a request to a shard: whoever is served at the address answers it. */
+  ask<S extends { readonly life: Life }, Q, A>(
+    { from, to, signal }: Ends,
+    served: ServedAt<S>,
+    question: Q,
+    answer: (found: S, question: Q, gone: AbortSignal) => Promise<A>,
+  ): Promise<A> {
+    return this.#exchange<A>({ from, to, text: JSON.stringify(question), signal }, (link) => {
+      const { text, gone, settle, resolve, reject } = link;
+      this.#arrive(link, served, (found, broken) => {
+        const { life } = found;
+        const send = (run: () => void) => from.after(this.#delay(), () => settle(run));
+        const serve = async (): Promise<void> => {
+          try {
+            const answered = JSON.stringify(await answer(found, JSON.parse(text) as Q, gone));
+            broken();
+            if (life.state === "dead") return;
+            this.#world.say(`${life.name} < ${from.name} answers ${answered}`);
+            if (this.#lost(machineOf(to), from.machine.name)) return;
+            send(() => resolve(JSON.parse(answered) as A));
+          } catch (error) {
+            broken();
+            this.#world.say(`${life.name} < ${from.name} threw ${String(error)}`);
+            send(() => reject(readFault(writeFault(error, "answer"), to)));
+          }
+        };
+        life.after(0, () => void serve());
+      });
+    });
   }
 
   #request(from: Life, to: Address, request: ShardRequest, signal: AbortSignal): Promise<ShardResponse> {
     const text = JSON.stringify(request);
     return this.#exchange<ShardResponse>({ from, to, text, signal }, (link) => this.#deliver(link));
-  }
-
-  #askForWork(from: Life, to: Address, question: WorkQuestion, signal: AbortSignal): Promise<readonly ReadyShard[]> {
-    const text = JSON.stringify(question);
-    return this.#exchange<readonly ReadyShard[]>({ from, to, text, signal }, (link) => this.#deliverQuestion(link));
   }
 
   #exchange<T>({ from, to, text, signal }: Sending, deliver: (link: Link<T>) => void): Promise<T> {
@@ -190,26 +204,10 @@ export class Network {
     });
   }
 
-  #deliverQuestion(link: Link<readonly ReadyShard[]>): void {
-    const { from, to, text, gone, settle, resolve } = link;
-    this.#arrive(link, this.#desks, ({ life, desk }, broken) => {
-      const answer = async (): Promise<void> => {
-        const { room, waitMs } = JSON.parse(text) as WorkQuestion;
-        const ready = JSON.stringify(await desk.wait(room, waitMs, gone));
-        broken();
-        if (life.state === "dead") return;
-        this.#world.say(`${life.name} < ${from.name} ready ${ready}`);
-        if (this.#lost(machineOf(to), from.machine.name)) return;
-        from.after(this.#delay(), () => settle(() => resolve(JSON.parse(ready) as readonly ReadyShard[])));
-      };
-      life.after(0, () => void answer());
-    });
-  }
-
   /** When the message has travelled, and unless it is lost, it is handed to what is served at the address. */
   #arrive<T, S extends { readonly life: Life }>(
     { from, to, fail }: Link<T>,
-    served: ReadonlyMap<Address, S>,
+    served: ServedAt<S>,
     hand: (found: S, broken: () => void) => void,
   ): void {
     if (this.#lost(from.machine.name, machineOf(to))) return;
@@ -224,8 +222,20 @@ export class Network {
     });
   }
 
-  async *#watch(from: Life, to: Address, request: WatchRequest, signal: AbortSignal): AsyncGenerator<WatchMessage> {
-    const stream = new Stream<WatchMessage>();
+  #watch(from: Life, to: Address, request: WatchRequest, signal: AbortSignal): AsyncGenerator<WatchMessage> {
+    const open = ({ service }: Served, gone: AbortSignal) => service.watch(structuredClone(request), gone);
+    const seen = (life: Life, message: WatchMessage) => this.#observer.streamed(life, from, request, message);
+    return this.follow({ from, to, signal }, this.#served, open, seen);
+  }
+
+  /** Messages in order, as on one connection; a break ends it for good. `seen` is called as each one leaves. */
+  async *follow<S extends { readonly life: Life }, T>(
+    { from, to, signal }: Ends,
+    served: ServedAt<S>,
+    open: (found: S, gone: AbortSignal) => AsyncIterable<T>,
+    seen: (life: Life, message: T) => void,
+  ): AsyncGenerator<T> {
+    const stream = new Stream<T>();
     const world = this.#world;
     const gone = new AbortController();
     const fail = (why: string) => stream.fail(new Fault("unavailable", "watch", { to, why }));
@@ -234,21 +244,21 @@ export class Network {
     signal.addEventListener("abort", aborted, { once: true });
     const unmourn = from.onEnd(leave);
     let lastAtMs = world.nowMs;
-    // In order, as on one connection; a break ends it for good.
     const inOrder = (run: () => void) => {
       lastAtMs = Math.max(lastAtMs, world.nowMs + this.#delay());
       from.after(lastAtMs - world.nowMs, run);
     };
-    const serve = async ({ life, service }: Served) => {
+    const serve = async (found: S) => {
+      const { life } = found;
       const unbreak = life.onEnd(() => inOrder(() => fail("connection reset")));
       try {
-        for await (const message of service.watch(structuredClone(request), gone.signal)) {
+        for await (const message of open(found, gone.signal)) {
           if (life.state === "dead" || gone.signal.aborted) return;
           const text = JSON.stringify(message);
           world.say(`${life.name} ~ ${from.name} ${text}`);
-          this.#observer.streamed(life, from, request, message);
+          seen(life, message);
           if (this.#isCut(life.machine.name, from.machine.name)) return inOrder(() => fail("connection lost"));
-          inOrder(() => stream.push(JSON.parse(text) as WatchMessage));
+          inOrder(() => stream.push(JSON.parse(text) as T));
         }
         inOrder(() => stream.end());
       } catch (error) {
@@ -260,9 +270,9 @@ export class Network {
     if (this.#isCut(from.machine.name, machineOf(to))) from.after(this.#delay(), () => fail("no connection"));
     else
       world.after(this.#delay(), undefined, () => {
-        const served = this.#served.get(to);
-        if (served === undefined || served.life.state === "dead") inOrder(() => fail("connection refused"));
-        else served.life.after(0, () => void serve(served));
+        const found = served.get(to);
+        if (found === undefined || found.life.state === "dead") inOrder(() => fail("connection refused"));
+        else found.life.after(0, () => void serve(found));
       });
     try {
       yield* stream;

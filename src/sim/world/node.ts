@@ -1,4 +1,6 @@
 /** The real node, on a simulated machine. */
+import { FeedDesk } from "#feed/desk.ts";
+import { Feed } from "#feed/feed.ts";
 import { createNode } from "#shard/node.ts";
 import type { State } from "#kernel/model/state.ts";
 import type { Cluster } from "./cluster.ts";
@@ -11,14 +13,18 @@ export type RunningNode = {
 };
 
 export async function startNode(cluster: Cluster, life: Life): Promise<RunningNode> {
-  const { world, profile, database, network, pins, board, limits } = cluster;
-  const { endedKeepMs } = profile;
+  const { world, profile, database, network, desks, pins, board, limits } = cluster;
+  const { endedKeepMs, feed: settings } = profile;
+  const journal = database.connect(life);
+  const blobs = pins.connect(life, () => cluster.blobLatencyMs());
+  const report = (doing: string, error: unknown): void => world.say(`${life.name} reports: ${doing}: ${String(error)}`);
   const random = world.random.fork(life.name);
+  const feedDesk = new FeedDesk(life.clock, settings.desk);
   const node = createNode({
     id: life.machine.name,
     clock: life.clock,
-    journal: database.connect(life),
-    blobs: pins.connect(life, () => cluster.blobLatencyMs()),
+    journal,
+    blobs,
     random,
     transport: network.transport(life),
     cluster: { shards: profile.shards, clusterId: "sim" },
@@ -32,13 +38,25 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     broker: { sliceMs: 4_000 },
     outbox: { atOnceMax: 2, tryMsMax: 3_000, backoffMsMax: 2_000 },
     publisher: board.connect(life, profile.latencyMs),
-    report: (doing, error) => world.say(`${life.name} reports: ${doing}: ${String(error)}`),
+    observers: [feedDesk],
+    report,
+  });
+  const feed = new Feed({
+    clock: life.clock,
+    node,
+    desk: feedDesk,
+    journal,
+    blobs,
+    limits: () => limits,
+    ask: desks.askFeed(life),
+    settings,
+    report,
   });
   // A database that cannot be reached at the start is tried again, as a supervisor would.
   for (;;)
     try {
       await node.start();
-      network.offerWork(life, node.ready);
+      desks.offer({ life, work: node.ready, feedDesk, feed });
       break;
     } catch (error) {
       world.say(`${life.name} could not start: ${String(error)}`);
