@@ -104,7 +104,7 @@ export const mutants: readonly Mutant[] = [
       return true;`,
     replace: `    case "generation-stale":
       return false;`,
-    focus: ["store-clock-jump", "database-cut-off", "asks"],
+    focus: ["owner-unaware", "doubts", "single"],
   },
   {
     name: "fence on reads",

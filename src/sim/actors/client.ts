@@ -10,6 +10,7 @@ import type { JobView, Query, TaskView } from "#kernel/read/query.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import type { Router, Settled } from "#shard/router/router.ts";
 import { badCommands } from "./bad-commands.ts";
+import { doubts } from "./client-doubts.ts";
 import { comesBack, type JoinPorts } from "./client-joins.ts";
 import type { Life } from "#sim/world/machine.ts";
 import { greedy, poisoned, poisons, type Poison } from "#sim/faults/poison.ts";
@@ -22,6 +23,8 @@ export type ClientPorts = {
   readonly router: Router;
   /** Another router, with its own, often older, beliefs about who owns what. */
   readonly otherRouter: Router;
+  /** One that knows nothing yet. */
+  readonly freshRouter: () => Router;
   readonly random: Random;
   readonly injected: (kind: string) => void;
   /** No more faults: everything has been healed. */
@@ -55,6 +58,7 @@ export const clientActionKinds = [
   "drains",
   "watches",
   "joins",
+  "doubts",
 ] as const;
 export type ClientAction = (typeof clientActionKinds)[number];
 
@@ -181,6 +185,8 @@ export class Client {
         return this.#watches(submitted);
       case "joins":
         return comesBack({ name: `${this.#habits.name}-${job}`, shard, job, submit }, this.#waysBack(shard));
+      case "doubts":
+        return this.#doubts(submitted);
     }
   }
 
@@ -226,6 +232,14 @@ export class Client {
   #waysBack(shard: number): JoinPorts {
     const { life, router, random } = this.#ports;
     return { life, router, random, ask: (command) => this.ask(shard, command) };
+  }
+
+  #doubts({ shard, job, drawn: { submit } }: Submitted): Promise<void> {
+    const { life, random, freshRouter, otherRouter } = this.#ports;
+    const { leaseMs, labels } = this.#habits;
+    const small = (name: string): Submit =>
+      shapes.single({ random, tenant: submit.tenant, name, leaseMs, labels }).submit;
+    return doubts(`${this.#habits.name}-${job}`, shard, { life, random, freshRouter, otherRouter, small });
   }
 
   async #watches({ shard, job }: Submitted): Promise<void> {

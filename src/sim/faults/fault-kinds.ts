@@ -21,6 +21,7 @@ export const faultKinds = [
   "database-slow",
   "database-outage",
   "database-cut-off",
+  "owner-unaware",
   "evictions",
   "blobs-slow",
   "board-refuses",

@@ -168,6 +168,18 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
       return { forMs: seconds(random, 0.5, 25), end: () => database.cutOff.delete(name) };
     },
   },
+  /** It keeps what it owns until its lease ends by its own clock, and hears of nothing; the store gives it away now. */
+  "owner-unaware": {
+    everyMs: 4_000,
+    strike(cluster, random) {
+      const { database, nodes, profile } = cluster;
+      if (nodes.length < 2) return undefined;
+      const { name } = random.pick(nodes).machine;
+      database.cutOff.add(name);
+      cluster.jumpStoreClock(2 * profile.ownerLeaseMs);
+      return { forMs: seconds(random, 1, 10), end: () => database.cutOff.delete(name) };
+    },
+  },
   evictions: {
     everyMs: 1_000,
     strike(cluster) {

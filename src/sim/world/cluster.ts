@@ -224,6 +224,7 @@ export class Cluster {
         life,
         router: this.#router(life),
         otherRouter: this.#router(life),
+        freshRouter: () => this.#router(life),
         random,
         injected: this.injected,
         healed: () => this.healed,
