@@ -515,6 +515,20 @@ export function applyReused`,
     replace: "if (items) feedOf(state, event, { seq, index }, items);\n      apply(state, event);",
     focus: ["readers"],
   },
+  {
+    name: "two jobs for one instant",
+    file: "schedules/timer.ts",
+    find: "const key = `schedule ${value.id} ${new Date(atMs).toISOString()}`;",
+    replace: "const key = `schedule ${value.id} ${new Date(atMs).toISOString()} ${nowMs}`;",
+    focus: ["schedules", "database-unheard", "node-crash"],
+  },
+  {
+    name: "an instant is tried until it has its job",
+    file: "schedules/timer.ts",
+    find: "if (!isFinal(error)) throw error;",
+    replace: "",
+    focus: ["schedules", "database-outage"],
+  },
 ];
 
 export type Hunted = { readonly found: boolean; readonly what: string };

@@ -13,6 +13,7 @@ import { shapes, type ShapeName } from "./actors/workloads.ts";
 import { deskDefaults, type DeskSettings } from "#feed/desk.ts";
 import { hubDefaults, type HubSettings } from "#feed/hub.ts";
 import { replayedDefaults, type ReplayedSettings } from "#feed/replayed.ts";
+import type { CatchUp } from "#schedules/due.ts";
 import { workerDefaults } from "#worker/worker-options.ts";
 
 export type Profile = {
@@ -57,7 +58,11 @@ export type Profile = {
   /** Up to how many shards real workers hold a request at each; with more, nodes tell them which have work. */
   readonly heldShardsMax: number;
   readonly feed: FeedProfile;
+  readonly schedules: readonly ScheduleProfile[];
 };
+
+/** Of every minute, and so many of them are due when the world begins. */
+export type ScheduleProfile = { readonly tenant: string; readonly catchUp: CatchUp; readonly dueBefore: number };
 
 /** Readers of the event feed, and how little of it nodes keep. */
 export type FeedProfile = {
@@ -143,7 +148,22 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     publishMsMax: random.pick([500, 3_000, 70_000, 3_600_000]),
     heldShardsMax: random.pick([0, workerDefaults.heldShardsMax]),
     feed: drawFeed(random, tenants, focus.includes("readers")),
+    // A key that is forgotten early means another job.
+    schedules: limits.keyRetentionMs === undefined ? drawSchedules(random, tenants, focus.includes("schedules")) : [],
   };
+}
+
+function drawSchedules(
+  random: Random,
+  tenants: readonly TenantProfile[],
+  isWanted: boolean,
+): readonly ScheduleProfile[] {
+  const count = isWanted ? random.between(1, 2) : random.chance(0.1) ? 1 : 0;
+  return Array.from({ length: count }, () => ({
+    tenant: random.pick(tenants).name,
+    catchUp: random.pick(["all", "all", "once", "skip"] as const),
+    dueBefore: random.between(0, 12),
+  }));
 }
 
 function drawFeed(random: Random, tenants: readonly TenantProfile[], isWanted: boolean): FeedProfile {
@@ -162,8 +182,9 @@ function drawFeed(random: Random, tenants: readonly TenantProfile[], isWanted: b
     hub: { bytesMax: random.pick([1, hubDefaults.bytesMax]), lingerMs: random.pick([500, hubDefaults.lingerMs]) },
     replayed: {
       statesMax: random.pick([1, replayedDefaults.statesMax]),
-      keepMs: random.pick([0, replayedDefaults.keepMs]),
-      sliceItemsMax: random.pick([1, 10, replayedDefaults.sliceItemsMax]),
+      // Without it every slice begins at the first batch of the log.
+      keepMs: random.pick([2_000, replayedDefaults.keepMs]),
+      sliceItemsMax: random.pick([5, 50, replayedDefaults.sliceItemsMax]),
     },
   };
 }

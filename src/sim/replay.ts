@@ -64,7 +64,11 @@ function canonical(state: State): string {
       .toSorted((a, b) => (a.key < b.key ? -1 : 1)),
     { nextJob: state.nextJob, nextTask: state.nextTask, nextToken: state.nextToken, epoch: state.epoch },
   ];
-  return JSON.stringify(views, (name, value: unknown) => (soft.has(name) ? undefined : value));
+  return JSON.stringify(views, (name, value: unknown) => {
+    // Memory's clock has gone on since the last event of the log.
+    if (name === "agoMs") return state.nowMs - (value as number);
+    return soft.has(name) ? undefined : value;
+  });
 }
 
 function firstDifference(a: string, b: string): string {

@@ -2,6 +2,7 @@
 import { Random } from "#base/random.ts";
 import { Cluster } from "./world/cluster.ts";
 import type { Tally } from "./check/court.ts";
+import { instantsMissed } from "./check/schedules.ts";
 import { unleash } from "./faults/faults.ts";
 import { notKept } from "./actors/keeping.ts";
 import { drawProfile, type Focus, type Profile } from "./profile.ts";
@@ -30,7 +31,7 @@ export type RunOptions = {
 /** After the storm: the longest time without any job ending while there is something to do. */
 const standstillMsMax = 30 * 60_000;
 
-/** How long readers of the event feed may take to read what happened in the storm. */
+/** How long readers of the event feed and schedules may take to catch up after the storm. */
 const catchUpMsMax = 5 * 60_000;
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedResult> {
@@ -80,6 +81,8 @@ async function live(cluster: Cluster): Promise<void> {
   if (!world.violation) await world.run(world.nowMs + 2_000);
   const missing = (): string | undefined => cluster.readings.map((notes) => notes.missing()).find(Boolean);
   if (!world.violation) await world.run(world.nowMs + catchUpMsMax, () => missing() === undefined);
+  const missed = world.violation ? undefined : await missedAtLast(cluster);
+  if (missed !== undefined) world.violate("SC2", missed);
   const unread = world.violation ? undefined : missing();
   if (unread !== undefined) world.violate("FR1", `readers of the feed catch up: ${unread}`);
   if (!world.violation) {
@@ -89,6 +92,17 @@ async function live(cluster: Cluster): Promise<void> {
     if (lost !== undefined) world.violate("K7", lost);
   }
   if (world.violation) throw world.violation;
+}
+
+/** An instant of a schedule that has no job although there was time for it. */
+async function missedAtLast(cluster: Cluster): Promise<string | undefined> {
+  const { world, profile } = cluster;
+  if (profile.schedules.length === 0) return undefined;
+  for (const untilMs = world.nowMs + catchUpMsMax; ;) {
+    const missed = await instantsMissed(cluster);
+    if (missed === undefined || world.nowMs >= untilMs) return missed;
+    await world.run(world.nowMs + 2_000);
+  }
 }
 
 /** Each task and each job has exactly one of these. */

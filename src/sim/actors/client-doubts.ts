@@ -1,6 +1,6 @@
 /**
- * A client that doubts: it submits small jobs to whoever the partition map names now, and asks for each of them at once
- * where it used to ask. An owner that does not know yet that it is none must not say that there is no such job.
+ * A client that doubts: it submits small jobs to the owner that the partition map names now, and asks for each of them
+ * at once where it used to ask. An owner that does not know yet that it is none must not say that there is no such job.
  */
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";

@@ -8,6 +8,7 @@ import { requeuesOnce, stagesInOrder, timeIsFair } from "./log.ts";
 import { manifestsAreWhole } from "./manifest.ts";
 import { committedIsPublished } from "./publish.ts";
 import { locksInTheWorld, oneAtATimeOutside } from "./runs.ts";
+import { oneJobAnInstant } from "./schedules.ts";
 import { brokenAlone, oneOwnerSpeaks, readsAreTrue, saidIsDurable, sameKeySameJob } from "./speech.ts";
 import type { Checker } from "./court.ts";
 
@@ -36,4 +37,5 @@ export const checkers: readonly Checker[] = [
   endsAreTold,
   manifestsAreWhole,
   feedIsOwed,
+  oneJobAnInstant,
 ];

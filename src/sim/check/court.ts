@@ -109,6 +109,8 @@ export class Court {
   /** Claims that count against a tenant's quota. */
   readonly quotaClaims = new Map<string, Set<ModelClaim>>();
   readonly feed = new FeedRecord();
+  /** The job of each instant of a schedule. */
+  readonly instants = new Map<string, string>();
   readonly #afterEvent: (() => void)[] = [];
   storeJumpedAtMs = Number.NEGATIVE_INFINITY;
   /** No fault was active that could excuse an interrupted answer. */

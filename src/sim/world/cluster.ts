@@ -23,6 +23,7 @@ import type { Profile } from "#sim/profile.ts";
 import { startReader } from "#sim/actors/reader.ts";
 import { Runs } from "#sim/actors/runs.ts";
 import { startWorker } from "#sim/actors/worker.ts";
+import { makeSchedules, pauseSchedules, schedulesOf } from "#sim/actors/schedules.ts";
 import { workSources } from "#sim/actors/work-sources.ts";
 import type { World } from "./world.ts";
 
@@ -45,6 +46,9 @@ const harmless = new Set<FaultKind>([
 
 const labels = ["gpu=yes", "os=linux"];
 
+/** How long schedules go on after the storm: they have caught up by then. */
+const scheduledMs = 5 * 60_000;
+
 export class Cluster {
   readonly world: World;
   readonly profile: Profile;
@@ -64,6 +68,7 @@ export class Cluster {
   /** In every third world nearly all specs are long ones, which are kept in the store. */
   readonly inlineLengthMax: number;
   healed = false;
+  healedAtMs = 0;
   blobsSlowMs = 0;
   readonly #random: Random;
   readonly #runs = new Runs();
@@ -113,6 +118,7 @@ export class Cluster {
     const operator = this.#machine("operator").boot();
     void this.#tenants(operator);
     void this.#lookAfter(operator);
+    if (this.profile.schedules.length > 0) void this.#schedule(operator);
     for (const client of this.clients) client.start();
   }
 
@@ -136,6 +142,7 @@ export class Cluster {
   heal(): void {
     this.world.say("healed");
     this.healed = true;
+    this.healedAtMs = this.world.nowMs;
     this.#misbehaviour.clear();
     this.network.heal();
     Object.assign(this.network.conditions, calmNetwork(this.profile));
@@ -190,8 +197,8 @@ export class Cluster {
       const life = machine.boot();
       const ports = {
         life,
-        router: this.#router(life),
-        otherRouter: this.#router(life),
+        router: this.router(life),
+        otherRouter: this.router(life),
         sources: workSources({ life, journal: this.database.connect(life), desks: this.desks }),
         blobs: this.pins.connect(life, () => this.blobLatencyMs()),
         random,
@@ -222,9 +229,9 @@ export class Cluster {
     return new Client(
       {
         life,
-        router: this.#router(life),
-        otherRouter: this.#router(life),
-        freshRouter: () => this.#router(life),
+        router: this.router(life),
+        otherRouter: this.router(life),
+        freshRouter: () => this.router(life),
         random,
         injected: this.injected,
         healed: () => this.healed,
@@ -254,7 +261,7 @@ export class Cluster {
   }
 
   /** Executors and clients find owners in the partition map, and send them requests over the network. */
-  #router(life: Life): Router {
+  router(life: Life): Router {
     const journal = this.database.connect(life);
     return createRouter({
       ownerships: () => journal.ownerships(),
@@ -274,10 +281,18 @@ export class Cluster {
       }
   }
 
+  async #schedule(operator: Life): Promise<void> {
+    const { schedules: wanted } = this.profile;
+    const schedules = schedulesOf(this.database.connect(operator), operator);
+    await makeSchedules(operator, schedules, wanted);
+    while (!this.healed || this.world.nowMs < this.healedAtMs + scheduledMs) await operator.clock.sleep(5_000);
+    await pauseSchedules(operator, schedules, wanted);
+  }
+
   /** After the storm this cleans up what clients have lost track of. */
   async #lookAfter(operator: Life): Promise<void> {
     const tell = this.#teller(operator);
-    const router = this.#router(operator);
+    const router = this.router(operator);
     for (;;) {
       await operator.clock.sleep(5_000);
       if (!this.healed) continue;
@@ -294,7 +309,7 @@ export class Cluster {
   }
 
   #teller(life: Life): (shard: number, command: Command) => Promise<void> {
-    const router = this.#router(life);
+    const router = this.router(life);
     return async (shard, command) => {
       for (let tries = 0; tries < 100; tries += 1)
         try {

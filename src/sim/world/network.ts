@@ -98,7 +98,7 @@ export class Network {
     };
   }
 
-  /** A question that is not a request to a shard: whoever is served at the address answers it. */
+  /** A question other than a request to a shard, for what listens at the address. */
   ask<S extends { readonly life: Life }, Q, A>(
     { from, to, signal }: Ends,
     served: ServedAt<S>,

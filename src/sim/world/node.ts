@@ -3,6 +3,7 @@ import { FeedDesk } from "#feed/desk.ts";
 import { Feed } from "#feed/feed.ts";
 import { createNode } from "#shard/node.ts";
 import type { State } from "#kernel/model/state.ts";
+import { schedulesOf, startTimer } from "#sim/actors/schedules.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Life } from "./machine.ts";
 
@@ -57,6 +58,10 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     try {
       await node.start();
       desks.offer({ life, work: node.ready, feedDesk, feed });
+      if (profile.schedules.length > 0) {
+        const schedules = schedulesOf(journal, life);
+        startTimer(life, { node, schedules, router: cluster.router(life), say: (line) => world.say(line) });
+      }
       break;
     } catch (error) {
       world.say(`${life.name} could not start: ${String(error)}`);
