@@ -14,6 +14,7 @@ const entries = new Set([
   "src/sim/main.ts",
   "src/sim/swarm/main.ts",
   "src/console/main.tsx",
+  "src/doors/deploy/agent/installed/run.ts", // tools/agent-program.ts
   "src/console/door-pages.d.ts",
   ...doors.flatMap(({ pages, jobPart }) =>
     [...pages, ...(jobPart ? [jobPart] : [])].map(({ module }) => `src/console/${module}`),

@@ -12,6 +12,7 @@ import { ServiceName } from "#doors/deploy/service/service-file.ts";
 import { AgentSwarm, type SwarmPorts } from "#doors/deploy/swarm/agent-swarm.ts";
 import { readIfThere, writeDurably } from "./durable-files.ts";
 import type { AgentLink } from "./link.ts";
+import { selfService, type HandOver } from "./installed/program.ts";
 import { ServiceAgent, type ServiceStatus } from "./service-agent.ts";
 
 export type AgentPorts = {
@@ -25,6 +26,8 @@ export type AgentPorts = {
   readonly trusted?: readonly string[] | undefined;
   /** How it takes part in the spreading of releases; left out: all bytes come from a node. */
   readonly swarm?: SwarmPlace | undefined;
+  /** Installed agents update themselves (installed/program.ts). */
+  readonly handOver?: HandOver | undefined;
 };
 
 export type SwarmPlace = Pick<SwarmPorts, "rack" | "host" | "port" | "caps" | "disturb">;
@@ -43,6 +46,10 @@ export class Agent {
 
   constructor(ports: AgentPorts) {
     this.#ports = ports;
+  }
+
+  get statuses(): readonly ServiceStatus[] {
+    return [...this.#services.values()].map(({ status }) => status);
   }
 
   /** Runs until the signal; services stay up. */
@@ -103,8 +110,9 @@ export class Agent {
   async #service(name: string): Promise<ServiceAgent | undefined> {
     const known = this.#services.get(name);
     if (known) return known;
-    const { machine, root, link, clock, log } = this.#ports;
+    const { machine, root, link, clock, log, handOver } = this.#ports;
     if (!ServiceName.safeParse(name).success || this.#services.size >= servicesMax) return undefined;
+    if (name === selfService && !handOver) return undefined; // nothing could take over
     const agent = await ServiceAgent.open({
       machine: machine.machine,
       labels: machine.labels,
@@ -116,6 +124,7 @@ export class Agent {
       manifest: (digest) => link.manifest(digest),
       segment: (digest) => link.segment(digest),
       swarm: this.#swarm,
+      handOver: name === selfService ? handOver : undefined,
       log: (line) => log(`${name}: ${line}`),
       changed: (status: ServiceStatus) => {
         log(`${name}: ${status.state}: ${status.why}`);

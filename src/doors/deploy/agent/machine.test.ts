@@ -67,6 +67,16 @@ const cases: readonly [name: string, Knowledge, Step][] = [
     { kind: "activate", manifest: "old" },
   ],
   [
+    "DEPLOY-21: a new machine within the share takes what ended well last, too, and only then the new version",
+    known({ running: undefined, staged: new Set(["old", "new"]) }),
+    { kind: "activate", manifest: "old" },
+  ],
+  [
+    "DEPLOY-21: unless that does not run here",
+    known({ running: undefined, staged: new Set(["old", "new"]), failed: new Set(["j1-1:old"]) }),
+    { kind: "activate", manifest: "new" },
+  ],
+  [
     "AG4: and fetches it first",
     known({ goal: goal(none), running: undefined, staged: new Set() }),
     { kind: "stage", manifest: "old" },

@@ -5,7 +5,8 @@
  * AG2 A version that failed here is not tried again by the same release, whatever else happens (a reboot, a new agent).
  * AG3 While a halt stands, nothing is activated. What runs goes on.
  * AG5 A pinned machine runs the pin's version, whatever the goal's is (goal/pins.ts).
- * AG4 A machine outside the share keeps what runs; one that runs nothing takes the last version that ended well.
+ * AG4 A machine outside the share keeps what runs; one that runs nothing takes the last version that ended well, and
+ *     only then, when it is its turn, the new one.
  */
 import { isInShare } from "#doors/deploy/goal/membership.ts";
 import type { Goal } from "#doors/deploy/goal/goal.ts";
@@ -48,11 +49,13 @@ export function nextStep(known: Knowledge): Step {
 }
 
 /** Undefined: whatever runs may go on. */
-function wantedManifest({ machine, labels = [], running }: Knowledge, goal: Goal): string | undefined {
+function wantedManifest({ machine, labels = [], running, failed }: Knowledge, goal: Goal): string | undefined {
   const pin = pinOf({ machine, labels }, goal.pins);
   if (pin) return pin.manifest;
-  if (goal.manifest !== null && isNamed(machine, goal)) return goal.manifest;
-  return running === undefined && goal.stable !== null ? goal.stable : undefined;
+  const { stable, manifest } = goal;
+  if (running === undefined && stable !== null && stable !== manifest && !failed.has(failureKey(goal, stable)))
+    return stable;
+  return manifest !== null && isNamed(machine, goal) ? manifest : undefined;
 }
 
 export const isNamed = (machine: string, { sharePpm, named, release }: Goal): boolean =>

@@ -3,7 +3,7 @@
  * does not answer. Everything that matters is on disk before it counts, so that kill -9 at any point leaves the old
  * version or the new one.
  */
-import { mkdir, rm, stat } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "#base/clock.ts";
@@ -11,7 +11,7 @@ import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { openGoal, refuseGoal, type SignedGoal } from "#doors/deploy/goal/goal.ts";
 import type { MachineState } from "#doors/deploy/health/judge.ts";
-import { parseManifest, type Manifest } from "#doors/deploy/manifest/manifest.ts";
+import { manifestSizeBytes, parseManifest, type Manifest } from "#doors/deploy/manifest/manifest.ts";
 import { Filler } from "#doors/deploy/delta/fill.ts";
 import type { Older } from "#doors/deploy/delta/rebuild.ts";
 import type { AgentSwarm } from "#doors/deploy/swarm/agent-swarm.ts";
@@ -20,7 +20,9 @@ import { readIfThere, switchLink, writeDurably } from "./durable-files.ts";
 import { failureKey, nextStep, type Step } from "./machine.ts";
 import { probe } from "./probe.ts";
 import { ServiceProcess } from "./service-process.ts";
-import { stage, stagedHashes, versionFolder, type SegmentSource } from "./stage.ts";
+import type { HandOver } from "./installed/program.ts";
+import { stage, versionFolder, type SegmentSource } from "./stage.ts";
+import { collect, makeRoom, stagedOf, type Keep } from "./versions.ts";
 
 export type ServiceStatus = {
   readonly service: string;
@@ -46,11 +48,13 @@ export type ServicePorts = {
   readonly segment: SegmentSource;
   /** Left out: all bytes come from a node. */
   readonly swarm?: Pick<AgentSwarm, "fill" | "keep" | "withdraw"> | undefined;
+  /** The service is this agent itself: another program takes over. */
+  readonly handOver?: HandOver | undefined;
   readonly log: (line: string) => void;
   readonly changed: (status: ServiceStatus) => void;
 };
 
-type Remembered = { readonly good?: string; readonly failed: readonly string[] };
+type Remembered = { readonly good?: string | undefined; readonly failed: readonly string[] };
 
 const failuresMax = 100;
 /** Good answers in a row, this far apart at least, that make a new process healthy. */
@@ -107,12 +111,13 @@ export class ServiceAgent {
 
   /** Does the next thing, if there is one. Answers whether it did something. */
   async step(): Promise<boolean> {
+    if (await this.#isOnTrial()) return false;
     await this.#keepRunning();
     const next = nextStep({
       machine: this.#ports.machine,
       labels: this.#ports.labels,
       goal: this.#goal?.goal,
-      staged: await this.#staged(),
+      staged: await stagedOf(this.#versions, this.#wanted),
       running: this.#memory.good,
       failed: new Set(this.#memory.failed),
     });
@@ -140,12 +145,14 @@ export class ServiceAgent {
       this.#say("staging", `fetches ${next.manifest.slice(0, 12)}`);
       const { segment, swarm } = this.#ports;
       const isRollback = this.#goal?.goal.kind === "rollback";
+      const keep = this.#keep(manifest.run);
+      await makeRoom(this.#versions, manifestSizeBytes(manifest), keep);
       const about = { digest: next.manifest, manifest, older: await this.#older(), isRollback };
       const fill = async (folder: string) => await this.#filler.fill(folder, about);
       const folder = await stage(this.#versions, next.manifest, manifest, segment, { fill });
       swarm?.keep(next.manifest, manifest, folder);
       this.#say("staged", `${next.manifest.slice(0, 12)} is complete`);
-      await this.#collect(manifest.run.keepVersions);
+      await collect(this.#versions, keep);
     } else await this.#activate(next.manifest, manifest);
   }
 
@@ -165,6 +172,8 @@ export class ServiceAgent {
   async #activate(digest: Digest, manifest: Manifest): Promise<void> {
     const old = this.#memory.good;
     this.#say("activating", `starts ${digest.slice(0, 12)}`);
+    if (this.#ports.handOver)
+      return await this.#ports.handOver.begin(digest, versionFolder(this.#versions, digest), manifest.run);
     await this.stop();
     const problem = await this.#runs(digest, manifest);
     if (problem === undefined) {
@@ -178,6 +187,25 @@ export class ServiceAgent {
       const back = await this.#runs(old, await this.#manifestOf(old));
       this.#say("reverted", `${problem}; ${back === undefined ? "the old version runs again" : `and back: ${back}`}`);
     } else this.#say("failed", problem);
+  }
+
+  /** What became of the version that an earlier process made room for. Answers whether that is still open. */
+  async #isOnTrial(): Promise<boolean> {
+    const { handOver } = this.#ports;
+    if (!handOver) return false;
+    const { runs, isOnTrial, failed } = await handOver.outcome();
+    if (isOnTrial) {
+      this.#say("activating", "the new agent has yet to answer to a node");
+      return true;
+    }
+    if (runs !== this.#memory.good) await this.#remember({ good: runs });
+    if (failed === undefined) return false;
+    if (failed === this.#goal?.goal.manifest) {
+      await this.#rememberFailure(failed);
+      this.#say("reverted", "the new agent did not stay; this one runs again");
+    }
+    await handOver.settled();
+    return false;
   }
 
   /** Switches to a version and starts it. Answers with what is wrong when it does not answer in time. */
@@ -212,6 +240,7 @@ export class ServiceAgent {
 
   /** What was good stays up: after a reboot, and when it ends by itself, with growing pauses. */
   async #keepRunning(): Promise<void> {
+    if (this.#ports.handOver) return;
     await this.#process.trimLog();
     const { good } = this.#memory;
     if (good === undefined || this.#process.isAlive) return;
@@ -246,7 +275,7 @@ export class ServiceAgent {
     if (state === "reverted" && isSameRelease) return this.#say(state, this.#status.why);
     if (state === "failed" && (isLooping || (isSameRelease && good !== wants)))
       return this.#say(state, this.#status.why);
-    if (good !== undefined && good === wants && this.#process.running === good) this.#say("healthy", why);
+    if (good !== undefined && good === wants && this.#running === good) this.#say("healthy", why);
     else this.#say("idle", why);
   }
 
@@ -266,7 +295,7 @@ export class ServiceAgent {
       goalVersion: goal?.version ?? 0,
       release: goal?.release ?? null,
       state,
-      running: this.#process.running ?? null,
+      running: this.#running ?? null,
       why,
     };
   }
@@ -283,33 +312,9 @@ export class ServiceAgent {
     return manifest;
   }
 
-  async #staged(): Promise<ReadonlySet<string>> {
-    const names = await stagedHashes(this.#versions);
-    const wanted = [this.#goal?.goal.manifest, this.#goal?.goal.stable, this.#memory.good];
-    return new Set(
-      wanted.filter(
-        (digest): digest is string => isText(digest) && names.has(basename(versionFolder(this.#versions, digest))),
-      ),
-    );
-  }
-
-  /** Removes the oldest versions beyond the number to keep; never one that runs, was good, or is wanted. */
-  async #collect(keep: number): Promise<void> {
-    const inUse = [this.#memory.good, this.#process.running, this.#goal?.goal.manifest, this.#goal?.goal.stable]
-      .filter(isText)
-      .map((digest) => basename(versionFolder(this.#versions, digest)));
-    const names = [...(await stagedHashes(this.#versions))];
-    const aged = await Promise.all(
-      names.map(async (name) => ({ name, atMs: (await stat(join(this.#versions, name))).mtimeMs })),
-    );
-    const old = aged
-      .toSorted((a, b) => b.atMs - a.atMs)
-      .slice(keep)
-      .filter(({ name }) => !inUse.includes(name));
-    for (const { name } of old) {
-      await rm(join(this.#versions, `${name}.json`), { force: true });
-      await rm(join(this.#versions, name), { recursive: true, force: true });
-    }
+  get #keep(): (run: Manifest["run"]) => Keep {
+    const inUse = [...this.#wanted, this.#running].filter(isText);
+    return ({ keepVersions, diskBytesMax }) => ({ countMax: keepVersions, bytesMax: diskBytesMax, inUse });
   }
 
   async #rememberFailure(digest: string): Promise<void> {
@@ -321,6 +326,16 @@ export class ServiceAgent {
   async #remember(change: Partial<Remembered>): Promise<void> {
     this.#memory = { ...this.#memory, ...change };
     await writeDurably(join(this.#ports.folder, "memory.json"), JSON.stringify(this.#memory));
+  }
+
+  get #wanted(): readonly string[] {
+    const goal = this.#goal?.goal;
+    const pinned = goal?.pins?.map(({ manifest }) => manifest) ?? [];
+    return [goal?.manifest, goal?.stable, this.#memory.good, ...pinned].filter(isText);
+  }
+
+  get #running(): string | undefined {
+    return this.#ports.handOver ? this.#memory.good : this.#process.running;
   }
 
   get #versions(): string {

@@ -148,7 +148,8 @@ async function reserve(folder: string, work: string, bytes: number): Promise<voi
     throw new Fault("exhausted", doing, { freeBytes: bavail * bsize, neededBytes: needs, folder });
 }
 
-async function sizeOf(folder: string): Promise<number> {
+/** Of all files in it. */
+export async function sizeOf(folder: string): Promise<number> {
   const entries = (await readdir(folder, { recursive: true, withFileTypes: true }).catch(ignoreMissing)) ?? [];
   let bytes = 0;
   for (const entry of entries) if (entry.isFile()) bytes += (await stat(join(entry.parentPath, entry.name))).size;

@@ -1,3 +1,4 @@
+import { agentInstall, agentStatus, agentStop } from "./agent-install.ts";
 import { agentRun } from "./agent-run.ts";
 import { deployPin, deployUnpin } from "./pin.ts";
 import { deployRelease } from "./release.ts";
@@ -32,4 +33,7 @@ export const deployCommands = [
   deployPin,
   deployUnpin,
   agentRun,
+  agentInstall,
+  agentStatus,
+  agentStop,
 ] as const;

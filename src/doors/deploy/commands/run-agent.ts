@@ -1,12 +1,10 @@
-import { randomBytes } from "node:crypto";
-import { chmod, mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { NodeHttp, World } from "#door/command.ts";
-import { Size } from "#base/config-words.ts";
 import { Agent, type SwarmPlace } from "#doors/deploy/agent/agent.ts";
-import { readIfThere, writeDurably } from "#doors/deploy/agent/durable-files.ts";
-import { machineKeyHeader } from "#doors/deploy/fleet/machine-book.ts";
+import { machineKey, machineKeyHeader } from "#doors/deploy/agent/machine-key.ts";
+import { swarmPlace } from "#doors/deploy/agent/swarm-place.ts";
 import { agentLink } from "#doors/deploy/agent/link.ts";
 import { systemClock } from "#door/system-clock.ts";
 
@@ -45,23 +43,3 @@ export async function runAgent(
 
 const headersOf = ({ headers }: RequestInit): Readonly<Record<string, string>> =>
   Object.fromEntries(new Headers(headers));
-
-/** Made at the first start: the machine's name belongs to it from its first call on. */
-async function machineKey(root: string): Promise<string> {
-  const path = join(root, "machine-key");
-  const kept = await readIfThere(path);
-  if (kept !== undefined) return kept;
-  await mkdir(root, { recursive: true, mode: 0o700 });
-  const key = randomBytes(32).toString("base64url");
-  await writeDurably(path, key);
-  await chmod(path, 0o600);
-  return key;
-}
-
-function swarmPlace({ peer, rack = "", upload }: AgentOptions): SwarmPlace | undefined {
-  if (peer === "none") return undefined;
-  const [, host, port] = /^(.*?)(?::(\d{1,5}))?$/.exec(peer ?? "127.0.0.1") ?? [];
-  const rate = upload === undefined ? Infinity : Size().parse(upload);
-  const caps = { host: rate, rack: Infinity, wan: Infinity };
-  return { rack, host: host ?? "127.0.0.1", port: Number(port ?? 0), caps };
-}

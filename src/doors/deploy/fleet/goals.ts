@@ -69,7 +69,7 @@ export class GoalStore {
   }
 
   /** The newest goal again, but for some of it. */
-  async amend(at: At, head: Head, change: Partial<Pick<GoalChange, "halted" | "pins">>): Promise<Head> {
+  async amend(at: At, head: Head, change: Partial<Pick<GoalChange, "halted" | "pins" | "stable">>): Promise<Head> {
     const { format: _f, service: _s, region: _r, version: _v, previous: _p, ...same } = head.goal;
     return await this.append(at, head, { ...same, ...change });
   }

@@ -13,8 +13,6 @@ import { recordsOf } from "#records/typed.ts";
 import type { Records } from "#records/watch.ts";
 import { Bucket } from "#swarm/bucket.ts";
 
-export const machineKeyHeader = "millrace-machine-key";
-
 const Machine = z.object({ sha256: z.string(), by: z.string(), atMs: z.number() });
 const limits = { countMax: 300_000, bytesMax: 300_000 * 1_000 };
 

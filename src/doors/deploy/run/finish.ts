@@ -1,4 +1,5 @@
 /** The end of a release: what ended well becomes the version to go back to, and what did not is rolled back. */
+import { isFault } from "#base/fault.ts";
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
 import { isTarget, type Fleet, type Waking } from "#doors/deploy/fleet/fleet.ts";
 import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
@@ -18,8 +19,7 @@ export const finishRunner =
     const spec = JSON.parse(context.task.spec) as FinishSpec;
     const { tenant } = context.task;
     if (spec.outcome === "kept") {
-      for (const region of spec.regions)
-        await ports.goals.setStable({ tenant, service: spec.service, region }, spec.manifest);
+      for (const region of spec.regions) await keep({ tenant, service: spec.service, region }, spec, context, ports);
       return done({ outcome: "kept", manifest: spec.manifest });
     }
     if (spec.rollback === "manual") return done({ outcome: "left", why: spec.why });
@@ -35,6 +35,23 @@ export const finishRunner =
     if (rolledBack === 0) return done({ outcome: "nothing-to-roll-back", why: spec.why });
     return done({ outcome: "rolled-back", why: spec.why, ...(await machinesBack(spec, context, ports)) });
   };
+
+/** The version is the one to go back to, and machines that are new from now on take it (AG4). */
+async function keep(
+  at: At,
+  { manifest }: { readonly manifest: string },
+  { task }: RunContext,
+  { goals, desk }: FinishPorts,
+): Promise<void> {
+  await goals.setStable(at, manifest);
+  const head = await goals.head(at);
+  if (head?.goal.release !== task.jobId || head.goal.manifest !== manifest || head.goal.stable === manifest) return;
+  try {
+    desk.wake(await goals.amend(at, head, { stable: manifest }));
+  } catch (error) {
+    if (!isFault(error, "stale")) throw error; // a newer release has taken over
+  }
+}
 
 /** To the version that was good before the present one. */
 export const rollbackRunner =
