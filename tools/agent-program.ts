@@ -1,4 +1,4 @@
-// Builds the program of an installed agent: one file, so that it is small, starts quickly, and is changed by one rename.
+// Builds the program of an installed agent: one file, so that it is small, starts quickly, and is replaced at once.
 import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { build, type Plugin } from "esbuild";
