@@ -21,7 +21,7 @@ import { failureKey, nextStep, type Step } from "./machine.ts";
 import { probe } from "./probe.ts";
 import { ServiceProcess } from "./service-process.ts";
 import type { HandOver } from "./installed/program.ts";
-import { stage, versionFolder, type SegmentSource } from "./stage.ts";
+import { stage, stagedHashes, versionFolder, type SegmentSource } from "./stage.ts";
 import { collect, makeRoom, stagedOf, type Keep } from "./versions.ts";
 
 export type ServiceStatus = {
