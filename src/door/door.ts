@@ -93,6 +93,8 @@ export type Wishes = {
   readonly tags?: Readonly<Record<string, string>> | undefined;
   /** Takes the next number of this series: all of its jobs must get the same shard key. */
   readonly series?: string | undefined;
+  /** Whether the caller may do what the node itself can; left out: the document says what it needs, and is judged. */
+  readonly isOperator?: boolean | undefined;
   /** Spreads jobs over shards where nothing ties them to others: a repeated request has the same. Left out: chosen. */
   readonly unique?: string | undefined;
 };

@@ -1,7 +1,11 @@
 import { z } from "zod";
+import { Grants } from "./grants/grant-config.ts";
 import { Size } from "#base/config-words.ts";
 
 export const BatchConfig = z.strictObject({
+  inputs: Grants.describe(
+    "What jobs of tenants may read and write, the same on all nodes. Operators may read whatever the node can.",
+  ),
   packsMax: Size({ min: "64MiB" })
     .prefault("20GiB")
     .describe(

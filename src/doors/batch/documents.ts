@@ -1,5 +1,6 @@
 /** What a batch job keeps in the store: its plan, the stages that became of it, and what each stage wrote. */
 import type { Digest } from "#base/digest.ts";
+import type { Asker } from "./grants/resolve.ts";
 import type { How, PlannedMap } from "./plan/map-function.ts";
 import type { PlanType } from "./plan/plan-json.ts";
 import type { CutSettings } from "./plan/settings.ts";
@@ -21,7 +22,19 @@ export type PlanDocument = {
   readonly how: How;
   /** Functions over batches of rows, in the order in which they may read each other's results. */
   readonly maps?: readonly PlannedMap[];
+  /** Whose rights count. Left out by versions that knew operators only. */
+  readonly asker?: StoredAsker;
+  /** Where the result goes, besides. */
+  readonly output?: { readonly folder: string; readonly partitionBy: readonly string[] };
 };
+
+/** The tenant is the job's. */
+export type StoredAsker = { readonly isGranted: boolean; readonly folder: string };
+
+export const askerOf = ({ asker }: { readonly asker?: StoredAsker }, tenant: string): Asker => ({
+  tenant,
+  ...(asker ?? { isGranted: false, folder: "/" }),
+});
 
 /** All tasks of a stage share it; they differ in which part they name. */
 export type StageDocument = {
@@ -32,6 +45,7 @@ export type StageDocument = {
   /** The manifests of the stages that it reads, by their ids. */
   readonly inputs: Readonly<Record<string, StageInput>>;
   readonly parts: readonly TaskPart[];
+  readonly asker?: StoredAsker;
 };
 
 export type StageInput = {
@@ -85,8 +99,9 @@ export type TaskResult = {
 export type CommitDocument = {
   readonly version: 1;
   readonly engine: string;
-  /** Absolute. */
+  /** As the job names it. */
   readonly folder: string;
+  readonly asker?: StoredAsker;
   readonly partitionBy: readonly string[];
   readonly columns: readonly SourceColumn[];
   readonly packs: readonly { readonly digest: Digest; readonly rows: number }[];

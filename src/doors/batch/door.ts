@@ -11,13 +11,14 @@ import { stagesOf } from "./view.ts";
 
 const documents: JobDocuments = {
   schema: BatchDocument,
-  plan(document, { tenant, priority = 0, key }) {
-    const { sql, folder, explain, output, fresh, maps, ...settings } = document as BatchDocument;
+  plan(document, { tenant, priority = 0, key, isOperator = true }) {
+    const { sql, folder, explain, granted, output, fresh, maps, ...settings } = document as BatchDocument;
     const job: BatchJob = {
       sql,
       folder,
       settings,
       isExplained: explain,
+      ...((granted || !isOperator) && { isGranted: true }),
       ...(output && { output }),
       ...(fresh && { fresh }),
       ...(maps.length > 0 && { maps: maps.map(mapRequest) }),
@@ -34,7 +35,7 @@ const mapRequest = ({ name, sql, params, skip, deterministic, ...rest }: MapDocu
 
 export const batchDoor = defineDoor({
   name: "batch",
-  about: "Queries over Parquet, CSV and JSON files, cut into stages of tasks; for operators.",
+  about: "Queries over Parquet, CSV and JSON files, cut into stages of tasks.",
   section: { about: "Queries over files.", schema: BatchConfig },
   kinds: [batchDoorKinds],
   commands: batchCommands,

@@ -14,7 +14,7 @@ export function nextStages(plan: PlanDocument, facts: Facts): NextDocuments {
 }
 
 function documentOf(stage: Stage, plan: PlanDocument, facts: Facts, used: ReadonlyMap<string, Stage>): StageDocument {
-  const { sources, settings } = plan;
+  const { sources, settings, asker } = plan;
   return {
     version: 1,
     engine: engineName,
@@ -24,6 +24,7 @@ function documentOf(stage: Stage, plan: PlanDocument, facts: Facts, used: Readon
       stagesNeeded(stage).map((id) => [id, { manifest: "", types: used.get(id)?.types ?? [], producers: [] }]),
     ),
     parts: tasksOf(stage, { sources, settings }, facts),
+    ...(asker && { asker }),
   };
 }
 

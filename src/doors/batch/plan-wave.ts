@@ -4,7 +4,6 @@
  * BW1 What is planned depends on the job and on committed results alone: planned again, it is the same.
  * BW2 A task reads exactly the packs that a manifest names, and the manifest is named by its digest.
  */
-import { resolve } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -41,9 +40,9 @@ export async function planWave(inputs: PlanInputs, wave: number, ports: WavePort
   const facts = new Map([...results].map(([id, parts]) => [id, factsOf(parts)]));
   const next = nextStages(document, facts);
   if (next.isLast && next.stages.every(({ stage }) => results.has(stage.id)))
-    return await afterwards(job, document, inputs, { results, ports });
+    return await afterwards({ ...document, ...outputOf(document, job) }, inputs, { results, ports });
   // What is written is written by a wave of its own.
-  if (wave >= wavesMax && (!next.isLast || job.output))
+  if (wave >= wavesMax && (!next.isLast || outputOf(document, job).output))
     return { kind: "fail", reason: `the query needs more than ${wavesMax} stages behind each other` };
   const tasks: TaskPlan[] = [];
   for (const stage of next.stages) tasks.push(...(await tasksOf(stage, job, results, ports)));
@@ -54,8 +53,7 @@ type Made = { readonly results: ReadonlyMap<string, readonly TaskResult[]>; read
 
 /** The query is answered: its result is written where the job says, once. */
 async function afterwards(
-  { output, folder }: BatchJob,
-  { columns }: PlanDocument,
+  { output, columns, asker }: PlanDocument,
   { results: all }: PlanInputs,
   { results, ports }: Made,
 ): Promise<Plan> {
@@ -65,7 +63,8 @@ async function afterwards(
   const document: CommitDocument = {
     version: 1,
     engine: engineName,
-    folder: resolve(folder, output.folder),
+    folder: output.folder,
+    ...(asker && { asker }),
     partitionBy: output.partitionBy,
     columns,
     packs: last.map(({ pack, rows }) => ({ digest: pack, rows })),
@@ -74,6 +73,10 @@ async function afterwards(
   const spec: CommitSpec = { commit: await write(encodeDocument(document), ports.blobs) };
   return { kind: "tasks", set: { template: commitTemplate, tasks: [{ key: "commit", spec: JSON.stringify(spec) }] } };
 }
+
+/** Only what the planning task has checked counts; versions before it knew operators only. */
+const outputOf = (document: PlanDocument, { output, folder }: BatchJob): Pick<PlanDocument, "output" | "asker"> =>
+  document.asker ? document : { ...(output && { output }), asker: { isGranted: false, folder } };
 
 const isCommit = (payload: string): boolean => payload.startsWith(commitPayload);
 

@@ -21,6 +21,8 @@ export type BatchJob = {
   /** Where names of files begin that are not absolute. */
   readonly folder: string;
   readonly settings: CutSettings;
+  /** Reads and writes what is granted to its tenant, and nothing else. Left out: whatever the node can. */
+  readonly isGranted?: boolean;
   /** Planned only. */
   readonly isExplained: boolean;
   /** Where the result is written to, besides. */

@@ -56,6 +56,10 @@ export const BatchDocument = z.strictObject({
   sql: z.string().min(1).max(50_000).describe("One SELECT."),
   folder: z.string().max(4_096).default("/").describe("Where names of files begin that are not absolute."),
   maps: z.array(MapDocument).max(mapsMax).default([]).describe("Functions over batches of rows."),
+  granted: z
+    .boolean()
+    .default(false)
+    .describe("Read and write only what is granted to the tenant, as jobs of callers who are no operators always do."),
   explain: z.boolean().default(false).describe("Only plan it."),
   fresh: z.boolean().default(false).describe("Compute all of it, whatever was computed before."),
   output: Output.optional().describe("Written by the node, all of it or nothing. Left out: the result is only kept."),

@@ -66,6 +66,7 @@ describe("the worker's part of a query", () => {
     memory: new Memory(1024 ** 3),
     spillBytes: 1024 ** 3,
     warn: () => {},
+    grants: [],
     invalidate: async (taskId: string, generation: number) => void invalidated.push(`${taskId} ${generation}`),
   });
   const context = (kind: string, spec: string, taskId: string): RunContext => ({

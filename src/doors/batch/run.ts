@@ -11,51 +11,59 @@ import type { BlobStore, Store } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import type { FailReason } from "#kernel/model/model.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
-import { encodeDocument, type CommitSpec, type StageDocument, type TaskResult, type TaskSpec } from "./documents.ts";
+import { askerOf, encodeDocument, type StageDocument, type TaskResult, type TaskSpec } from "./documents.ts";
+import type { OpenBucket } from "./grants/buckets.ts";
+import { resolveName, type Asker } from "./grants/resolve.ts";
+import { sourceFiles, type FilesPorts } from "./grants/source-files.ts";
 import type { ContentDigests } from "./memo/identity.ts";
 import { taskKey, type TaskKey } from "./memo/key.ts";
 import { findMemo, keepMemo, whyNoMemo, type MemoResult } from "./memo/memo.ts";
 import type { SourceFile } from "./plan/source.ts";
-import { writeOutput } from "./output/commit.ts";
+import { commitTask } from "./output/commit-task.ts";
 import { kinds, readJob, type BatchJob } from "./plan.ts";
 import { planWave, type PlanResult } from "./plan-wave.ts";
 import { Documents } from "./run/documents-cache.ts";
-import { EngineError, type Engines } from "./run/engines.ts";
+import { EngineError, withNames, type Engines } from "./run/engines.ts";
 import { checkSources, filesOf, heldPacks, packsOf, readPacks, type PackPorts, type Packs } from "./run/inputs.ts";
 import type { OpenCallBox } from "./run/map/call-box.ts";
 import type { Memory } from "./run/memory.ts";
-import { prepareQuery } from "./run/prepare.ts";
+import { hereAs, prepareQuery } from "./run/prepare.ts";
 import { packIn, runPart, type PartPorts, type TaskFiles, type TaskLimits } from "./run/task.ts";
 
-export type BatchPorts = PackPorts & {
-  /** The node's own: what one task writes, others of the job read, wherever they run. */
-  readonly blobs: BlobStore;
-  /** What a tenant may fetch: plans and results. */
-  readonly store: Pick<Store, "forTenant">;
-  readonly engines: Engines;
-  /** A fresh folder for one attempt, gone with it. */
-  readonly scratch: (name: string) => Promise<AsyncDisposable & { readonly path: string }>;
-  /** Of one task, before any ran out of it. */
-  readonly memoryBytes: number;
-  /** What tasks of this node get together, and one at most, however often it ran out. */
-  readonly memory: Memory;
-  readonly spillBytes: number;
-  /** Where functions of users run; left out: nowhere. */
-  readonly callBox?: OpenCallBox;
-  readonly warn: (event: string, fields: { readonly task: string; readonly reason: string }) => void;
-  /** Left out: nothing is looked up, and nothing is kept for others. */
-  readonly memo?: {
-    readonly index: ActionIndex;
-    readonly looked: (tenant: string, outcome: "hit" | "miss") => void;
-    /** Left out: files are recognised by their place. */
-    readonly contents?: ContentDigests | undefined;
+export type BatchPorts = PackPorts &
+  FilesPorts & {
+    /** The node's own: what one task writes, others of the job read, wherever they run. */
+    readonly blobs: BlobStore;
+    /** What a tenant may fetch: plans and results. */
+    readonly store: Pick<Store, "forTenant">;
+    readonly engines: Engines;
+    /** A fresh folder for one attempt, gone with it. */
+    readonly scratch: (name: string) => Promise<AsyncDisposable & { readonly path: string }>;
+    /** Of one task, before any ran out of it. */
+    readonly memoryBytes: number;
+    /** What tasks of this node get together, and one at most, however often it ran out. */
+    readonly memory: Memory;
+    readonly spillBytes: number;
+    /** Where functions of users run; left out: nowhere. */
+    readonly callBox?: OpenCallBox;
+    /** Whether that is a sandbox: functions of others than operators run nowhere else. */
+    readonly isBoxed?: boolean;
+    readonly openBucket?: OpenBucket;
+    readonly warn: (event: string, fields: { readonly task: string; readonly reason: string }) => void;
+    /** Left out: nothing is looked up, and nothing is kept for others. */
+    readonly memo?: {
+      readonly index: ActionIndex;
+      readonly looked: (tenant: string, outcome: "hit" | "miss") => void;
+      /** Left out: files are recognised by their place. */
+      readonly contents?: ContentDigests | undefined;
+    };
   };
-};
 
 export function batchRunners(ports: BatchPorts, documents = new Documents()): Runners {
   return {
     [kinds.plan]: (context) => orFailed(context, () => planQuery(context, ports)),
-    [kinds.commit]: (context) => orFailed(context, () => commitOutput(context, ports, documents)),
+    [kinds.commit]: (context) =>
+      orFailed(context, () => commitTask(context, ports, documents, limitsFor(context.task.outOfMemory ?? 0, ports))),
     [kinds.part]: (context) => orFailed(context, () => runTask(context, ports, documents)),
   };
 }
@@ -71,7 +79,12 @@ async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promi
   if (!job) return { kind: "failed", reason: "user-failure", message: "the job is no query" };
   await using scratch = await ports.scratch(task.taskId);
   const modules = await keepModules(job, task.tenant, ports);
-  const document = await prepareQuery(job, { engines: ports.engines, signal, scratch: scratch.path });
+  const { isGranted = false, folder, output } = job;
+  const asker = { tenant: task.tenant, isGranted, folder };
+  if (output) resolveName(output.folder, asker, ports.grants, true); // or it has no place to go to
+  const files = sourceFiles(asker, ports);
+  const prepared = await prepareQuery(job, { engines: ports.engines, files, signal, scratch: scratch.path });
+  const document = { ...prepared, asker: { isGranted, folder }, ...(output && { output }) };
   const bytes = encodeDocument(document);
   const plan = sha256Digest(bytes);
   await ports.blobs.write(plan, bytes);
@@ -118,11 +131,16 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
     ]),
   );
   await using scratch = await ports.scratch(task.taskId);
+  const asker = askerOf(document, task.tenant);
+  using here = await sourceFiles(asker, ports).hold(filesOf(document, part), "task", signal);
+  const local = { ...document, sources: document.sources.map((source) => hereAs(source, here)) };
   const { result, folder } = await withMemory(context, ports, async (limits, times) => {
     const own = join(scratch.path, String(times));
     await mkdir(own, { mode: 0o700 });
-    const more = { engines: ports.engines, limits, signal, ...functionsOf(context, ports) };
-    return { folder: own, result: await runPart(document, part, { packs, folder: own }, more) };
+    const more = { engines: ports.engines, limits, signal, ...functionsOf(context, ports, asker) };
+    return { folder: own, result: await runPart(local, part, { packs, folder: own }, more) };
+  }).catch((error: unknown) => {
+    throw withNames(error, [here]);
   });
   const bytes = () => createReadStream(packIn(folder), { highWaterMark: 1024 * 1024 });
   await ports.blobs.write(result.pack, bytes());
@@ -167,8 +185,12 @@ async function withMemory<T>(
   }
 }
 
-const functionsOf = (context: RunContext, { callBox, blobs }: BatchPorts): Pick<PartPorts, "functions"> =>
-  callBox
+const functionsOf = (
+  context: RunContext,
+  { callBox, isBoxed, blobs }: BatchPorts,
+  { isGranted }: Asker,
+): Pick<PartPorts, "functions"> =>
+  callBox && (isBoxed || !isGranted)
     ? {
         functions: {
           open: (signal) => callBox({ task: context.task, signal }),
@@ -199,7 +221,7 @@ async function memoOf({ tenant, document, part, named, signal }: Known, ports: B
   const packs = new Map([...named].map(([id, { digests }]) => [id, digests]));
   const identities = new Map<string, string>();
   if (memo.contents)
-    for (const file of filesOf(document, part)) {
+    for (const file of filesOf(document, part).filter(({ object }) => !object)) {
       await using scratch = await ports.scratch("identity");
       identities.set(file.path, await memo.contents.of(file, scratch.path, signal));
     }
@@ -237,33 +259,6 @@ async function reusedOutcome(
     by: { task: task.taskId, generation: task.generation },
   };
   return { kind: "done", payload: JSON.stringify(done), digests: [found.pack] };
-}
-
-async function commitOutput(context: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
-  const { task, signal, leftMs, started } = context;
-  const { commit } = JSON.parse(task.spec) as CommitSpec;
-  const document = await documents.commit(commit, { tenant: task.tenant, blobs: ports.blobs });
-  const digests = document.packs.map(({ digest }) => digest);
-  const packs = new Map([["result", { types: [], producers: document.producers, digests }]]);
-  using _held = await heldPacks(packs, ports.blobs, ports);
-  await using scratch = await ports.scratch(task.taskId);
-  const written = await writeOutput(
-    document,
-    digests.map((digest) => ports.files.path(digest, false)),
-    {
-      engines: ports.engines,
-      limits: limitsFor(task.outOfMemory ?? 0, ports),
-      signal,
-      scratch: scratch.path,
-      attempt: `${task.taskId}-${task.token}`,
-      mayCommit: async () => {
-        await started?.();
-        signal.throwIfAborted();
-        if ((leftMs?.() ?? 1) <= 0) throw new Error("the claim has run out");
-      },
-    },
-  );
-  return { kind: "done", payload: JSON.stringify(written) };
 }
 
 /** Doubled each time that it was not enough. */

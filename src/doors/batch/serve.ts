@@ -7,6 +7,8 @@ import type { DoorPorts } from "#door/ports.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import type { BatchConfig } from "./config.ts";
+import { openBuckets } from "./grants/buckets.ts";
+import { Objects } from "./grants/objects.ts";
 import { ContentDigests } from "./memo/identity.ts";
 import { memoPublisher } from "./memo/memo.ts";
 import { door, engineLabel, planLabel, taskLabel } from "./plan.ts";
@@ -20,8 +22,8 @@ const MiB = 1024 * 1024;
 
 /** Runs nothing, with a line in the log, where the engine is not there. */
 export async function openBatch(
-  { place, clock, stored, client, dataFolder, log, warn, counts }: DoorPorts,
-  { packsMax, taskMemory, recognise }: BatchConfig,
+  { place, clock, random, vault, stored, client, dataFolder, log, warn, counts }: DoorPorts,
+  { packsMax, taskMemory, recognise, inputs }: BatchConfig,
 ): Promise<OpenDoor> {
   const routes = batchRoutes({ client });
   const { store, index } = stored.counted("batch");
@@ -36,7 +38,12 @@ export async function openBatch(
   const files = await LinkCache.open({ folder: join(home, "packs"), bytesMax: packsMax });
   const engines = new Engines({ clock, enginesMax: place.slots });
   const memoryBytesMax = Math.floor(totalmem() * 0.6);
+  const openBucket = openBuckets({ clock, random, vault });
   const ports = {
+    grants: inputs,
+    openBucket,
+    objects: await Objects.open({ folder: join(home, "objects"), bytesMax: packsMax, open: openBucket }),
+    isBoxed: place.boxed !== undefined,
     blobs: stored.blobs,
     store,
     engines,

@@ -24,7 +24,8 @@ export const submitRoute = ({ work, bounds, kinds, doors }: SubmitPorts): Route 
   route(submitJob, async ({ body, tenant, caller, headers, signal }) => {
     const { door, key, merge, priority, name, tags, series } = body;
     const unique = uniqueOf(caller, headers);
-    const wishes: Wishes = { tenant, priority, name, key, merge, unique, tags, series };
+    const isOperator = caller.principal.roles.has("operator");
+    const wishes: Wishes = { tenant, priority, name, key, merge, unique, tags, series, isOperator };
     const order = withKey(planJob(requestIn(body), wishes, door, doors), caller, headers);
     judgeOrder(order, caller, bounds, kinds);
     const { jobId, created, merged, number } = await work.submit(order, { signal });

@@ -1,16 +1,16 @@
-/** Writes a query's result to a folder: staged, then committed as a whole version (versions.ts). */
+/** A query's result as files of a version, before it counts (versions.ts, versions-in-bucket.ts). */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Fault } from "#base/fault.ts";
-import type { CommitDocument, CommitResult } from "#doors/batch/documents.ts";
+import type { CommitDocument } from "#doors/batch/documents.ts";
 import { quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
 import { parquetColumns } from "#doors/batch/plan/named-columns.ts";
 import { digestOf } from "#doors/batch/plan/stage.ts";
 import type { Engines } from "#doors/batch/run/engines.ts";
 import type { TaskLimits } from "#doors/batch/run/task.ts";
-import { commitVersion, manifestName, openStaging, syncFolder } from "./versions.ts";
+import { manifestName, syncFolder } from "./versions.ts";
 
 export type CommitPorts = {
   readonly engines: Engines;
@@ -18,10 +18,6 @@ export type CommitPorts = {
   readonly signal: AbortSignal;
   /** For what does not fit into memory. */
   readonly scratch: string;
-  /** Names this attempt among all. */
-  readonly attempt: string;
-  /** Throws unless the attempt's claim still stands. */
-  readonly mayCommit: () => Promise<void>;
 };
 
 type Manifest = {
@@ -32,23 +28,25 @@ type Manifest = {
   readonly files: readonly { readonly path: string; readonly bytes: number; readonly sha256: string }[];
 };
 
-/** `paths` are those of the packs, in their order. */
-export async function writeOutput(
+export type StagedOutput = Pick<Manifest, "version" | "rows" | "files"> & { readonly manifest: Manifest };
+
+/** `paths` are those of the packs, in their order. What is in `staging` afterwards is a whole version, on disk. */
+export async function stageOutput(
   document: CommitDocument,
   paths: readonly string[],
+  staging: string,
   ports: CommitPorts,
-): Promise<CommitResult> {
-  const { folder, partitionBy, columns, packs } = document;
+): Promise<StagedOutput> {
+  const { partitionBy, columns, packs } = document;
   checkPartition(document);
   // The same rows in the same form are the same version, whichever job wrote them.
   const version = digestOf({ engine: document.engine, partitionBy, columns, packs: packs.map(({ digest }) => digest) });
   const rows = packs.reduce((sum, one) => sum + one.rows, 0);
-  await using staging = await openStaging(folder, ports.attempt);
-  const statements = copies(document, paths, { staging: staging.path, version, rows }).map((sql) => ({ sql }));
+  const statements = copies(document, paths, { staging, version, rows }).map((sql) => ({ sql }));
   await ports.engines.run(
     {
-      paths: [...paths, staging.path],
-      folders: [`${staging.path}/`],
+      paths: [...paths, staging],
+      folders: [`${staging}/`],
       spillFolder: join(ports.scratch, "spill"),
       ...ports.limits,
       settings: [],
@@ -56,11 +54,10 @@ export async function writeOutput(
     },
     ports.signal,
   );
-  const files = await seal(staging.path);
+  const files = await seal(staging);
   const manifest: Manifest = { version, rows, partitionBy, columns, files };
-  await writeFile(join(staging.path, manifestName), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
-  await commitVersion(folder, staging.path, version, ports.mayCommit);
-  return { written: { folder, version, files: files.length, rows } };
+  await writeFile(join(staging, manifestName), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
+  return { version, rows, files, manifest };
 }
 
 function checkPartition({ partitionBy, columns }: CommitDocument): void {

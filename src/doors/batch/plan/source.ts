@@ -6,6 +6,8 @@ export type SourceFile = {
   readonly bytes: number;
   /** What it is recognised by: its place on disk, size and times. */
   readonly place: string;
+  /** In a bucket: under which grant, and which version of it. */
+  readonly object?: { readonly grant: string; readonly key: string; readonly etag: string };
   /** Of Parquet only. */
   readonly rows?: number;
   readonly rowGroups?: number;

@@ -1,8 +1,6 @@
-/** Looks up what a query's file names stand for: the files, their sizes and their columns, once and for all. */
-import { glob, stat } from "node:fs/promises";
-import { isAbsolute, resolve } from "node:path";
+/** What files of a source hold: their sizes and columns, once and for all. */
 import { Fault } from "#base/fault.ts";
-import { placeOf } from "#doors/batch/memo/identity.ts";
+import { filesMax } from "#doors/batch/grants/node-files.ts";
 import { quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
 import type { NamedSource } from "#doors/batch/plan/query-sources.ts";
 import type { Source, SourceColumn, SourceFile } from "#doors/batch/plan/source.ts";
@@ -13,10 +11,10 @@ export type Ask = (
   statements: readonly EngineStatement[],
 ) => Promise<readonly (readonly EngineRow[])[]>;
 
-const filesMax = 100_000;
+/** `pathOf` says where the engine finds a file that has been found. */
+export type Described = { readonly files: readonly SourceFile[]; readonly pathOf: (file: SourceFile) => string };
 
-export async function describeSource(named: NamedSource, folder: string, ask: Ask): Promise<Source> {
-  const files = await listFiles(named.patterns, folder);
+export async function describeSource(named: NamedSource, files: Described, ask: Ask): Promise<Source> {
   switch (named.format) {
     case "parquet":
       return await describeParquet(named, files, ask);
@@ -27,46 +25,12 @@ export async function describeSource(named: NamedSource, folder: string, ask: As
   }
 }
 
-/** Sorted by name: the order in which DuckDB would read them. */
-async function listFiles(patterns: readonly string[], folder: string): Promise<readonly SourceFile[]> {
-  const files: SourceFile[] = [];
-  for (const pattern of patterns) {
-    if (pattern.includes("\0")) throw new Fault("invalid", "find files", { why: "a name has a zero byte" });
-    if (/^[a-z][a-z0-9+.-]*:\/\//i.test(pattern))
-      throw new Fault("invalid", "find files", { pattern, why: "only files of this node can be read so far" });
-    const path = isAbsolute(pattern) ? pattern : resolve(folder, pattern);
-    const found = /[*?[\]{}]/.test(pattern) ? await matching(path) : [path];
-    if (found.length === 0)
-      throw new Fault("not-found", "find files", { pattern, folder, why: "no file has such a name" });
-    for (const one of found) files.push(await fileAt(one));
-    if (files.length > filesMax) throw new Fault("exhausted", "find files", { pattern, filesMax });
-  }
-  return files;
-}
+const listed = ({ files, pathOf }: Described): string => `[${files.map((one) => quoteText(pathOf(one))).join(", ")}]`;
 
-async function matching(pattern: string): Promise<readonly string[]> {
-  const found: string[] = [];
-  for await (const path of glob(pattern)) {
-    found.push(resolve(path));
-    if (found.length > filesMax) throw new Fault("exhausted", "find files", { pattern, filesMax });
-  }
-  return found.toSorted();
-}
-
-async function fileAt(path: string): Promise<SourceFile> {
-  const place = await placeOf(path);
-  const about = await stat(path).catch((error: unknown) => {
-    throw new Fault("not-found", "find files", { path, why: "there is no such file, or it cannot be read" }, error);
-  });
-  if (!about.isFile()) throw new Fault("invalid", "find files", { path, why: "it is no file" });
-  return { path, bytes: about.size, place: place ?? "" };
-}
-
-const listed = (files: readonly SourceFile[]): string => `[${files.map(({ path }) => quoteText(path)).join(", ")}]`;
-
-async function describeParquet(named: NamedSource, files: readonly SourceFile[], ask: Ask): Promise<Source> {
-  const paths = files.map(({ path }) => path);
-  const list = listed(files);
+async function describeParquet(named: NamedSource, described: Described, ask: Ask): Promise<Source> {
+  const { files, pathOf } = described;
+  const paths = files.map(pathOf);
+  const list = listed(described);
   const read = ["read_parquet(", [list, ...named.options].join(", "), ")"].join("");
   const [columns = [], sizes = [], shapes = []] = await ask(paths, [
     { sql: `describe select * from ${read}`, rowsMax: 10_000 },
@@ -92,7 +56,7 @@ async function describeParquet(named: NamedSource, files: readonly SourceFile[],
   return {
     format: "parquet",
     options: named.options,
-    files: files.map((file) => ({ ...file, ...about.get(file.path) })),
+    files: files.map((file) => ({ ...file, ...about.get(pathOf(file)) })),
     columns: columnsOf(columns),
   };
 }
@@ -103,12 +67,13 @@ const columnsOf = (rows: readonly EngineRow[]): readonly SourceColumn[] =>
 /** Types and dialect are guessed once, by all files together, and said explicitly from then on. */
 async function describeText(
   named: NamedSource,
-  files: readonly SourceFile[],
+  described: Described,
   ask: Ask,
   reader: "read_csv" | "read_json",
 ): Promise<Source> {
-  const paths = files.map(({ path }) => path);
-  const arguments_ = [listed(files), ...named.options].join(", ");
+  const { files, pathOf } = described;
+  const paths = files.map(pathOf);
+  const arguments_ = [listed(described), ...named.options].join(", ");
   const [columns = []] = await ask(paths, [
     { sql: `describe select * from ${reader}(${arguments_})`, rowsMax: 10_000 },
   ]);
@@ -116,18 +81,19 @@ async function describeText(
   const said = `columns={${types.map(({ name, type }) => `${quoteName(name)}: ${quoteText(type)}`).join(", ")}}`;
   if (reader === "read_json") return { format: "json", options: [...named.options, said], files, columns: types };
   // The reader's own options win; a file of one task is read as all of them were.
-  const options = named.options.length > 0 ? named.options : [...(await dialect(files, ask)), said];
+  const options = named.options.length > 0 ? named.options : [...(await dialect(described, ask)), said];
   return { format: "csv", options, files, columns: types };
 }
 
-async function dialect(files: readonly SourceFile[], ask: Ask): Promise<readonly string[]> {
+async function dialect({ files, pathOf }: Described, ask: Ask): Promise<readonly string[]> {
   const [first] = files;
   if (!first || first.bytes === 0) return [];
+  const path = pathOf(first);
   const [rows = []] = await ask(
-    [first.path],
+    [path],
     [
       {
-        sql: `select Delimiter, Quote, Escape, HasHeader, SkipRows from sniff_csv(${quoteText(first.path)})`,
+        sql: `select Delimiter, Quote, Escape, HasHeader, SkipRows from sniff_csv(${quoteText(path)})`,
         rowsMax: 1,
       },
     ],

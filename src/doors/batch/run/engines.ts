@@ -25,6 +25,15 @@ export class EngineError extends Error {
   }
 }
 
+/** An engine's complaint, with the names of files that people know. */
+export const withNames = (error: unknown, held: readonly { readonly named: (text: string) => string }[]): unknown =>
+  error instanceof EngineError
+    ? new EngineError(
+        error.why,
+        held.reduce((text, { named }) => named(text), error.message),
+      )
+    : error;
+
 export type EnginesOptions = {
   readonly clock: Clock;
   /** How many run at once. */

@@ -5,6 +5,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { StageDocument, StageInput } from "#doors/batch/documents.ts";
 import { placeOf } from "#doors/batch/memo/identity.ts";
 import type { SourceFile } from "#doors/batch/plan/source.ts";
+import type { TaskPart } from "#doors/batch/plan/tasks.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
 import type { Documents, ReadBy } from "./documents-cache.ts";
 
@@ -55,8 +56,10 @@ export async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalid
 export const readPacks = "read packs";
 
 /** The files of sources that a part reads. */
-export function filesOf({ stage, sources, parts }: StageDocument, part: number): readonly SourceFile[] {
-  const what = parts[part];
+export const filesOf = (document: StageDocument, part: number): readonly SourceFile[] =>
+  filesIn(document, document.parts[part]);
+
+export function filesIn({ stage, sources }: StageDocument, what: TaskPart | undefined): readonly SourceFile[] {
   return (stage.branches[what?.branch ?? 0]?.inputs ?? []).flatMap((input) => {
     if (input.from !== "source") return [];
     const files = sources[input.source]?.files ?? [];
@@ -68,7 +71,7 @@ export function filesOf({ stage, sources, parts }: StageDocument, part: number):
 
 /** Every attempt reads what was there when the job began, or none does. */
 export async function checkSources(document: StageDocument, part: number): Promise<void> {
-  for (const { path, place } of filesOf(document, part))
-    if ((await placeOf(path)) !== place)
+  for (const { path, place, object } of filesOf(document, part))
+    if (!object && (await placeOf(path)) !== place)
       throw new Fault("stale", "read source", { path, why: "it was changed or removed after the job began" });
 }

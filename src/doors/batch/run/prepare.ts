@@ -2,6 +2,7 @@
 import { Fault } from "#base/fault.ts";
 import { engineName, type PlanDocument } from "#doors/batch/documents.ts";
 import { foreseeStages } from "#doors/batch/plan/cut/cut.ts";
+import type { HeldFiles, SourceFiles } from "#doors/batch/grants/source-files.ts";
 import { mapTable, type How, type MapFunction, type PlannedMap } from "#doors/batch/plan/map-function.ts";
 import { findSources, type NamedSource } from "#doors/batch/plan/query-sources.ts";
 import { quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
@@ -11,12 +12,10 @@ import { sourceSql } from "#doors/batch/plan/task-sql.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 import { describeSource } from "./describe-source.ts";
 import type { EngineRow, EngineStatement } from "./engine-protocol.ts";
-import type { Engines } from "./engines.ts";
+import { withNames, type Engines } from "./engines.ts";
 
 export type Query = {
   readonly sql: string;
-  /** Where names of files begin that are not absolute. */
-  readonly folder: string;
   readonly settings: CutSettings;
   /** Functions, each with the query whose rows it gets. */
   readonly maps?: readonly { readonly name: string; readonly sql: string; readonly function: MapFunction }[];
@@ -24,6 +23,7 @@ export type Query = {
 
 export type PreparePorts = {
   readonly engines: Engines;
+  readonly files: SourceFiles;
   readonly signal: AbortSignal;
   /** A folder of this request's own. */
   readonly scratch: string;
@@ -47,34 +47,49 @@ const disabledOptimizers = [
 ];
 
 export async function prepareQuery(query: Query, ports: PreparePorts): Promise<PlanDocument> {
-  const { sql, folder, settings, maps: given = [] } = query;
-  const state: Prepared = { named: [], sources: [], maps: [] };
+  const { sql, settings, maps: given = [] } = query;
+  using held = new DisposableStack();
+  const state: Prepared = { named: [], sources: [], maps: [], far: [], held };
   for (const { name, sql: text, function: called } of given) {
     if (state.maps.some((one) => one.name === name))
       throw new Fault("invalid", "read query", { function: name, why: "two functions have this name" });
-    const found = await findIn(text, state, folder, ports);
+    const found = await findIn(text, state, ports);
     const schema = await schemaOf(called.schema, ports);
     const { how, columns } = await planned(found, state, settings, ports);
     state.maps.push({ name, function: { ...called, schema }, columns, how });
   }
-  const found = await findIn(sql, state, folder, ports);
+  const found = await findIn(sql, state, ports);
   const { how, columns } = await planned(found, state, settings, ports);
   const { sources, maps } = state;
   return { version: 1, engine: engineName, sql, columns, sources, settings, how, ...(maps.length > 0 && { maps }) };
 }
 
 /** What was found out so far; queries of functions share their sources. */
-type Prepared = { named: readonly NamedSource[]; readonly sources: Source[]; readonly maps: PlannedMap[] };
+type Prepared = {
+  named: readonly NamedSource[];
+  readonly sources: Source[];
+  readonly maps: PlannedMap[];
+  /** By source: where the engine reads what is not a file of this node. */
+  readonly far: HeldFiles[];
+  readonly held: DisposableStack;
+};
 type FoundQuery = { readonly query: string; readonly reads: readonly number[] };
 
-async function findIn(sql: string, state: Prepared, folder: string, ports: PreparePorts): Promise<FoundQuery> {
+async function findIn(sql: string, state: Prepared, ports: PreparePorts): Promise<FoundQuery> {
   if (sql.length > sqlLengthMax)
     throw new Fault("invalid", "read query", { lengthMax: sqlLengthMax, why: "it is longer" });
   const [tree] = await ask(ports, [], [one(`select json_serialize_sql(${quoteText(sql)})`)]);
   const names = state.maps.map(({ name }) => name);
   const { sources, rewritten, maps: reads } = findSources(textOf(tree), state.named, names);
-  for (const source of sources.slice(state.named.length))
-    state.sources.push(await describeSource(source, folder, (paths, statements) => ask(ports, paths, statements)));
+  for (const source of sources.slice(state.named.length)) {
+    const files = await ports.files.find(source.patterns, ports.signal);
+    const far = state.held.use(await ports.files.hold(files, "plan", ports.signal));
+    state.far.push(far);
+    const described = { files, pathOf: far.pathOf };
+    state.sources.push(
+      await describeSource(source, described, (paths, statements) => ask(ports, paths, statements, [], [far])),
+    );
+  }
   state.named = sources;
   const [plain] = await ask(ports, [], [one(`select json_deserialize_sql(${quoteText(rewritten)}::JSON)`)]);
   return { query: textOf(plain), reads };
@@ -92,28 +107,33 @@ const columnsOf = (rows: readonly EngineRow[]): readonly SourceColumn[] =>
 
 async function planned(
   { query, reads }: FoundQuery,
-  { sources, maps }: Prepared,
+  { sources: named, maps, far }: Prepared,
   settings: CutSettings,
   ports: PreparePorts,
 ): Promise<{ readonly how: How; readonly columns: readonly SourceColumn[] }> {
+  const sources = named.map((source, i) => hereAs(source, far[i]));
   const paths = sources.flatMap(({ files }) => files.map(({ path }) => path));
   const tables = [...sources.flatMap((source, i) => standIn(source, i)), ...maps.flatMap(mapStandIn)];
-  const columns = columnsOf((await ask(ports, paths, [...tables, many(`describe ${query}`)])).at(-1) ?? []);
+  const columns = columnsOf((await ask(ports, paths, [...tables, many(`describe ${query}`)], [], far)).at(-1) ?? []);
   const asOne = (why: string): How => ({ kind: "one", why, sql: query, ...(reads.length > 0 && { maps: reads }) });
   const bytes = sources.reduce((sum, source) => sum + sourceBytes(source), 0);
   if (bytes <= settings.splitBytes) return { columns, how: asOne("its sources are small") };
   try {
     const plan = `json_serialize_plan(${quoteText(query)}, optimize := true, skip_null := true, skip_empty := true)`;
     const off = `set disabled_optimizers=${quoteText(disabledOptimizers.join(","))}`;
-    const text = textOf((await ask(ports, paths, [...tables, one(`select ${plan}`)], [off])).at(-1));
-    const how: How = { kind: "stages", plan: text };
-    foreseeStages({ how, columns, maps, sources, settings });
+    const text = textOf((await ask(ports, paths, [...tables, one(`select ${plan}`)], [off], far)).at(-1));
+    const how: How = { kind: "stages", plan: far.reduce((all, held) => held.named(all), text) };
+    foreseeStages({ how, columns, maps, sources: named, settings });
     return { columns, how };
   } catch (error) {
     if (!(error instanceof Unsplittable)) throw error;
     return { columns, how: asOne(`${error.message} cannot be cut into stages`) };
   }
 }
+
+/** The same source as files that the engine can read now. */
+export const hereAs = (source: Source, held: Pick<HeldFiles, "pathOf"> | undefined): Source =>
+  held ? { ...source, files: source.files.map((file) => ({ ...file, path: held.pathOf(file) })) } : source;
 
 const standInRows = 100_000;
 
@@ -158,8 +178,13 @@ async function ask(
   paths: readonly string[],
   statements: readonly EngineStatement[],
   settings: readonly string[] = [],
+  far: readonly HeldFiles[] = [],
 ): Promise<readonly (readonly EngineRow[])[]> {
   const limits = { memoryBytes: planMemoryBytes, spillBytes: planMemoryBytes };
   const spillFolder = `${scratch}/spill`;
-  return (await engines.run({ paths, spillFolder, ...limits, settings, statements }, signal)).rows;
+  try {
+    return (await engines.run({ paths, spillFolder, ...limits, settings, statements }, signal)).rows;
+  } catch (error) {
+    throw withNames(error, far);
+  }
 }

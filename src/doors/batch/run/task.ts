@@ -9,6 +9,7 @@ import type { TaskPart } from "#doors/batch/plan/tasks.ts";
 import type { StageDocument, TaskResult } from "#doors/batch/documents.ts";
 import { EngineError, type EngineResult, type Engines } from "./engines.ts";
 import type { CallBox } from "./map/call-box.ts";
+import { filesIn } from "./inputs.ts";
 import { callFunction } from "./map/call.ts";
 
 export type TaskFiles = {
@@ -99,7 +100,8 @@ async function runMap(
   { packs, folder }: TaskFiles,
   { engines, limits, signal, functions }: PartPorts,
 ): Promise<Written> {
-  if (!functions) throw new Fault("unavailable", "run function", { why: "functions are not run here" });
+  if (!functions)
+    throw new Fault("invalid", "run function", { why: "this node has no sandbox for functions of tenants" });
   const { stage, sources } = document;
   const output = packIn(folder);
   const [batches, rows] = [join(folder, "batches.jsonl"), join(folder, "rows.jsonl")];
@@ -137,14 +139,11 @@ async function runMap(
   return { ...written, cpuMs: read.cpuMs + written.cpuMs, skipped };
 }
 
-function pathsOf({ stage, sources }: StageDocument, what: TaskPart, packs: TaskFiles["packs"]): readonly string[] {
-  const inputs = stage.branches[what.branch]?.inputs ?? [];
-  const paths = inputs.flatMap((input) =>
-    input.from === "source"
-      ? (sources[input.source]?.files ?? []).map(({ path }) => path)
-      : (packs.get(input.stage)?.paths ?? []),
-  );
-  return [...new Set(paths)];
+/** The files of this task, and none of others. */
+function pathsOf(document: StageDocument, what: TaskPart, packs: TaskFiles["packs"]): readonly string[] {
+  const inputs = document.stage.branches[what.branch]?.inputs ?? [];
+  const written = inputs.flatMap((input) => (input.from === "stage" ? (packs.get(input.stage)?.paths ?? []) : []));
+  return [...new Set([...filesIn(document, what).map(({ path }) => path), ...written])];
 }
 
 /** A cut may be anywhere between keys: a prefix is one as well. */

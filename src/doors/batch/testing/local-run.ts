@@ -8,6 +8,7 @@ import { factsOf, manifestOf } from "#doors/batch/stage-facts.ts";
 import type { CutSettings } from "#doors/batch/plan/settings.ts";
 import type { PlanType } from "#doors/batch/plan/plan-json.ts";
 import type { StageFacts } from "#doors/batch/plan/stage.ts";
+import { sourceFiles } from "#doors/batch/grants/source-files.ts";
 import { Engines } from "#doors/batch/run/engines.ts";
 import { prepareQuery, type Query } from "#doors/batch/run/prepare.ts";
 import { packIn, runPart, type FunctionPorts, type PartPorts } from "#doors/batch/run/task.ts";
@@ -51,8 +52,9 @@ export class LocalRuns implements AsyncDisposable {
     { maps, functions, signal = new AbortController().signal }: LocalOptions = {},
   ): Promise<LocalAnswer> {
     const scratch = await mkdtemp(join(this.folder, "plan-"));
-    const query = { sql, folder: this.folder, settings, ...(maps && { maps }) };
-    const plan = await prepareQuery(query, { engines: this.engines, signal, scratch });
+    const query = { sql, settings, ...(maps && { maps }) };
+    const files = sourceFiles({ tenant: "default", isGranted: false, folder: this.folder }, { grants: [] });
+    const plan = await prepareQuery(query, { engines: this.engines, files, signal, scratch });
     const facts = new Map<string, StageFacts>();
     const packs = new Map<string, { types: readonly PlanType[]; paths: readonly string[] }>();
     const stages: StageDocument[] = [];
