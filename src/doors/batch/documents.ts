@@ -86,6 +86,10 @@ export type TaskResult = {
   readonly shares: string;
   readonly cuts: readonly string[];
   readonly cpuMs: number;
+  /** From the first byte read to the last one written. */
+  readonly ms?: number;
+  /** What did not fit into memory. */
+  readonly spilled?: number;
   /** Rows that a function failed on and that were left out. */
   readonly skipped?: number;
   /** Found, not computed: an earlier task with the same key has written the pack. */

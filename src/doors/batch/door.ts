@@ -42,6 +42,6 @@ export const batchDoor = defineDoor({
   endpoints: batchEndpoints,
   documents,
   shows: { show: (_jobId, view) => stagesOf(view) },
-  pages: [],
+  pages: [{ path: "queries", title: "Queries", module: "pages/doors/batch/queries.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openBatch(ports, settings),
 });

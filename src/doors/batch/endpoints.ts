@@ -13,6 +13,16 @@ const Stage = z.object({
   reused: z.int().describe("Tasks whose result was there already."),
   skipped: z.int().describe("Rows that functions failed on and that were left out."),
   why: z.array(z.string()).describe("Why the others were computed, each reason once."),
+  planned: z.int().describe("Tasks that have been planned; `tasks` of them have ended."),
+  running: z.int(),
+  again: z.int().describe("Attempts beyond the first one of each task."),
+  twice: z.int().describe("Tasks that a second attempt runs at now, because the first takes too long."),
+  spilled: z.int().describe("Bytes that did not fit into memory."),
+  taskMs: z.int().optional().describe("How long its tasks take, on average."),
+  leftMs: z
+    .int()
+    .optional()
+    .describe("How long until its tasks have ended, if the others take as long; left out while nothing is known."),
   skew: z.number().describe("Rows of the largest task, as a multiple of the mean."),
 });
 
@@ -23,6 +33,9 @@ export const QueryView = z.object({
   ended: z.boolean(),
   tasks: z.int(),
   done: z.int(),
+  submittedAt: z.iso.datetime(),
+  endedAt: z.iso.datetime().optional(),
+  foreseen: z.int().optional().describe("How many stages there will be, as far as the sources tell."),
   plan: z.string().optional().describe("The digest of the plan, once there is one."),
   stages: z.array(Stage),
   result: z.array(z.string()).optional().describe("Digests of the Parquet files of the result, in order."),

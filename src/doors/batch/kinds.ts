@@ -1,5 +1,5 @@
 /**
- * Who may submit queries. Those of operators read files of the node's machine with the node's own rights; those of others
+ * Who may submit queries. Those of operators read files with the node's own rights; those of others
  * what is granted to their tenant. What a query becomes, its tasks, only nodes plan.
  */
 import type { DoorKinds, Refusal, RequestedWork, Submitter } from "#shard/door-kinds.ts";

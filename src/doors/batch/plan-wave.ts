@@ -27,7 +27,11 @@ import type { Documents } from "./run/documents-cache.ts";
 import { factsOf, manifestOf } from "./stage-facts.ts";
 
 /** What the task that plans the query says. */
-export type PlanResult = { readonly plan: Digest };
+export type PlanResult = {
+  readonly plan: Digest;
+  /** How many stages it will have, as far as the sources tell. */
+  readonly stages?: number;
+};
 
 export type WavePorts = { readonly blobs: BlobStore; readonly documents: Documents; readonly tenant: string };
 

@@ -20,7 +20,7 @@ export const batchRoutes = ({ client }: { readonly client: Pick<WorkClient, "job
     if (view.door !== door || view.tenant !== tenant) throw missing;
     const sum = (of: (stage: (typeof view.stages)[number]) => number): number =>
       view.stages.reduce((all, stage) => all + of(stage), 0);
-    const { plan, stages, result, written, failure, phase } = viewBatch(view);
+    const { plan, foreseen, stages, result, written, failure, phase } = viewBatch(view);
     return {
       body: {
         job,
@@ -29,6 +29,9 @@ export const batchRoutes = ({ client }: { readonly client: Pick<WorkClient, "job
         ended: view.endedAtMs !== undefined,
         tasks: sum(({ tasks }) => tasks),
         done: sum(({ done }) => done),
+        submittedAt: new Date(view.submittedAtMs).toISOString(),
+        ...(view.endedAtMs !== undefined && { endedAt: new Date(view.endedAtMs).toISOString() }),
+        ...(foreseen !== undefined && { foreseen }),
         stages: stages.map((stage) => ({ ...stage, why: [...stage.why] })),
         ...(plan !== undefined && { plan }),
         ...(result && { result: [...result] }),

@@ -14,6 +14,7 @@ import { ScratchDir } from "#worker/scratch.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { grantedTask } from "#worker/testing/granted.ts";
 import type { TaskResult } from "./documents.ts";
+import { uncounted } from "./metrics.ts";
 import { kinds, type BatchJob } from "./plan.ts";
 import { batchPlanners, batchRunners } from "./run.ts";
 import { Memory } from "./run/memory.ts";
@@ -67,6 +68,8 @@ describe("the worker's part of a query", () => {
     spillBytes: 1024 ** 3,
     warn: () => {},
     grants: [],
+    counts: uncounted,
+    nowMs: () => performance.now(),
     invalidate: async (taskId: string, generation: number) => void invalidated.push(`${taskId} ${generation}`),
   });
   const context = (kind: string, spec: string, taskId: string): RunContext => ({

@@ -18,8 +18,10 @@ import { sourceFiles, type FilesPorts } from "./grants/source-files.ts";
 import type { ContentDigests } from "./memo/identity.ts";
 import { taskKey, type TaskKey } from "./memo/key.ts";
 import { findMemo, keepMemo, whyNoMemo, type MemoResult } from "./memo/memo.ts";
+import { foreseeStages } from "./plan/cut/cut.ts";
 import type { SourceFile } from "./plan/source.ts";
 import { commitTask } from "./output/commit-task.ts";
+import type { TaskCounts } from "./metrics.ts";
 import { kinds, readJob, type BatchJob } from "./plan.ts";
 import { planWave, type PlanResult } from "./plan-wave.ts";
 import { Documents } from "./run/documents-cache.ts";
@@ -49,6 +51,9 @@ export type BatchPorts = PackPorts &
     /** Whether that is a sandbox: functions of others than operators run nowhere else. */
     readonly isBoxed?: boolean;
     readonly openBucket?: OpenBucket;
+    readonly counts: TaskCounts;
+    /** Since some instant; for how long something took. */
+    readonly nowMs: () => number;
     readonly warn: (event: string, fields: { readonly task: string; readonly reason: string }) => void;
     /** Left out: nothing is looked up, and nothing is kept for others. */
     readonly memo?: {
@@ -89,7 +94,8 @@ async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promi
   const plan = sha256Digest(bytes);
   await ports.blobs.write(plan, bytes);
   await ports.store.forTenant(task.tenant).blobs.write(plan, bytes);
-  const result: PlanResult = { plan };
+  const stages = document.how.kind === "one" ? 1 : foreseeStages(document).flatMap((wave) => wave.stages).length;
+  const result: PlanResult = { plan, stages };
   return { kind: "done", payload: JSON.stringify(result), digests: [plan, ...modules] };
 }
 
@@ -123,6 +129,7 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
   const memo = await memoOf(known, ports);
   // Another generation is wanted because the bytes of the one before could not be read.
   if (memo?.found && task.generation === 1 && !fresh) return await reusedOutcome(memo.found, known, task, ports);
+  const startedMs = ports.nowMs();
   using _held = await heldPacks(named, by.blobs, ports);
   const packs: TaskFiles["packs"] = new Map(
     [...named].map(([id, { types, digests }]) => [
@@ -148,9 +155,12 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
   // What was read is what was there when the job began, until the end.
   await checkSources(document, part);
   const isOther = memo?.before !== undefined && memo.before !== result.pack;
+  if (isOther) ports.counts.nondeterministic();
   if (isOther) ports.warn("batch-nondeterministic", { task: task.taskId, reason: `wrote ${memo.before} before` });
   const why = memo && { why: isOther ? `not deterministic: wrote ${memo.before} before` : memo.why };
-  const done: TaskResult = { ...result, ...why, by: { task: task.taskId, generation: task.generation } };
+  const ms = Math.round(ports.nowMs() - startedMs);
+  ports.counts.computed(result, ms);
+  const done: TaskResult = { ...result, ms, ...why, by: { task: task.taskId, generation: task.generation } };
   const kept = memo && (await keepMemo(memo.key, result, ports.blobs));
   return {
     kind: "done",
@@ -176,6 +186,7 @@ async function withMemory<T>(
       return await run(limits, times);
     } catch (error) {
       if (!(error instanceof EngineError) || error.why !== "out-of-memory") throw error;
+      ports.counts.outOfMemory();
       if (limits.memoryBytes >= ports.memory.totalBytes)
         throw new Fault("invalid", "run task", {
           memory: formatSize(limits.memoryBytes),
@@ -249,6 +260,7 @@ async function reusedOutcome(
     const missing = await blobs.missing([found.pack]);
     if (missing.length > 0) await blobs.write(found.pack, ports.blobs.read(found.pack));
   }
+  ports.counts.reused();
   const done: TaskResult = {
     ...found,
     stage: stage.id,

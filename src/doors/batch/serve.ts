@@ -2,7 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import type { OpenDoor } from "#door/door.ts";
+import type { Metrics, OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
@@ -12,6 +12,7 @@ import { Objects } from "./grants/objects.ts";
 import { ContentDigests } from "./memo/identity.ts";
 import { memoPublisher } from "./memo/memo.ts";
 import { door, engineLabel, planLabel, taskLabel } from "./plan.ts";
+import { BatchMetrics } from "./metrics.ts";
 import { batchRoutes } from "./routes.ts";
 import { batchPlanners, batchRunners } from "./run.ts";
 import { callBoxes } from "./run/map/call-box.ts";
@@ -26,12 +27,14 @@ export async function openBatch(
   { packsMax, taskMemory, recognise, inputs }: BatchConfig,
 ): Promise<OpenDoor> {
   const routes = batchRoutes({ client });
+  const metrics = new BatchMetrics();
+  const told = { observer: metrics, metrics: (all: Metrics) => metrics.bind(all) };
   const { store, index } = stored.counted("batch");
   const publishers = { [door]: memoPublisher(index, () => counts.publicationRefused(door)) };
-  if (!place) return { routes, publishers };
+  if (!place) return { routes, publishers, ...told };
   if (!isEngineThere()) {
     log("queries are not run here: the npm package @duckdb/node-api is not installed for this platform");
-    return { routes, publishers };
+    return { routes, publishers, ...told };
   }
   const home = join(dataFolder, "batch");
   await mkdir(home, { recursive: true, mode: 0o700 });
@@ -58,6 +61,8 @@ export async function openBatch(
       contents: recognise === "content" ? new ContentDigests(engines) : undefined,
     },
     warn,
+    counts: metrics,
+    nowMs: () => clock.monotonicMs(),
     callBox: callBoxes(place),
     // Refused: another consumer was quicker, or the job is over. Who asks fails for its lost input either way.
     invalidate: async (taskId: string, generation: number, reason: string) =>
@@ -71,6 +76,7 @@ export async function openBatch(
     planners: batchPlanners(ports),
     routes,
     publishers,
+    ...told,
     close: () => engines[Symbol.asyncDispose](),
   };
 }

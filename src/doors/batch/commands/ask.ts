@@ -2,6 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
 import type { QueryView } from "#doors/batch/endpoints.ts";
+import { progressText } from "./progress.ts";
 import type { ReadBlob } from "#doors/batch/api/fetched.ts";
 
 export const batchFlags = serverFlags;
@@ -26,6 +27,17 @@ export async function queryView(
   return (await (await http.ask(`/v1/batch/queries/${encodeURIComponent(jobId)}`, "show query")).json()) as QueryView;
 }
 
+export async function cancelQuery(
+  jobId: string,
+  reason: string,
+  values: ServerFlagValues,
+  world: Pick<World, "http">,
+): Promise<void> {
+  const http = await world.http(values);
+  const init = { method: "POST", body: JSON.stringify({ reason }), headers: { "content-type": "application/json" } };
+  await http.ask(`/v1/jobs/${encodeURIComponent(jobId)}/cancel`, "cancel query", init);
+}
+
 const pauseMsMax = 500;
 
 /** Ctrl-C ends the watching, never the job: undefined then. */
@@ -33,24 +45,32 @@ export async function followToEnd(
   jobId: string,
   values: ServerFlagValues,
   world: World,
+  signal?: AbortSignal,
 ): Promise<QueryView | undefined> {
   const abort = new AbortController();
   const stop = (): void => abort.abort();
   process.once("SIGINT", stop);
+  signal?.addEventListener("abort", stop, { once: true });
   try {
     for (let pauseMs = 20; ; pauseMs = Math.min(pauseMsMax, pauseMs * 1.5)) {
       const view = await queryView(jobId, values, world);
       if (view.ended) return view;
-      world.progress(view.plan === undefined ? "planning" : `${view.done} of ${view.tasks} tasks`);
+      world.progress(progressText(view));
       await pause(pauseMs, undefined, { signal: abort.signal });
     }
   } catch (error) {
+    if (signal?.aborted) {
+      await cancelQuery(jobId, "the shell was interrupted", values, world);
+      world.note(`${jobId} is being cancelled`);
+      return undefined;
+    }
     if (!abort.signal.aborted) throw error;
     world.progress("");
     world.note(`${jobId} goes on by itself; get its result with: millrace batch get ${jobId}`);
     return undefined;
   } finally {
     process.off("SIGINT", stop);
+    signal?.removeEventListener("abort", stop);
     world.progress("");
   }
 }

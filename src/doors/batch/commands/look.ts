@@ -1,6 +1,7 @@
 import { command, type World } from "#door/command.ts";
 import { tableLines } from "#door/table.ts";
-import { batchFlags, blobsFrom, followToEnd, queryView } from "./ask.ts";
+import { progressText } from "./progress.ts";
+import { batchFlags, blobsFrom, cancelQuery, followToEnd, queryView } from "./ask.ts";
 
 const named = (what: string, [jobId]: readonly string[], world: World): string | undefined => {
   if (jobId === undefined) world.note(`${what}: name the job, for example: millrace ${what} j0-1`);
@@ -54,6 +55,8 @@ export const batchShow = command({
     const { stageText } = await import("#doors/batch/view.ts");
     world.out(`${jobId}  ${view.phase}  ${view.name}`);
     for (const stage of view.stages) world.out(stageText(stage));
+    if (!view.ended) world.out(`  ${progressText(view)}`);
+    if (view.written) world.out(`  ${view.written.rows} rows written to ${view.written.folder}`);
     if (view.failure !== undefined && view.phase === "FAILED") world.out(`  ${view.failure}`);
     return 0;
   },
@@ -97,10 +100,7 @@ export const batchCancel = command({
     const jobId = named("batch cancel", positionals, world);
     if (jobId === undefined) return 2;
     await queryView(jobId, values, world); // of this door, and the caller's
-    const http = await world.http(values);
-    const body = JSON.stringify({ reason: values.reason ?? "" });
-    const init = { method: "POST", body, headers: { "content-type": "application/json" } };
-    await http.ask(`/v1/jobs/${encodeURIComponent(jobId)}/cancel`, "cancel query", init);
+    await cancelQuery(jobId, values.reason ?? "", values, world);
     world.out(values.json ? JSON.stringify({ jobId, kind: "cancelling" }) : `${jobId} is being cancelled`);
     return 0;
   },

@@ -4,6 +4,7 @@ import type { CutSettings } from "#doors/batch/plan/settings.ts";
 import type { Ask } from "#doors/batch/api/connect.ts";
 import type { Submission } from "#doors/batch/api/job.ts";
 import { batchFlags, blobsFrom, followToEnd } from "./ask.ts";
+import type { ShellHow } from "./shell.ts";
 import { isFileName } from "./file-names.ts";
 
 const flags = {
@@ -39,18 +40,32 @@ type Values = {
 
 export const sqlCommand = command({
   name: "sql",
-  about: "Run a query over files of the node's machine: Parquet, CSV or JSON, cut into tasks where it is large.",
-  words: "<query>",
+  about: "Run a query over files: Parquet, CSV or JSON, cut into tasks where it is large. Without one: a shell.",
+  words: "[query]",
   positionalsMax: 1,
   takesRest: false,
   flags,
   examples: [
     "millrace sql 'select city, count(*) from read_parquet($$data/*.parquet$$) group by city'",
     "millrace sql --out slow.parquet 'select * from read_csv($$events.csv$$) where ms > 100'",
+    "millrace sql < queries.sql",
     "millrace sql --explain 'select distinct city from read_parquet($$data/*.parquet$$)'",
   ],
   async run({ positionals: [sql], values }, world) {
-    if (sql === undefined || sql.trim() === "") {
+    if (sql === undefined) {
+      const { shell } = await import("./shell.ts");
+      const run = (text: string, { json, explain }: ShellHow, signal: AbortSignal): Promise<ExitCode> =>
+        runQuery(
+          "sql",
+          async () => ({ sql: text }),
+          { ...values, ...(json && { json }), ...(explain && { explain }) },
+          world,
+          signal,
+        );
+      const { stdin: input, stdout: output } = process;
+      return await shell({ world, isTerminal: input.isTTY && output.isTTY, input, output, run });
+    }
+    if (sql.trim() === "") {
       world.note("sql: give a query, for example: millrace sql \"select count(*) from 'data/*.parquet'\"");
       return 2;
     }
@@ -139,6 +154,7 @@ async function runQuery(
   readQuery: () => Promise<JobDocument>,
   values: Values,
   world: World,
+  signal?: AbortSignal,
 ): Promise<ExitCode> {
   const said = settingsIn(values);
   if (typeof said !== "object") {
@@ -174,7 +190,7 @@ async function runQuery(
     world.out(values.json ? JSON.stringify({ kind: "submitted", jobId }) : `${jobId} submitted; ${next}`);
     return 0;
   }
-  const ended = await followToEnd(jobId, values, world);
+  const ended = await followToEnd(jobId, values, world, signal);
   if (!ended) return 0;
   const { showEnded } = await import("./show-ended.ts");
   return await showEnded(jobId, ended, values, { readBlob: blobsFrom(values, world), world });

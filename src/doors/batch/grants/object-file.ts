@@ -21,7 +21,7 @@ export async function writeObject(file: SourceFile, ports: ObjectPorts): Promise
   const { bytes, path } = file;
   if (ports.need === "task" || bytes <= wholeBytesMax || !/\.(parquet|parq)$/i.test(path))
     return await copy(file, 0, ports);
-  // The rest is a hole: nobody reads it before a task asks for the whole object.
+  // The rest is a hole: no task reads it: a task gets the whole object.
   await ports.handle.truncate(bytes);
   await ports.handle.write("PAR1", 0);
   await copy(file, bytes - footerMin, ports);

@@ -15,7 +15,7 @@ const grants: readonly Grant[] = Grants.parse([
   { name: "far", tenants: ["*"], s3 },
   { name: "other", tenants: ["bakery"], folder: "/srv/bakery" },
 ]);
-const acme: Asker = { tenant: "acme", isGranted: true, folder: "/home/acme" };
+const acme: Asker = { tenant: "acme", isGranted: true, folder: "/files/acme" };
 
 describe("BG1: a name in a query of a tenant", () => {
   const found = (name: string, toWrite = false): string => {
@@ -69,7 +69,7 @@ describe("BG1: a name in a query of a tenant", () => {
 
   test("is whatever the node can read in a query of an operator", () => {
     const operator = { ...acme, isGranted: false };
-    deepEqual(resolveName("a.csv", operator, grants), { kind: "file", path: "/home/acme/a.csv" });
+    deepEqual(resolveName("a.csv", operator, grants), { kind: "file", path: "/files/acme/a.csv" });
     deepEqual(resolveName("/etc/hostname", operator, grants), { kind: "file", path: "/etc/hostname" });
   });
 });

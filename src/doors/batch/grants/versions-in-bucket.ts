@@ -1,6 +1,6 @@
 /**
  * A folder of a bucket whose content changes all at once: its files have names of their own for each version, and the
- * object `_SUCCESS` says which of them count. It is replaced on the condition that nobody else has.
+ * object `_SUCCESS` says which of them count. It is replaced on the condition that no other writer has replaced it.
  *
  * BO3 Who reads through the manifest finds a whole version or none. The same version may be committed any number of
  *     times.

@@ -7,7 +7,8 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, open as openFile, rm, stat } from "node:fs/promises";
+import { mkdir, open as openFile, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type {
   EngineAnswer,
@@ -65,6 +66,7 @@ async function run(request: EngineRequest): Promise<EngineAnswer> {
   const { id, statements, digestOf } = request;
   const before = process.cpuUsage();
   const connection = await open(request);
+  const spill = watchSpill(request.spillFolder);
   const rows: EngineRow[][] = [];
   try {
     running = connection;
@@ -75,11 +77,40 @@ async function run(request: EngineRequest): Promise<EngineAnswer> {
     }
   } finally {
     running = undefined;
+    await spill.stop();
     connection.closeSync();
   }
   const digest = digestOf === undefined ? {} : { digest: await digestFile(digestOf) };
   const { user, system } = process.cpuUsage(before);
-  return { id, ok: true, rows, ...digest, cpuMs: Math.round((user + system) / 1_000) };
+  return { id, ok: true, rows, ...digest, cpuMs: Math.round((user + system) / 1_000), spilledBytes: spill.mostBytes() };
+}
+
+const spillLookMs = 100;
+
+/** DuckDB does not say how much it has spilled: its folder is looked at while it runs, and once more at the end. */
+function watchSpill(folder: string): { stop(): Promise<void>; mostBytes(): number } {
+  let most = 0;
+  let looking: Promise<void> | undefined;
+  const look = async (): Promise<void> => {
+    let bytes = 0;
+    for (const name of await readdir(folder).catch(() => [])) {
+      const about = await stat(join(folder, name)).catch(() => undefined);
+      // A temporary file has holes: what it takes on disk counts.
+      bytes += (about?.blocks ?? 0) * 512;
+    }
+    most = Math.max(most, bytes);
+  };
+  const timer = setInterval(() => {
+    looking ??= look().finally(() => (looking = undefined));
+  }, spillLookMs);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await looking;
+      await look();
+    },
+    mostBytes: () => most,
+  };
 }
 
 /** One thread: then the same task writes the same bytes, and costs less in all. */

@@ -36,6 +36,8 @@ export type EngineAnswer =
       readonly rows: readonly (readonly EngineRow[])[];
       readonly digest?: string;
       readonly cpuMs: number;
+      /** The most that was in the spill folder at once, as it was looked at now and then. */
+      readonly spilledBytes: number;
     }
   | { readonly id: number; readonly ok: false; readonly why: EngineFailure; readonly message: string };
 

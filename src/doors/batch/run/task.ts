@@ -36,7 +36,7 @@ export type FunctionPorts = {
   readonly module: (digest: Digest) => Promise<Uint8Array>;
 };
 
-type Written = Pick<EngineResult, "rows" | "digest" | "cpuMs"> & { readonly skipped?: number };
+type Written = Pick<EngineResult, "rows" | "digest" | "cpuMs" | "spilledBytes"> & { readonly skipped?: number };
 
 export async function runPart(
   document: StageDocument,
@@ -51,6 +51,7 @@ export async function runPart(
     rows,
     digest,
     cpuMs,
+    spilledBytes,
     skipped = 0,
   } = stage.map ? await runMap(document, what, stage.map, files, ports) : await runSql(document, what, files, ports);
   const told = (rows.at(-1) ?? []) as readonly (readonly [kind: string, key: string, value: string])[];
@@ -66,6 +67,7 @@ export async function runPart(
     shares: stage.output.kind === "hash" ? sharesOf(told, stage.output.partitions) : "",
     cuts: told.filter(([kind]) => kind === "cut").map(([, , value]) => value.slice(0, cutLengthMax)),
     cpuMs,
+    ...(spilledBytes > 0 && { spilled: spilledBytes }),
     ...(skipped > 0 && { skipped }),
   };
 }
@@ -136,7 +138,8 @@ async function runMap(
         ? new EngineError("query", `the function ${map.function.export} returned a wrong value: ${error.message}`)
         : error;
     });
-  return { ...written, cpuMs: read.cpuMs + written.cpuMs, skipped };
+  const spilledBytes = Math.max(read.spilledBytes, written.spilledBytes);
+  return { ...written, cpuMs: read.cpuMs + written.cpuMs, spilledBytes, skipped };
 }
 
 /** The files of this task, and none of others. */

@@ -10,7 +10,7 @@ import { JobDetailsPart } from "./details.tsx";
 import { JobGraph } from "./graph.tsx";
 import { LogView } from "./log.tsx";
 import { keyOf, type RunDetails, type ShownJob, type WhyAnswer } from "./shapes.ts";
-import { useChanging } from "./use-changing.ts";
+import { useChanging } from "#console/use-changing.ts";
 
 type Changed = { readonly endedAt?: string };
 

@@ -4,7 +4,7 @@ import { LiveMark, Table, Title, Took, Trouble } from "#console/parts.tsx";
 import { Conclusion } from "./conclusion.tsx";
 import { RunPage } from "./run.tsx";
 import type { ShownRun } from "./shapes.ts";
-import { useChanging } from "./use-changing.ts";
+import { useChanging } from "#console/use-changing.ts";
 
 type Runs = { readonly items: readonly ShownRun[]; readonly next?: string };
 
