@@ -38,6 +38,8 @@ export type Door<S = unknown> = {
   readonly about: string;
   /** Left out: there is nothing to configure. */
   readonly section?: Section<S> | undefined;
+  /** Files and folders of its section that what runs in the sandbox must not see; left out: none. */
+  readonly hides?: ((settings: S) => readonly string[]) | undefined;
   /**
    * The names that its jobs carry, mostly one; the kinds of task and plan that such jobs may have; who may submit them;
    * the labels that only nodes offer.

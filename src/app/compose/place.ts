@@ -13,6 +13,7 @@ import { createSpawnedRunner, endFound } from "#worker/spawned-runner.ts";
 import { KeptFolders } from "#worker/stage/kept-folders.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { Tools, type ToolsPorts } from "#worker/tool/tools.ts";
+import type { Door } from "#door/door.ts";
 import type { Config } from "#app/config/config.ts";
 import { actionsHome, leaveHome } from "#app/node/actions/actions-home.ts";
 import { ownProgram } from "#app/node/actions/own-program.ts";
@@ -24,6 +25,7 @@ export type PlaceParts = {
   readonly live: WorkPlace["live"];
   /** Where the configuration came from, if from a file. */
   readonly configFile?: string | undefined;
+  readonly doors: readonly Door[];
   readonly log: (line: string) => void;
 };
 
@@ -95,7 +97,7 @@ async function openSandbox(config: Config, folder: DataFolder, parts: PlaceParts
       clock,
       log,
       // The default data folder may belong to another node of the same user.
-      hidden: [...hiddenPaths(config, folder, parts.configFile), defaultDataPath(process.env)],
+      hidden: [...hiddenPaths(config, folder, parts), defaultDataPath(process.env)],
       shown: ownProgram(),
       isolation: { want: config.worker.sandbox },
       freeBytesMin: config.worker.diskFreeMin,
@@ -138,7 +140,7 @@ function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts
 /** Forking this process blocks it for milliseconds, longer the larger it is: a launcher forks instead. */
 export async function openProcesses(
   { home, slots }: { readonly home: string; readonly slots: number },
-  { clock, live, log }: PlaceParts,
+  { clock, live, log }: Pick<PlaceParts, "clock" | "live" | "log">,
   undo: AsyncDisposableStack,
 ): Promise<ProcessRunner> {
   const direct = createProcessRunner(clock);

@@ -32,7 +32,7 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, random, journal, stored, tcp, watching, configFile, memory } = ground;
   const { streams } = stored;
   const live = streams && { streams, keeper: await KeptStreams.open(streams, join(folder.path, "kept-streams")) };
-  const place = await openPlace(config, folder, { clock, live, configFile, log });
+  const place = await openPlace(config, folder, { clock, live, configFile, doors: ground.doors, log });
   if (place) undo.defer(() => place.close());
   const about = place?.boxed?.sandbox.about;
   const warning = checkSeparation(config, about);

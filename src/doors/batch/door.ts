@@ -37,6 +37,7 @@ export const batchDoor = defineDoor({
   name: "batch",
   about: "Queries over Parquet, CSV and JSON files, cut into stages of tasks.",
   section: { about: "Queries over files.", schema: BatchConfig },
+  hides: ({ inputs }) => inputs.flatMap(({ folder }) => folder ?? []),
   kinds: [batchDoorKinds],
   commands: batchCommands,
   endpoints: batchEndpoints,

@@ -8,6 +8,7 @@ export const DeployConfig = z.strictObject({
   signingKey: z
     .string()
     .min(1)
+    .max(4_096)
     .optional()
     .describe(
       "a file with the Ed25519 private key, as PEM, that goals and manifests are signed with; nodes of one cluster " +

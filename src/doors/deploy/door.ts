@@ -10,6 +10,7 @@ export const deployDoor = defineDoor({
   name: "deploy",
   about: "Releases: builds a commit, rolls it out to machines in waves, and rolls back what is not healthy.",
   section: { about: "releases", schema: DeployConfig },
+  hides: ({ signingKey }) => (signingKey === undefined ? [] : [signingKey]),
   kinds: [deployKinds],
   keepsResults: true,
   commands: deployCommands,

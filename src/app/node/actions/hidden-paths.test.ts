@@ -1,6 +1,7 @@
 import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
 import { Config } from "#app/config/config.ts";
+import { doors } from "#app/doors.ts";
 import { schemaOf, variantsOf, type JsonSchema } from "#door/json-schema.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { hiddenPaths } from "./hidden-paths.ts";
@@ -9,7 +10,7 @@ const token = { name: "ops", tenant: "*", roles: ["operator"] };
 const key = Buffer.alloc(16).toString("base64");
 
 const hidden = (config: object, file?: string): readonly string[] =>
-  hiddenPaths(Config.parse(config), dataFolder("/data"), file).toSorted();
+  hiddenPaths(Config.parse(config), dataFolder("/data"), { configFile: file, doors }).toSorted();
 
 test("all files with secrets and all folders with data are hidden", () => {
   deepEqual(hidden({}), ["/data"]);
@@ -40,15 +41,16 @@ test("all files with secrets and all folders with data are hidden", () => {
           },
         },
         traces: { endpoint: "http://127.0.0.1:4318", token: "/s/traces" },
+        batch: { inputs: [{ name: "lake", tenants: ["mill"], folder: "/lake" }] },
+        deploy: { signingKey: "/s/signing" },
       },
       "/etc/../etc/millrace.yaml",
     ),
-    ["/blobs", "/data", "/etc/millrace.yaml", "/journal", "/s/cluster", "/s/mesh", "/s/ops", "/s/peers"].concat([
-      "/s/private.pem",
-      "/s/s3",
-      "/s/short",
-      "/s/traces",
-    ]),
+    ["/blobs", "/data", "/etc/millrace.yaml", "/journal", "/lake"].concat(
+      ["cluster", "mesh", "ops", "peers", "private.pem", "s3", "short", "signing", "traces"].map(
+        (name) => `/s/${name}`,
+      ),
+    ),
   );
 });
 
@@ -86,7 +88,9 @@ test("a new setting that names a file is either hidden or listed as not secret",
     `${tier}.authority`,
   ];
   const isHidden = [
+    ".batch.inputs.folder",
     ".cluster.secretFile",
+    ".deploy.signingKey",
     ".edge.identity.tokens.file",
     ".edge.tls.key",
     ".mesh.keysFile",

@@ -1,12 +1,17 @@
 /** What actions must not see, although they see the rest of the machine: this node's data and its secrets. */
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import { serversOf, type Config } from "#app/config/config.ts";
+import { sectionOf, serversOf, type Config } from "#app/config/config.ts";
 import type { DataFolder } from "#app/node/data-folder.ts";
+import type { Door } from "#door/door.ts";
 import type { TierConfig } from "#app/config/tier-config.ts";
 
 /** Certificates and public keys are not secret. */
-export function hiddenPaths(config: Config, folder: DataFolder, configFile?: string): readonly string[] {
+export function hiddenPaths(
+  config: Config,
+  folder: DataFolder,
+  { configFile, doors }: { readonly configFile?: string | undefined; readonly doors: readonly Door[] },
+): readonly string[] {
   const { cluster, edge, mesh, journal, blobs, traces, node } = config;
   const found = [
     folder.path,
@@ -22,6 +27,7 @@ export function hiddenPaths(config: Config, folder: DataFolder, configFile?: str
     ...(journal.kind === "postgres" ? serversOf(journal).flatMap(({ url }) => postgresFiles(url)) : []),
     ...(blobs.kind === "memory" ? [] : [blobs.directory]),
     ...(blobs.kind === "disk" && blobs.authoritative ? tierPaths(blobs.authoritative) : []),
+    ...doors.flatMap((door) => door.hides?.(sectionOf(config, door)) ?? []),
   ];
   return [...new Set(found.flatMap((path) => (path === undefined ? [] : [resolve(path)])))];
 }

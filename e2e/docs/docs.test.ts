@@ -4,41 +4,48 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
+import { promisify } from "node:util";
 import { fail } from "node:assert/strict";
 import { clearAway } from "#testing/clear-away.ts";
 import { freePort } from "#testing/free-port.ts";
 import { findPython } from "#testing/python.ts";
-import { buildBatchApi } from "./batch-api.ts";
 
-const root = dirname(import.meta.dirname);
+const root = dirname(dirname(import.meta.dirname));
 const noShell = process.platform === "win32" ? "needs a POSIX shell" : false;
 const python = findPython();
 
-for (const path of await pages("docs/start", "docs/how-to")) {
+/** Pages mostly wait for nodes that start and stop. */
+describe("docs", { concurrency: 3 }, async () => {
+  for (const path of await pages("docs/start", "docs/how-to")) await testPage(path);
+});
+
+async function testPage(path: string): Promise<void> {
   const text = await readFile(join(root, path), "utf8");
   const blocks = runnable(text);
   const skip = noShell || (text.includes("python3 ") && python.skip) || lacking(text);
   const isTutorial = path.startsWith("docs/start");
-  if (blocks.length > 0 || isTutorial)
-    test(`${isTutorial ? "the tutorial " : ""}${path} runs`, { skip, timeout: 180_000 }, async () => {
-      if (blocks.length === 0) fail(`${path} has no block to run`);
-      const folder = await mkdtemp(join(tmpdir(), "millrace-docs-"));
-      try {
-        const port = String(await freePort());
-        await writeFile(join(folder, "page.sh"), script(blocks).replaceAll("7434", port));
-        await symlink(join(root, "examples"), join(folder, "examples"));
-        if (text.includes("node program.ts")) await installIn(folder);
-        await run(folder);
-      } finally {
-        clearAway(folder);
-      }
-    });
+  if (blocks.length === 0 && !isTutorial) return;
+  test(`${isTutorial ? "the tutorial " : ""}${path} runs`, { skip, timeout: 180_000 }, async () => {
+    if (blocks.length === 0) fail(`${path} has no block to run`);
+    const folder = await mkdtemp(join(tmpdir(), "millrace-docs-"));
+    try {
+      const port = String(await freePort());
+      await writeFile(join(folder, "page.sh"), script(blocks).replaceAll("7434", port));
+      await symlink(join(root, "examples"), join(folder, "examples"));
+      if (text.includes("node program.ts")) await installIn(folder);
+      await run(folder);
+    } finally {
+      clearAway(folder);
+    }
+  });
 }
+
+let built: Promise<unknown> | undefined;
 
 /** Programs of the page import this package by its name. */
 async function installIn(folder: string): Promise<void> {
-  await buildBatchApi();
+  await (built ??= promisify(execFile)(process.execPath, [join(root, "tools", "batch-api.ts")]));
   await mkdir(join(folder, "node_modules"));
   await symlink(root, join(folder, "node_modules", "millrace"));
 }
