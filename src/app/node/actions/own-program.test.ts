@@ -43,7 +43,7 @@ describe("our own program", () => {
   test("is what Node needs to run it, and not what lies beside it", () => {
     const at = ownProgram().map((shown) => shown.at);
     const root = dirname(dirname(dirname(dirname(import.meta.dirname))));
-    ok(at.includes(join(root, "src")) && at.includes(join(root, "package.json")));
+    for (const part of ["bin", "src", "package.json"]) ok(at.includes(join(root, part)), part);
     ok(at.some((path) => process.execPath.startsWith(`${path}/`)));
     ok(!at.includes(root) && !at.some((path) => path.startsWith(join(root, ".git"))));
   });

@@ -32,7 +32,7 @@ function ownPaths(): readonly string[] {
   const above = (folder: string): readonly string[] =>
     folder === dirname(folder) ? [folder] : [folder, ...above(dirname(folder))];
   const modules = above(packageRoot).map((folder) => join(folder, "node_modules"));
-  const parts = ["package.json", "src", "dist"].map((name) => join(packageRoot, name));
+  const parts = ["package.json", "bin", "src", "dist"].map((name) => join(packageRoot, name));
   const paths = [dirname(process.execPath), ...parts, ...modules].filter((path) => existsSync(path));
   const real = [...new Set(paths.map((path) => realpathSync(path)))];
   return real.filter((path) => !isInside(path, real));
