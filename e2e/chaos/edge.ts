@@ -12,7 +12,7 @@ import type { ShardRequest } from "#shard/transport/protocol.ts";
 import { isWorthRetrying, nameOf, type AskOptions, type Router, type Settled } from "#shard/router/router.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
 import { sourceAt } from "#app/work/work-sources.ts";
-import type { WorkSources } from "#worker/sources.ts";
+import type { WorkSources } from "#worker/visits/sources.ts";
 
 export type EdgePorts = {
   readonly clock: Clock;

@@ -7,7 +7,7 @@ import { apiEndpoints } from "#app/compose/api.ts";
 import { httpReference } from "#http/reference.ts";
 import { rejections } from "#shard/work/rejected.ts";
 import { flagText, helpAll } from "./help.ts";
-import { eventLines } from "./reference-events.ts";
+import { eventLines } from "#cli/events/reference-events.ts";
 import { tableOf } from "./table.ts";
 
 export type Page = { readonly path: string; readonly content: string };

@@ -27,7 +27,7 @@ import { nodes } from "./cluster/nodes.ts";
 import { peers } from "./cluster/peers.ts";
 import { webhookAdd } from "./webhook/add.ts";
 import { webhookDelete, webhookList, webhookRedeliver, webhookShow, webhookTest } from "./webhook/one.ts";
-import { events } from "./events.ts";
+import { events } from "#cli/events/events.ts";
 import { scheduleAdd } from "./schedule/add.ts";
 import { kept } from "./kept.ts";
 import { usage } from "./usage.ts";

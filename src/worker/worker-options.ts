@@ -5,7 +5,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { ExecutorClient } from "#shard/client/executor.ts";
 import type { AttemptPorts } from "./attempt.ts";
 import type { Planners, Resume, Runners } from "./runner.ts";
-import type { WorkSources } from "./sources.ts";
+import type { WorkSources } from "#worker/visits/sources.ts";
 
 export type WorkerOptions = {
   /** Attempts at once. */

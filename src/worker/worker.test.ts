@@ -14,7 +14,7 @@ import type { Granted } from "#shard/client/executor.ts";
 import type { Order } from "#shard/client/client.ts";
 import { ReadyDesk, type ReadyShard } from "#shard/watch/ready-desk.ts";
 import type { Planners, Resume, RunContext, RunOutcome, Runners } from "./runner.ts";
-import type { WorkSource, WorkSources } from "./sources.ts";
+import type { WorkSource, WorkSources } from "#worker/visits/sources.ts";
 import { createWorker } from "./create-worker.ts";
 import type { WorkerOptions } from "./worker-options.ts";
 

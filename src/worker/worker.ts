@@ -12,9 +12,9 @@ import { FormerClaims } from "./former-claims.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
 import type { Resume } from "./runner.ts";
-import { WorkHints, type WorkSources } from "./sources.ts";
-import { Spares } from "./spares.ts";
-import { Visits } from "./visits.ts";
+import { WorkHints, type WorkSources } from "#worker/visits/sources.ts";
+import { Spares } from "#worker/visits/spares.ts";
+import { Visits } from "#worker/visits/visits.ts";
 import { workerDefaults, type WorkerOptions, type WorkerPorts } from "./worker-options.ts";
 
 export type Worker = {

@@ -4,7 +4,7 @@ import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { KindTable } from "#shard/door-kinds.ts";
-import type { WorkSources } from "#worker/sources.ts";
+import type { WorkSources } from "#worker/visits/sources.ts";
 import type { WorkerPorts } from "#worker/worker-options.ts";
 import { createWorker } from "#worker/create-worker.ts";
 import type { Worker } from "#worker/worker.ts";

@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import type { Node } from "#shard/node.ts";
 import type { ReadyShard } from "#shard/watch/ready-desk.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
-import type { WorkSource, WorkSources } from "#worker/sources.ts";
+import type { WorkSource, WorkSources } from "#worker/visits/sources.ts";
 
 const Question = z.object({
   executor: z.string().max(200),

@@ -3,9 +3,9 @@ import { z } from "zod";
 import type { Store } from "#blobs/store.ts";
 import type { PeerCalls } from "#door/door.ts";
 import type { Sources } from "#sources/sources.ts";
-import { dispatch } from "./runs/dispatch.ts";
-import type { TriggerPorts } from "./runs/trigger-event.ts";
-import type { Artifacts } from "./services/artifacts.ts";
+import { dispatch } from "#doors/ci/runs/trigger/dispatch.ts";
+import type { TriggerPorts } from "#doors/ci/runs/trigger/trigger-event.ts";
+import type { Artifacts } from "#doors/ci/services/artifacts/artifacts.ts";
 import { partsOf } from "./services/content.ts";
 
 export type CallPorts = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { forkRules } from "./intake/strangers.ts";
-import { RequiredWorkflow } from "./runs/required-workflow.ts";
+import { RequiredWorkflow } from "#doors/ci/runs/trigger/required-workflow.ts";
 import { Queue } from "./queues.ts";
 
 const Label = z

@@ -11,7 +11,7 @@ import type { Grant } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import type { Router, Settled } from "#shard/router/router.ts";
 import { marginMsOf } from "#worker/holding.ts";
-import type { WorkSources } from "#worker/sources.ts";
+import type { WorkSources } from "#worker/visits/sources.ts";
 import { makeOutputs } from "./outputs.ts";
 import { planFor } from "./planner.ts";
 import type { Life } from "#sim/world/machine.ts";

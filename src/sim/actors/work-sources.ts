@@ -2,7 +2,7 @@
 import type { Journal } from "#journal/journal.ts";
 import type { DeskCalls } from "#sim/world/desks.ts";
 import type { Life } from "#sim/world/machine.ts";
-import type { WorkSource, WorkSources } from "#worker/sources.ts";
+import type { WorkSource, WorkSources } from "#worker/visits/sources.ts";
 
 export type WorkSourcesPorts = {
   readonly life: Life;

@@ -6,7 +6,7 @@ import type { FeedStart } from "#feed/reader.ts";
 import type { FeedItem } from "#kernel/read/feed.ts";
 import type { Address } from "#shard/transport/transport.ts";
 import type { ReadyDesk } from "#shard/watch/ready-desk.ts";
-import type { WorkSource } from "#worker/sources.ts";
+import type { WorkSource } from "#worker/visits/sources.ts";
 import type { Life } from "./machine.ts";
 import { addressOf, type Network } from "./network.ts";
 

@@ -20,7 +20,7 @@ import {
   type OutputSymlink,
   type SymlinkNode,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { Pace } from "#worker/pace.ts";
+import { Pace } from "#worker/visits/pace.ts";
 import { resolveOutput } from "#worker/stage/paths.ts";
 import type { SymlinkRule } from "#worker/stage/tree.ts";
 import { canonicalDirectory, encodeDirectory, encodeTree } from "./canonical.ts";

@@ -10,7 +10,7 @@ import { digestSizeBytes } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { NodeProperties } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { Pace } from "#worker/pace.ts";
+import { Pace } from "#worker/visits/pace.ts";
 import { removeFolder } from "#worker/sandbox/folders/remove-folder.ts";
 import { isAsLaid, type KeptFolders, type LaidFolder } from "./kept-folders.ts";
 import { canStay, LeftInputs, type LaidInputs, type Leaving } from "./left-inputs.ts";

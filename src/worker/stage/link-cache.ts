@@ -25,7 +25,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { canonical, verified } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { Pace } from "#worker/pace.ts";
+import { Pace } from "#worker/visits/pace.ts";
 
 export type LinkCacheOptions = { readonly folder: string; readonly bytesMax: number; readonly fetchesMax?: number };
 

@@ -20,7 +20,7 @@ import {
 import type { BuildAction, Group, Input } from "#wire/generated/millrace/build/v1/builds.ts";
 import { encode } from "#wire/message.ts";
 import { named, type Encoded } from "#worker/outputs/canonical.ts";
-import { Pace } from "#worker/pace.ts";
+import { Pace } from "#worker/visits/pace.ts";
 import type { Planner, Planners } from "#worker/runner.ts";
 import { eachOf } from "#doors/build/cache/each-of.ts";
 import { withEmpty } from "#doors/build/cache/empty-blobs.ts";

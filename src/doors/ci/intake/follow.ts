@@ -2,7 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Repository } from "#sources/book.ts";
-import type { Triggered } from "#doors/ci/runs/trigger-event.ts";
+import type { Triggered } from "#doors/ci/runs/trigger/trigger-event.ts";
 import type { Deliveries, KeptDelivery } from "./deliveries.ts";
 
 export type FollowPorts = {

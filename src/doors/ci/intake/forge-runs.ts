@@ -2,8 +2,8 @@
 import { Fault } from "#base/fault.ts";
 import type { Repository } from "#sources/book.ts";
 import type { PullRefs } from "#sources/pulls.ts";
-import { dispatch } from "#doors/ci/runs/dispatch.ts";
-import { type ComingEvent, runEvent, type Triggered, type TriggerPorts } from "#doors/ci/runs/trigger-event.ts";
+import { dispatch } from "#doors/ci/runs/trigger/dispatch.ts";
+import { type ComingEvent, runEvent, type Triggered, type TriggerPorts } from "#doors/ci/runs/trigger/trigger-event.ts";
 import type { ForgeEvent, Pull } from "./forge-event.ts";
 import type { Strangers } from "./strangers.ts";
 import { fieldsOf } from "./reading.ts";

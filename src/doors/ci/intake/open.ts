@@ -2,10 +2,10 @@
 import type { DoorPorts } from "#door/ports.ts";
 import type { Repository } from "#sources/book.ts";
 import type { CiSettings } from "#doors/ci/config.ts";
-import { Listeners } from "#doors/ci/runs/listeners.ts";
-import { CiSchedules } from "#doors/ci/runs/schedules.ts";
-import { Switches } from "#doors/ci/runs/switches.ts";
-import { followPushes, runEvent, type Triggered, type TriggerPorts } from "#doors/ci/runs/trigger-event.ts";
+import { Listeners } from "#doors/ci/runs/trigger/listeners.ts";
+import { CiSchedules } from "#doors/ci/runs/trigger/schedules.ts";
+import { Switches } from "#doors/ci/runs/trigger/switches.ts";
+import { followPushes, runEvent, type Triggered, type TriggerPorts } from "#doors/ci/runs/trigger/trigger-event.ts";
 import { Variables } from "#doors/ci/runs/variables.ts";
 import { Deliveries, type KeptDelivery } from "./deliveries.ts";
 import { DeliveryFollower } from "./follow.ts";

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { numericRunId } from "#doors/ci/job/run-id.ts";
 import { sandboxLabel } from "#doors/ci/plan.ts";
-import type { Listeners } from "#doors/ci/runs/listeners.ts";
+import type { Listeners } from "#doors/ci/runs/trigger/listeners.ts";
 import type { RunAbout, RunRecord } from "#doors/ci/runs/record.ts";
 import { shortRef } from "#doors/ci/runs/tags.ts";
-import type { ComingEvent } from "#doors/ci/runs/trigger-event.ts";
+import type { ComingEvent } from "#doors/ci/runs/trigger/trigger-event.ts";
 import type { Deliveries } from "./deliveries.ts";
 
 export type EndedRun = {

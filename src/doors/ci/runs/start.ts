@@ -11,7 +11,7 @@ import { templateText, TemplateFault } from "#doors/ci/workflow/plan/template.ts
 import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
 import { type Queue, queueLabels } from "#doors/ci/queues.ts";
 import type { Commit } from "#sources/copies.ts";
-import { type Foreign, withCalled } from "./called-files.ts";
+import { type Foreign, withCalled } from "#doors/ci/runs/trigger/called-files.ts";
 import { type GithubFacts, githubOf, type RunEvent } from "./github-context.ts";
 import { type PullOf, type RunAbout, type RunRecord, storeRun } from "./record.ts";
 import type { Variables } from "./variables.ts";

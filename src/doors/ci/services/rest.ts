@@ -9,9 +9,9 @@ import { git, gitText, startGit } from "#sources/git.ts";
 import { isRef, isSha, refsMeant } from "#sources/names.ts";
 import { isFault } from "#base/fault.ts";
 import { Problem } from "#http/problem.ts";
-import type { Artifacts, SealedArtifact } from "./artifacts.ts";
-import { downloadOf } from "./artifact-twirp.ts";
-import type { Caches } from "./caches.ts";
+import type { Artifacts, SealedArtifact } from "#doors/ci/services/artifacts/artifacts.ts";
+import { downloadOf } from "#doors/ci/services/artifacts/artifact-twirp.ts";
+import type { Caches } from "#doors/ci/services/caches/caches.ts";
 import { type JobIdentity, mayRead } from "./job-token.ts";
 import type { Signed } from "./signed-address.ts";
 

@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, closeSync, constants, openSync, readdirSync, renameSync, unlinkSync } from "node:fs";
 import { rm, rmdir } from "node:fs/promises";
 import { ignoreMissing } from "#base/ignore-missing.ts";
-import { Pace } from "#worker/pace.ts";
+import { Pace } from "#worker/visits/pace.ts";
 
 export async function removeFolder(path: string): Promise<void> {
   await emptyFolder(path);

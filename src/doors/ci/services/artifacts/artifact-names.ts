@@ -1,6 +1,6 @@
 /** What an artifact may be called, and how long it stays. Pure. */
 import { Problem } from "#http/problem.ts";
-import type { ServiceLimits } from "./limits.ts";
+import type { ServiceLimits } from "#doors/ci/services/limits.ts";
 
 const nameLengthMax = 256;
 /** What no file system of a client can hold, and what would lead out of a folder. */

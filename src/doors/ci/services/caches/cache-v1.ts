@@ -5,13 +5,13 @@ import { must } from "#base/assert.ts";
 import { parseDigest } from "#base/digest.ts";
 import { bodyBytes, bodyIdleMsDefault, bodyParts, parseJsonBody } from "#http/body.ts";
 import { Problem } from "#http/problem.ts";
-import type { BlockUploads } from "./block-uploads.ts";
+import type { BlockUploads } from "#doors/ci/services/block-uploads.ts";
 import type { Caches } from "./caches.ts";
 import { cacheDownload } from "./cache-twirp.ts";
-import type { JobIdentity } from "./job-token.ts";
-import { requestBytesMax, type ServiceLimits } from "./limits.ts";
-import type { Signed } from "./signed-address.ts";
-import { Text } from "./twirp.ts";
+import type { JobIdentity } from "#doors/ci/services/job-token.ts";
+import { requestBytesMax, type ServiceLimits } from "#doors/ci/services/limits.ts";
+import type { Signed } from "#doors/ci/services/signed-address.ts";
+import { Text } from "#doors/ci/services/twirp.ts";
 
 export type CacheV1Ports = {
   readonly caches: Caches;

@@ -8,12 +8,12 @@
 import { randomInt } from "node:crypto";
 import { Problem } from "#http/problem.ts";
 import { checkArtifactName, expiryOf } from "./artifact-names.ts";
-import type { BlockUploads, UploadPorts, UploadRef } from "./block-uploads.ts";
+import type { BlockUploads, UploadPorts, UploadRef } from "#doors/ci/services/block-uploads.ts";
 import type { Keeps } from "#retention/keeps.ts";
-import { hashOf, type Content } from "./content.ts";
-import type { JobIdentity } from "./job-token.ts";
-import { nameLimits } from "./limits.ts";
-import { documentOf, everyName, type NameRecord } from "./names.ts";
+import { hashOf, type Content } from "#doors/ci/services/content.ts";
+import type { JobIdentity } from "#doors/ci/services/job-token.ts";
+import { nameLimits } from "#doors/ci/services/limits.ts";
+import { documentOf, everyName, type NameRecord } from "#doors/ci/services/names.ts";
 
 export type Artifact = {
   readonly id: number;

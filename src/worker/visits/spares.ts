@@ -4,7 +4,7 @@
  * claim waits here for the next slot; if they are long, it is released soon for other workers.
  */
 import type { Clock } from "#base/clock.ts";
-import type { Holding } from "./holding.ts";
+import type { Holding } from "#worker/holding.ts";
 
 export type SparesPorts = {
   readonly clock: Clock;

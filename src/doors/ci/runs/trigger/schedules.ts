@@ -16,10 +16,10 @@ import type { Repository } from "#sources/book.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
-import { allPages } from "./all-pages.ts";
+import { allPages } from "#doors/ci/runs/all-pages.ts";
 import { foreignOf } from "./called-files.ts";
 import { workflowsOf } from "./files.ts";
-import { startRun } from "./start.ts";
+import { startRun } from "#doors/ci/runs/start.ts";
 import type { TriggerPorts } from "./trigger-event.ts";
 
 /** What a schedule of the door remembers besides its times. */

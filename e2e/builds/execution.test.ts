@@ -17,7 +17,7 @@ import { PreconditionFailure, RetryInfo } from "#wire/generated/google/rpc/error
 import type { Status } from "#wire/generated/google/rpc/status.ts";
 import { decode } from "#wire/message.ts";
 import { until } from "#testing/until.ts";
-import { Bench, Lab, metadataOf, responseOf, secrets, tokensFor } from "./execution-lab.ts";
+import { Bench, Lab, metadataOf, responseOf, secrets, tokensFor } from "#e2e/node/build/execution-lab.ts";
 
 const isLinux = process.platform === "linux";
 const tokens = tokensFor(["member", "action-cache-writer"]);

@@ -1,7 +1,7 @@
 /** All 22 queries, small; larger by `npm run batch:judge -- tpch SCALE`. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
-import { judgeTpch } from "./testing/tpch.ts";
+import { judgeTpch } from "#doors/batch/testing/tpch.ts";
 
 test("the 22 queries of TPC-H in stages answer what one process answers", { timeout: 240_000 }, async () => {
   const lines: string[] = [];

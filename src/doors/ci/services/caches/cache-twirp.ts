@@ -1,8 +1,8 @@
 /** The cache service, version 2, as `@actions/cache` calls it. */
 import { z } from "zod";
 import type { Caches, WholeEntry } from "./caches.ts";
-import type { Signed } from "./signed-address.ts";
-import { Int64, Text, twirpMethod, type TwirpMethod } from "./twirp.ts";
+import type { Signed } from "#doors/ci/services/signed-address.ts";
+import { Int64, Text, twirpMethod, type TwirpMethod } from "#doors/ci/services/twirp.ts";
 
 export type CacheTwirpPorts = {
   readonly caches: Caches;

@@ -1,8 +1,8 @@
 /** The event feed as lines: one for each event. */
 import { listEvents, watchEvents, type EventItem } from "#api/events.ts";
 import type { ExitCode, ServerFlagValues, World } from "#door/command.ts";
-import { apiOf, untilInterrupted } from "./api.ts";
-import { followed } from "./job/follow.ts";
+import { apiOf, untilInterrupted } from "#cli/api.ts";
+import { followed } from "#cli/job/follow.ts";
 
 export type EventsAsked = {
   readonly filters: {

@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { Problem } from "#http/problem.ts";
 import type { Artifacts, SealedArtifact } from "./artifacts.ts";
-import type { JobIdentity } from "./job-token.ts";
-import { Int64, OptionalText, Text, twirpMethod, type TwirpMethod } from "./twirp.ts";
-import type { Signed } from "./signed-address.ts";
+import type { JobIdentity } from "#doors/ci/services/job-token.ts";
+import { Int64, OptionalText, Text, twirpMethod, type TwirpMethod } from "#doors/ci/services/twirp.ts";
+import type { Signed } from "#doors/ci/services/signed-address.ts";
 
 export type ArtifactTwirpPorts = {
   readonly artifacts: Artifacts;

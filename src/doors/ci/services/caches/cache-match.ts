@@ -1,7 +1,7 @@
 /** Which cache a key finds, and which ones make way. Pure. */
 import { createHash } from "node:crypto";
 import { Problem } from "#http/problem.ts";
-import { keyLengthMax, keysMax } from "./limits.ts";
+import { keyLengthMax, keysMax } from "#doors/ci/services/limits.ts";
 
 export type CacheFacts = {
   readonly key: string;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Repository } from "#sources/book.ts";
 import { recordsOf } from "#records/typed.ts";
 import type { Records } from "#records/watch.ts";
-import { allPages } from "./all-pages.ts";
+import { allPages } from "#doors/ci/runs/all-pages.ts";
 
 const Disabled = z.object({ repository: z.string(), path: z.string(), by: z.string(), atMs: z.number() });
 export type Disabled = z.output<typeof Disabled>;

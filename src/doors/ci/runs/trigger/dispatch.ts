@@ -10,7 +10,7 @@ import { problemText } from "#doors/ci/workflow/problem.ts";
 import { dispatchInputs } from "#doors/ci/local/event.ts";
 import { foreignOf } from "./called-files.ts";
 import { workflowsOf } from "./files.ts";
-import { startRun } from "./start.ts";
+import { startRun } from "#doors/ci/runs/start.ts";
 import type { TriggerPorts } from "./trigger-event.ts";
 
 export type Dispatch = {

@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 
-const main = join(import.meta.dirname, "main.ts");
+const main = join(import.meta.dirname, "..", "..", "src", "cli", "main.ts");
 const patience = { limitMs: 60_000, everyMs: 20 };
 
 class Program {

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import type { WhyAnswer } from "#doors/build/why/ask.ts";
 import { until } from "#testing/until.ts";
 import type { Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { Bench, Lab } from "./execution-lab.ts";
+import { Bench, Lab } from "#e2e/node/build/execution-lab.ts";
 import { showJob } from "#app/job-view.ts";
 
 const isLinux = process.platform === "linux";

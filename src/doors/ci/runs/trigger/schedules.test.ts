@@ -8,7 +8,7 @@ import type { Order } from "#shard/client/client.ts";
 import { CiSchedules } from "./schedules.ts";
 import { Switches } from "./switches.ts";
 import type { TriggerPorts } from "./trigger-event.ts";
-import { Variables } from "./variables.ts";
+import { Variables } from "#doors/ci/runs/variables.ts";
 
 const minute = 60_000;
 const repository = { tenant: "acme", name: "a/b", url: "/x" };

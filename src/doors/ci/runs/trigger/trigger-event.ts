@@ -15,11 +15,11 @@ import { type EventFacts, triggered, type Verdict } from "#doors/ci/workflow/tri
 import { foreignOf } from "./called-files.ts";
 import { changedSince } from "./changed.ts";
 import { workflowsOf } from "./files.ts";
-import type { PullOf } from "./record.ts";
+import type { PullOf } from "#doors/ci/runs/record.ts";
 import type { Switches } from "./switches.ts";
-import type { RunEvent } from "./github-context.ts";
+import type { RunEvent } from "#doors/ci/runs/github-context.ts";
 import { requiredFor, type RequiredWorkflow } from "./required-workflow.ts";
-import { shownPath, type Start, startRun, type StartPorts } from "./start.ts";
+import { shownPath, type Start, startRun, type StartPorts } from "#doors/ci/runs/start.ts";
 
 export type ComingEvent = {
   /** The same event has the same id for ever. */

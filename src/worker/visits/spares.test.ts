@@ -2,7 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import type { Granted } from "#shard/client/executor.ts";
-import { Holding } from "./holding.ts";
+import { Holding } from "#worker/holding.ts";
 import { Spares } from "./spares.ts";
 
 function rig(countMax = 2) {
