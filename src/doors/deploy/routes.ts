@@ -62,7 +62,7 @@ type MachineCall = Pick<Call<EndpointDeclaration>, "tenant" | "caller" | "header
   readonly params: { readonly machine: string };
 };
 
-const agentRoutes = ({ desk, store, signer, book }: RoutePorts): readonly Route[] => [
+const agentRoutes = ({ desk, origin, signer, book }: RoutePorts): readonly Route[] => [
   route(endpoints.listKeys, async () => ({ body: { keys: [(await signer()).publicPem] } })),
   route(endpoints.attachMachine, async (call) => {
     const { params, query, tenant, signal } = call;
@@ -75,9 +75,9 @@ const agentRoutes = ({ desk, store, signer, book }: RoutePorts): readonly Route[
     desk.report(machineOf(tenant, params, query), { machine: params.machine, ...body });
     return undefined;
   }),
-  route(endpoints.readBlob, ({ params, tenant }) => {
+  route(endpoints.readBlob, ({ params, tenant, signal }) => {
     if (!isDigest(params.digest)) throw new Fault("invalid", "read blob", { digest: params.digest });
-    return { body: store.forTenant(tenant).blobs.read(params.digest) };
+    return { body: origin.blob(tenant, params.digest, signal) };
   }),
 ];
 

@@ -62,6 +62,8 @@ export class Agent {
     for (const name of await readdir(join(root, "services"))) await this.#service(name);
     const following = this.#forever(signal, "follow goals", async () => {
       for await (const signed of link.goals(signal)) await this.#take(signed);
+      // A node that stops ends all its streams at once: its machines are not to come back at once.
+      if (!signal.aborted) await this.#ports.clock.sleep(retryMsMin * (0.5 + 4 * Math.random()), signal);
     });
     const beating = this.#forever(signal, "report", async () => {
       for (const service of this.#services.values()) await link.report(service.status);

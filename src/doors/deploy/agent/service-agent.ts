@@ -5,7 +5,6 @@
  */
 import { mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
@@ -18,10 +17,11 @@ import type { AgentSwarm } from "#doors/deploy/swarm/agent-swarm.ts";
 import type { KeyRing, Signed } from "#doors/deploy/signing/signing.ts";
 import { readIfThere, switchLink, writeDurably } from "./durable-files.ts";
 import { failureKey, nextStep, type Step } from "./machine.ts";
-import { probe } from "./probe.ts";
+import { Patience } from "./patience.ts";
 import { ServiceProcess } from "./service-process.ts";
 import type { HandOver } from "./installed/program.ts";
 import { stage, stagedHashes, versionFolder, type SegmentSource } from "./stage.ts";
+import { answersInTime } from "./starting.ts";
 import { collect, makeRoom, stagedOf, type Keep } from "./versions.ts";
 
 export type ServiceStatus = {
@@ -57,9 +57,6 @@ export type ServicePorts = {
 type Remembered = { readonly good?: string | undefined; readonly failed: readonly string[] };
 
 const failuresMax = 100;
-/** Good answers in a row, this far apart at least, that make a new process healthy. */
-const answersMin = 2;
-const settleMs = 250;
 /** A process that ends sooner than this after its start is in a crash loop, whatever its probe said meanwhile. */
 const steadyMs = 10_000;
 
@@ -72,6 +69,8 @@ export class ServiceAgent {
   #goal: SignedGoal | undefined;
   #memory: Remembered;
   #status: ServiceStatus;
+  readonly #patience = new Patience();
+  #staging: { readonly manifest: string; readonly stop: AbortController } | undefined;
   #restartAtMs = 0;
   #restarts = 0;
   #startedMonoMs = 0;
@@ -92,7 +91,9 @@ export class ServiceAgent {
     const memoryText = await readIfThere(join(ports.folder, "memory.json"));
     const goal = goalText === undefined ? undefined : openGoal(JSON.parse(goalText) as Signed, ports.ring);
     const memory = memoryText === undefined ? { failed: [] } : (JSON.parse(memoryText) as Remembered);
-    return new ServiceAgent(ports, await ServiceProcess.adopt(ports.folder), goal, memory);
+    const agent = new ServiceAgent(ports, await ServiceProcess.adopt(ports.folder), goal, memory);
+    await agent.#serve();
+    return agent;
   }
 
   get status(): ServiceStatus {
@@ -102,10 +103,15 @@ export class ServiceAgent {
   /** Verifies a goal and keeps it. Answers with the reason when it is refused. */
   async take(signed: Signed): Promise<string | undefined> {
     const offered = openGoal(signed, this.#ports.ring);
+    const wasHalted = this.#goal?.goal.halted === true;
     const refused = refuseGoal(this.#goal, offered, this.#ports);
     if (refused !== undefined) return refused;
     await writeDurably(join(this.#ports.folder, "goal.json"), JSON.stringify(signed));
     this.#goal = offered;
+    if (this.#staging && !this.#wanted.includes(this.#staging.manifest))
+      this.#staging.stop.abort(new Fault("stale", "stage release", { why: "a newer goal wants another one" }));
+    if (offered.goal.halted) this.#hush();
+    else if (wasHalted) await this.#serve();
     return undefined;
   }
 
@@ -125,10 +131,14 @@ export class ServiceAgent {
       this.#settle(next.why);
       return false;
     }
+    const about = `${next.kind} ${next.manifest} ${this.#goal?.goal.version}`;
+    if (!this.#patience.mayTry(about, this.#ports.clock.monotonicMs())) return false;
     try {
       await this.#carryOut(next);
+      this.#patience.succeeded();
       return true;
     } catch (error) {
+      this.#patience.failed(about, this.#ports.clock.monotonicMs());
       await this.#failed(next, error);
       return false;
     }
@@ -144,16 +154,38 @@ export class ServiceAgent {
     if (next.kind === "stage") {
       this.#say("staging", `fetches ${next.manifest.slice(0, 12)}`);
       const { segment, swarm } = this.#ports;
+      const stop = new AbortController();
+      const { signal } = stop;
+      this.#staging = { manifest: next.manifest, stop };
       const isRollback = this.#goal?.goal.kind === "rollback";
       const keep = this.#keep(manifest.run);
       await makeRoom(this.#versions, manifestSizeBytes(manifest), keep);
-      const about = { digest: next.manifest, manifest, older: await this.#older(), isRollback };
+      const about = { digest: next.manifest, manifest, older: await this.#older(), isRollback, signal };
       const fill = async (folder: string) => await this.#filler.fill(folder, about);
-      const folder = await stage(this.#versions, next.manifest, manifest, segment, { fill });
+      const folder = await stage(this.#versions, next.manifest, manifest, segment, { fill, signal });
       swarm?.keep(next.manifest, manifest, folder);
       this.#say("staged", `${next.manifest.slice(0, 12)} is complete`);
       await collect(this.#versions, keep);
     } else await this.#activate(next.manifest, manifest);
+  }
+
+  /** While a halt stands nothing is fetched, and nothing of the release is given to others (AG3). */
+  #hush(): void {
+    this.#staging?.stop.abort(new Fault("stale", "stage release", { why: "the service is halted" }));
+    for (const manifest of this.#wanted) this.#ports.swarm?.withdraw(manifest);
+    this.#filler.hush();
+  }
+
+  /** Gives others what is complete here: after a start, and when a halt is over. */
+  async #serve(): Promise<void> {
+    const { swarm } = this.#ports;
+    if (!swarm || this.#goal?.goal.halted === true) return;
+    const wanted = [...new Set(this.#wanted)];
+    for (const digest of await stagedOf(this.#versions, wanted)) {
+      const folder = versionFolder(this.#versions, digest);
+      const kept = await readIfThere(`${folder}.json`);
+      if (kept !== undefined) swarm.keep(digest, parseManifest((JSON.parse(kept) as Signed).body), folder);
+    }
   }
 
   /** The releases that are complete on this machine, in no order. */
@@ -217,25 +249,8 @@ export class ServiceAgent {
     } catch (error) {
       return (error as Error).message;
     }
-    const startedMonoMs = this.#ports.clock.monotonicMs();
-    const deadlineMs = startedMonoMs + run.withinMs;
-    this.#startedMonoMs = startedMonoMs;
-    let said = "";
-    let answers = 0;
-    for (;;) {
-      if (!this.#process.isAlive) return `it ended by itself${said === "" ? "" : `; last probe: ${said}`}`;
-      if (run.probe !== null) {
-        const answer = await probe(run.probe, folder);
-        // Twice in a row, and alive in between: a process that answers once and ends is not healthy. The old process
-        // cannot answer for the new one, since it was ended before.
-        answers = answer.ok && this.#process.isAlive ? answers + 1 : 0;
-        if (answers >= answersMin) return undefined;
-        ({ said } = answer);
-      }
-      if (this.#ports.clock.monotonicMs() >= deadlineMs)
-        return run.probe === null ? undefined : `no healthy answer within ${run.withinMs} ms; last: ${said}`;
-      await pause(Math.max(run.everyMs, answers > 0 ? settleMs : 0));
-    }
+    this.#startedMonoMs = this.#ports.clock.monotonicMs();
+    return await answersInTime({ run, folder, clock: this.#ports.clock, isAlive: () => this.#process.isAlive });
   }
 
   /** What was good stays up: after a reboot, and when it ends by itself, with growing pauses. */

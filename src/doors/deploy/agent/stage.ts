@@ -25,6 +25,13 @@ export type StageMore = {
   readonly fill?: Fill | undefined;
   /** What else is to be written before this is of use. */
   readonly alsoBytes?: number;
+  /** What lies in the staging folder then stays, to go on with later. */
+  readonly signal?: AbortSignal | undefined;
+};
+type Wanted = {
+  readonly source: SegmentSource;
+  readonly verified: ReadonlySet<Digest>;
+  readonly signal: AbortSignal | undefined;
 };
 type Content = Pick<Manifest, "files" | "links">;
 
@@ -37,7 +44,7 @@ export async function stage(
   digest: Digest,
   manifest: Content,
   source: SegmentSource,
-  { fill, alsoBytes = 0 }: StageMore = {},
+  { fill, alsoBytes = 0, signal }: StageMore = {},
 ): Promise<string> {
   const done = versionFolder(folder, digest);
   if (await exists(done)) return done;
@@ -48,7 +55,7 @@ export async function stage(
   const folders = new Set([work]);
   for (const file of manifest.files) {
     await makeParents(work, file.path, folders);
-    await stageFile(join(work, file.path), file, source, verified);
+    await stageFile(join(work, file.path), file, { source, verified, signal });
   }
   for (const { path, target } of manifest.links) {
     await makeParents(work, path, folders);
@@ -76,8 +83,7 @@ export async function stagedHashes(folder: string): Promise<ReadonlySet<string>>
 async function stageFile(
   path: string,
   { executable, sizeBytes, segments }: ManifestFile,
-  source: SegmentSource,
-  verified: ReadonlySet<Digest>,
+  { source, verified, signal }: Wanted,
 ): Promise<void> {
   const file = await open(path, "a+").then(async (made) => {
     await made.close();
@@ -87,7 +93,7 @@ async function stageFile(
     for (const [index, digest] of segments.entries()) {
       const offset = index * segmentBytes;
       if (verified.has(digest) || (await holds(file, offset, digest))) continue;
-      await fetchSegment(file, offset, digest, source);
+      await fetchSegment(file, offset, digest, { source, signal });
     }
     await file.truncate(sizeBytes);
     await file.sync();
@@ -97,11 +103,18 @@ async function stageFile(
   await chmod(path, executable ? 0o755 : 0o644);
 }
 
-async function fetchSegment(file: FileHandle, offset: number, digest: Digest, source: SegmentSource): Promise<void> {
+async function fetchSegment(
+  file: FileHandle,
+  offset: number,
+  digest: Digest,
+  { source, signal }: Omit<Wanted, "verified">,
+): Promise<void> {
+  signal?.throwIfAborted();
   const { hash, sizeBytes } = partsOf(digest);
   const hashing = createHash("sha256");
   let at = 0;
   for await (const part of source(digest)) {
+    signal?.throwIfAborted();
     if (at + part.length > sizeBytes) throw new Fault("corrupt", doing, { digest, why: "longer than it should be" });
     hashing.update(part);
     await file.write(part, 0, part.length, offset + at);

@@ -27,6 +27,7 @@ export type FillAbout = {
   readonly manifest: Manifest;
   readonly older: readonly Older[];
   readonly isRollback: boolean;
+  readonly signal?: AbortSignal | undefined;
 };
 
 const documentBytesMax = 64 * 1024 * 1024;
@@ -42,7 +43,7 @@ export class Filler {
 
   /** Answers with the segments that are in the folder and need not be verified again. */
   async fill(work: string, about: FillAbout): Promise<ReadonlySet<Digest>> {
-    const { digest, manifest, older, isRollback } = about;
+    const { digest, manifest, older, isRollback, signal } = about;
     const { swarm, log } = this.#ports;
     const placed = await reuse(work, manifest, older);
     const missing = (): number => bytesOf(distinctSegments(manifest).filter((each) => !placed.has(each)));
@@ -54,12 +55,14 @@ export class Filler {
       try {
         for (const each of await this.#fromPack(work, about, { chosen, has: placed, wanted })) placed.add(each);
       } catch (error) {
+        signal?.throwIfAborted();
         log(`make from a pack: ${(error as Error).message}; the release itself is fetched`);
       }
     if (missing() > 0 && swarm)
       try {
-        await swarm.fill(digest, manifest, work, isRollback);
+        await swarm.fill(digest, manifest, work, { isRollback, signal });
       } catch (error) {
+        signal?.throwIfAborted();
         // What goes wrong among machines is no reason to fail: the node has all of it.
         log(`fetch from other machines: ${(error as Error).message}; the node sends the rest`);
       }
@@ -68,7 +71,7 @@ export class Filler {
 
   async #fromPack(
     work: string,
-    { manifest, older, isRollback }: FillAbout,
+    { manifest, older, isRollback, signal }: FillAbout,
     {
       chosen,
       has,
@@ -81,9 +84,9 @@ export class Filler {
     const content = packContent(pack);
     const fill = async (folder: string): Promise<void> =>
       await swarm
-        ?.fill(chosen.pack, content, folder, isRollback)
+        ?.fill(chosen.pack, content, folder, { isRollback, signal })
         .catch((error: unknown) => log(`fetch a pack from other machines: ${(error as Error).message}`));
-    const folder = await stage(packs, chosen.pack, content, segment, { fill, alsoBytes: wanted });
+    const folder = await stage(packs, chosen.pack, content, segment, { fill, alsoBytes: wanted, signal });
     this.#kept = chosen.pack;
     swarm?.keep(chosen.pack, content, folder);
     const base = older.find((each) => chosen.base !== null && isOf(each, chosen.base));
@@ -92,6 +95,12 @@ export class Filler {
     for (const error of failures) log(`make from a pack: ${(error as Error).message}; the release itself is fetched`);
     log(`${chosen.sizeBytes} bytes were fetched instead of ${wanted}; ${placed.size} segments were made from them`);
     return placed;
+  }
+
+  /** Gives the pack to no one any more. */
+  hush(): void {
+    if (this.#kept !== undefined) this.#ports.swarm?.withdraw(this.#kept);
+    this.#kept = undefined;
   }
 
   /** Packs of earlier releases: one is of use for as long as others fetch it. */

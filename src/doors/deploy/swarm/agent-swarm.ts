@@ -60,6 +60,8 @@ export type SwarmPorts = {
   readonly disturb?: ((bytes: Buffer, unit: number) => Buffer) | undefined;
 };
 
+export type FillWish = { readonly isRollback: boolean; readonly signal?: AbortSignal | undefined };
+
 /** A release, or a pack. */
 export type Spread = Pick<Manifest, "files" | "units">;
 
@@ -115,7 +117,7 @@ export class AgentSwarm implements AsyncDisposable {
   }
 
   /** Fills a staging folder with what peers and the node have of the release. */
-  async fill(content: string, manifest: Spread, folder: string, isRollback: boolean): Promise<void> {
+  async fill(content: string, manifest: Spread, folder: string, { isRollback, signal }: FillWish): Promise<void> {
     if (!manifest.units || manifest.units.sha256.length === 0 || this.#fetching.has(content)) return;
     const files = new UnitFiles(folder, manifest, manifest.units);
     await files.prepare(manifest);
@@ -135,11 +137,15 @@ export class AgentSwarm implements AsyncDisposable {
     };
     this.#fetching.set(content, fetching);
     const timer = setInterval(() => this.#tick(fetching), tickMs);
+    const abandon = (): void => fetching.done.reject(signal?.reason as Error);
+    signal?.addEventListener("abort", abandon, { once: true });
+    fetching.done.promise.catch(() => undefined); // it may be abandoned while this still joins
     try {
       await this.#join(fetching);
       await fetching.done.promise;
     } finally {
       clearInterval(timer);
+      signal?.removeEventListener("abort", abandon);
       fetching.stop.abort();
       for (const { socket } of fetching.outs.values()) socket.destroy();
       this.#fetching.delete(content);

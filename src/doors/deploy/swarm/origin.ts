@@ -8,6 +8,7 @@ import { parseManifest } from "#doors/deploy/manifest/manifest.ts";
 import { packContent, parsePack } from "#doors/deploy/delta/pack.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
 import type { Spread } from "./agent-swarm.ts";
+import { Bucket } from "#swarm/bucket.ts";
 import { Have, shapeOf } from "#swarm/units.ts";
 import { Uploads, type Priority, type UploadEffect, type UploadEvent, type UploadFlow } from "#swarm/uploads.ts";
 
@@ -16,12 +17,16 @@ export type OriginPorts = { readonly store: Store; readonly clock: Clock; readon
 type Sending = { readonly units: number[]; wake: (() => void) | undefined };
 
 const contentsMax = 20;
+/** Whole blobs have a share of their own: when trackers fail, all machines ask for them at once. */
+const wholeShare = 0.5;
+const burstMs = 250;
 
 export class Origin {
   readonly #ports: OriginPorts;
   readonly #uploads: Uploads<symbol>;
   readonly #layouts = new Map<string, Layout>();
   readonly #sending = new Map<symbol, Sending>();
+  readonly #whole: Bucket;
   #cancelWake: (() => void) | undefined;
   #sentBytes = 0;
 
@@ -30,10 +35,23 @@ export class Origin {
     const caps = { host: ports.bytesPerSecond, rack: Infinity, wan: Infinity };
     const limits = { flowsMax: 20_000, flowsPerPeerMax: 1, windowUnits: 2 };
     this.#uploads = new Uploads(caps, ports.clock.monotonicMs(), limits);
+    this.#whole = new Bucket(ports.bytesPerSecond * wholeShare, burstMs, ports.clock.monotonicMs());
   }
 
   get sentBytes(): number {
     return this.#sentBytes;
+  }
+
+  /** A whole blob, at the pace that this node may send them at, whoever asks and however many do. */
+  async *blob(tenant: string, digest: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { store, clock } = this.#ports;
+    for await (const part of store.forTenant(tenant).blobs.read(digest)) {
+      for (let waitMs = 0; (waitMs = this.#whole.waitMs(clock.monotonicMs())) > 0;)
+        await clock.sleep(Math.min(1_000, Math.max(1, waitMs)), signal);
+      this.#whole.take(part.length);
+      this.#sentBytes += part.length;
+      yield part;
+    }
   }
 
   /** Each unit as its number, its length and its bytes. */

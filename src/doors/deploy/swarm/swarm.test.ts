@@ -142,7 +142,7 @@ describe("a swarm of four machines", () => {
     await Promise.all(
       swarms.map(async (swarm, i) => {
         mkdirSync(join(root, names[i] ?? ""));
-        await swarm.fill("content", manifest, join(root, names[i] ?? ""), false);
+        await swarm.fill("content", manifest, join(root, names[i] ?? ""), { isRollback: false });
       }),
     );
     for (const name of names.filter((each) => each !== "m2"))
