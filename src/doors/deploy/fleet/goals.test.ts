@@ -31,7 +31,7 @@ function storeOf(): GoalStore {
 }
 
 describe("the goals of a service", () => {
-  test("DEPLOY-7: of two releases and a rollback that saw the same goal, one goes on, and the others find out", async () => {
+  test("DEPLOY-7: of three that saw the same goal one goes on, and the others find out", async () => {
     const goals = storeOf();
     const first = await goals.append(at, undefined, change());
     const racing = [
@@ -56,7 +56,7 @@ describe("the goals of a service", () => {
     equal((await goals.stable(at))?.before, digest("a"), "the same again is no step in its history");
   });
 
-  test("DEPLOY-23: a halt and its end are goals like any other, and other tenants and regions have theirs", async () => {
+  test("DEPLOY-23: a halt is a goal like any other, of one tenant and region", async () => {
     const goals = storeOf();
     const first = await goals.append(at, undefined, change());
     const halted = await goals.amend(at, first, { halted: true });

@@ -42,7 +42,7 @@ export class Origin {
     return this.#sentBytes;
   }
 
-  /** A whole blob, at the pace that this node may send them at, whoever asks and however many do. */
+  /** A whole blob, at the pace that this node may send them at, however many machines ask. */
   async *blob(tenant: string, digest: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { store, clock } = this.#ports;
     for await (const part of store.forTenant(tenant).blobs.read(digest)) {
