@@ -65,6 +65,16 @@ export class DeployFleet implements AsyncDisposable {
     this.#agents.set(machine, child);
   }
 
+  /** Through another address, such as one that a test cuts. */
+  startAgentAt(machine: string, url: string): void {
+    const at = ["--server", url, "--machine", machine, "--region", "eu", "--label", "role=web"];
+    const child = spawn(process.execPath, [main, "agent", "run", ...at, "--root", join(this.folder, machine)], {
+      stdio: ["ignore", "ignore", openSync(join(this.folder, `${machine}.log`), "a")],
+      env: { ...process.env, MILLRACE_TOKEN: this.node.headers.authorization.replace("Bearer ", "") },
+    });
+    this.#agents.set(machine, child);
+  }
+
   async killAgent(machine: string): Promise<void> {
     await endChild(this.#agents.get(machine), "SIGKILL");
   }

@@ -44,6 +44,7 @@ const matrix = `
   deploy.attach      operator agent
   deploy.read        operator member viewer releaser approver
   deploy.release     operator releaser
+  deploy.keys        operator
   deploy.approve     operator approver
   ci.read            operator member viewer
   ci.run             operator member
@@ -73,7 +74,7 @@ describe("the policy", () => {
 
   test("lets everyone but operators act in their own tenant only", () => {
     const clusterWide = actions.filter((action) => policy[action].of === "cluster");
-    const ofNoTenant = /^(health|service|cluster|metrics|issuer|login|secret\.rotate|worker\.register)/;
+    const ofNoTenant = /^(health|service|cluster|metrics|issuer|login|deploy\.keys|secret\.rotate|worker\.register)/;
     ok(clusterWide.every((action) => ofNoTenant.test(action)));
     for (const role of roles)
       for (const action of actions) {

@@ -64,6 +64,8 @@ export const policy = {
   "deploy.attach": { of: "tenant", for: ["operator", "agent"] },
   "deploy.read": { of: "tenant", for: ["operator", "member", "viewer", "releaser", "approver"] },
   "deploy.release": { of: "tenant", for: ["operator", "releaser"] },
+  // The keys that all tenants' machines trust.
+  "deploy.keys": { of: "cluster", for: ["operator"] },
   // Counted by person: each approves in its own name.
   "deploy.approve": { of: "tenant", for: ["operator", "approver"] },
 

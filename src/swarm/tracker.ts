@@ -5,6 +5,8 @@
  *
  * TR1 A machine is never made its own ancestor.
  * TR2 The origin feeds no more children at once than its places: others wait and ask again.
+ * TR4 A machine that is slow takes little of its parents: its place there is free for one of its own children. Those
+ *     that lose a parent get such places first, so that no machine has to feed more than its share of the others.
  * TR3 A machine is banned when two others found wrong bytes of it; one accuser alone can ban no one, and accusers of
  *     many count no more.
  */
@@ -51,11 +53,22 @@ type Known = Member & {
   isBanned: boolean;
   /** Children that found it slow. */
   slowBy: number;
+  /** It takes so little of its parents that it does not count among their children (TR4). */
+  isLight: boolean;
   accusers: Set<number> | undefined;
   accused: number;
   readonly parents: Int32Array;
   /** Who brings it a part of a stripe besides its parents. */
   helpers: number[] | undefined;
+};
+
+/** A place for a machine, in the tree of a stripe. */
+type Wants = {
+  readonly child: number;
+  readonly stripe: number;
+  readonly not: number | undefined;
+  /** Children beyond its share that the parent may have. */
+  readonly spare: number;
 };
 
 export const originId = 0;
@@ -73,6 +86,8 @@ export class Tracker {
   readonly #known = new Map<number, Known>();
   /** Members that may have a place, drawn from at random; cleaned while drawing. */
   readonly #open: number[] = [];
+  /** Those with a place within their share; drawn from in the same way. */
+  readonly #unused: number[] = [];
   readonly #originSlots: number;
 
   /** `originSlots` counts flows, over all stripes. */
@@ -108,7 +123,7 @@ export class Tracker {
         if (!known) break;
         known.isComplete = true;
         this.#freeAll(known);
-        this.#open.push(event.id);
+        this.#offer(event.id);
         break;
       }
       case "left": {
@@ -137,8 +152,10 @@ export class Tracker {
       },
     );
     for (const id of members.keys()) effects.push({ kind: "parents", to: id, parents: this.#parentsOf(id) });
-    this.#open.push(originId);
-    for (const id of members.keys()) this.#open.push(id);
+    for (const id of [originId, ...members.keys()]) {
+      this.#open.push(id);
+      if (this.#hasPlace(id, 0)) this.#unused.push(id);
+    }
   }
 
   #join(id: number, member: Member, effects: TrackerEffect[]): void {
@@ -150,7 +167,7 @@ export class Tracker {
       if (known.isComplete || known.isBanned) continue;
       this.#link(id, known, stripe, this.#find(id, known, stripe, undefined));
     }
-    this.#open.push(id);
+    this.#offer(id);
     effects.push({ kind: "parents", to: id, parents: this.#parentsOf(id) });
   }
 
@@ -178,7 +195,7 @@ export class Tracker {
   #heed(from: number, accuser: Known, why: Why, about: number, effects: TrackerEffect[]): void {
     const parent = this.#known.get(about);
     if (!parent || about === originId || about === from) return;
-    if (why === "slow") parent.slowBy += 1;
+    if (why === "slow" && (parent.slowBy += 1) === slowMin) this.#lighten(parent);
     if (why !== "bad" || parent.isBanned || parent.accusers?.has(from)) return;
     if ((accuser.accused += 1) > accusedMax) return;
     parent.accusers ??= new Set();
@@ -192,21 +209,39 @@ export class Tracker {
   /** Whose place is free: the parent's parent first, which has what the parent had. */
   #find(id: number, known: Known, stripe: number, not: number | undefined): number | undefined {
     const above = not === undefined ? undefined : this.#known.get(not)?.parents[stripe];
-    if (above !== undefined && above !== noParent && this.#canFeed(above, id, stripe, not)) return above;
+    for (const [spare, among] of [[0, this.#unused] as const, [spareSlots, this.#open] as const]) {
+      const wants = { child: id, stripe, not, spare };
+      if (above !== undefined && above !== noParent && this.#canFeed(above, wants)) return above;
+      const drawn = this.#draw(among, known, wants);
+      if (drawn !== undefined) return drawn;
+    }
+    return this.#canFeed(originId, { child: id, stripe, not, spare: 0 }) ? originId : undefined;
+  }
+
+  #draw(among: number[], known: Known, wants: Wants): number | undefined {
     let best: number | undefined;
-    for (let tries = 0; tries < triesMax && this.#open.length > 0; tries += 1) {
-      const at = this.#random.below(this.#open.length);
-      const candidate = this.#open[at] ?? originId;
-      if (!this.#hasPlace(candidate)) {
-        this.#open[at] = this.#open.at(-1) ?? originId;
-        this.#open.pop();
+    for (let tries = 0; tries < triesMax && among.length > 0; tries += 1) {
+      const at = this.#random.below(among.length);
+      const candidate = among[at] ?? originId;
+      if (!this.#hasPlace(candidate, wants.spare)) {
+        among[at] = among.at(-1) ?? originId;
+        among.pop();
         continue;
       }
-      if (!this.#canFeed(candidate, id, stripe, not)) continue;
+      if (!this.#canFeed(candidate, wants)) continue;
       if (best === undefined || this.#rank(candidate, known) > this.#rank(best, known)) best = candidate;
       if (this.#rank(best, known) >= 3) break;
     }
-    return best ?? (this.#canFeed(originId, id, stripe, not) ? originId : undefined);
+    return best;
+  }
+
+  /** TR4 */
+  #lighten(slow: Known): void {
+    for (let stripe = 0; stripe < this.#stripes; stripe += 1) {
+      const parent = slow.parents[stripe] ?? noParent;
+      if (parent !== noParent) this.#leave(parent);
+    }
+    slow.isLight = true;
   }
 
   /** Complete ones are ahead of everyone; those of the same rack are near. */
@@ -219,21 +254,21 @@ export class Tracker {
   #helper(id: number, known: Known, stripe: number, about: number | undefined): number | undefined {
     let above = about === undefined ? undefined : this.#known.get(about)?.parents[stripe];
     for (let hops = 0; hops < 8 && above !== undefined && above !== noParent; hops += 1) {
-      if (above !== about && this.#canFeed(above, id, stripe, about)) return above;
+      if (above !== about && this.#canFeed(above, { child: id, stripe, not: about, spare: spareSlots })) return above;
       above = this.#known.get(above)?.parents[stripe];
     }
     const found = this.#find(id, known, stripe, about);
     return found !== undefined && this.#get(found).isComplete ? found : undefined;
   }
 
-  #canFeed(id: number, child: number, stripe: number, not: number | undefined): boolean {
-    return id !== child && id !== not && this.#hasPlace(id) && !this.#isBelow(id, child, stripe);
+  #canFeed(id: number, { child, stripe, not, spare }: Wants): boolean {
+    return id !== child && id !== not && this.#hasPlace(id, spare) && !this.#isBelow(id, child, stripe);
   }
 
-  #hasPlace(id: number): boolean {
+  #hasPlace(id: number, spare: number): boolean {
     const known = this.#known.get(id);
     if (!known || !known.isHere || known.isBanned || known.slowBy >= slowMin || known.slots === 0) return false;
-    return known.used < known.slots + (id === originId ? 0 : spareSlots);
+    return known.used < known.slots + (id === originId ? 0 : spare);
   }
 
   /** Whether `id` takes this stripe, through however many others, from `top` (TR1). */
@@ -251,7 +286,7 @@ export class Tracker {
 
   #link(id: number, known: Known, stripe: number, parent: number | undefined): void {
     known.parents[stripe] = parent ?? noParent;
-    if (parent !== undefined && parent !== id) this.#get(parent).used += 1;
+    if (parent !== undefined && parent !== id && !known.isLight) this.#get(parent).used += 1;
   }
 
   #freeAll(known: Known): void {
@@ -264,13 +299,18 @@ export class Tracker {
     const parent = known.parents[stripe] ?? noParent;
     if (parent === noParent) return;
     known.parents[stripe] = noParent;
-    this.#leave(parent);
+    if (!known.isLight) this.#leave(parent);
   }
 
   #leave(parent: number): void {
     const fed = this.#get(parent);
     fed.used -= 1;
-    if (fed.used === fed.slots - 1) this.#open.push(parent);
+    if (fed.used === fed.slots - 1) this.#offer(parent);
+  }
+
+  #offer(id: number): void {
+    this.#open.push(id);
+    if (this.#hasPlace(id, 0)) this.#unused.push(id);
   }
 
   #parentsOf(id: number): readonly (number | undefined)[] {
@@ -286,6 +326,7 @@ export class Tracker {
       isComplete: false,
       isBanned: false,
       slowBy: 0,
+      isLight: false,
       accusers: undefined,
       accused: 0,
       helpers: undefined,

@@ -317,6 +317,8 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("GET", ({ jobId }) => `/v1/batch/queries/${jobId}`, { alike: "neither has such a query" }),
   ],
   "api GET /v1/deploy/keys": [ask("GET", () => "/v1/deploy/keys", { alike: "it names nothing" })],
+  "api POST /v1/deploy/keys": [ask("POST", () => "/v1/deploy/keys", operatorsOnly)],
+  "api DELETE /v1/deploy/keys/{key}": [ask("DELETE", () => `/v1/deploy/keys/${"0".repeat(32)}`, operatorsOnly)],
   "api GET /v1/deploy/machines/{machine}/goals": [
     ask("GET", ({ key }) => `/v1/deploy/machines/${key}/goals?region=eu`, { alike: "any name is a machine's" }),
   ],

@@ -3,6 +3,8 @@ import { z } from "zod";
 import { endpoint, events, json, jsonBody, none } from "#http/endpoint.ts";
 import { Pin } from "./goal/pins.ts";
 import { Region, ServiceFile, ServiceName } from "./service/service-file.ts";
+import { SignedDocument } from "./signing/signing.ts";
+import { Trusted } from "./signing/trust.ts";
 
 const MachineName = z
   .string()
@@ -10,13 +12,6 @@ const MachineName = z
   .describe("The machine's name.");
 const Label = z.string().max(201);
 const DigestText = z.string().max(200);
-
-export const SignedDocument = z.object({
-  purpose: z.enum(["manifest", "goal", "revocation"]),
-  body: z.string(),
-  key: z.string(),
-  signature: z.string(),
-});
 
 const machineQuery = z.object({
   region: Region,
@@ -27,8 +22,25 @@ export const listKeys = endpoint({
   method: "GET",
   path: "/v1/deploy/keys",
   action: "deploy.attach",
-  about: "Lists the public keys that goals and manifests are signed with.",
-  answer: json(z.object({ keys: z.array(z.string().describe("PEM")) })),
+  about: "Lists the public keys that count, those that are revoked, and the one that signs goals and manifests now.",
+  answer: json(Trusted.extend({ signs: z.string().describe("The id of the key that signs.") })),
+});
+
+export const rotateKey = endpoint({
+  method: "POST",
+  path: "/v1/deploy/keys",
+  action: "deploy.keys",
+  about: "Has a new key sign goals and manifests from now on. The old ones still count.",
+  answer: json(z.object({ key: z.string().describe("The id of the new key.") })),
+});
+
+export const revokeKey = endpoint({
+  method: "DELETE",
+  path: "/v1/deploy/keys/{key}",
+  action: "deploy.keys",
+  about: "Revokes a key: what it signed is not activated any more, without a node either. What runs goes on.",
+  params: z.object({ key: z.string().regex(/^[0-9a-f]{32}$/) }),
+  answer: none,
 });
 
 export const attachMachine = endpoint({
@@ -37,7 +49,14 @@ export const attachMachine = endpoint({
   action: "deploy.attach",
   about: "Sends a machine its goals: the newest of each service, and every newer one.",
   params: z.object({ machine: MachineName }),
-  query: machineQuery,
+  query: machineQuery.extend({
+    trust: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .optional()
+      .describe("The version of the machine's list of keys: newer lists come before the goals that they are for."),
+  }),
   answer: events(SignedDocument),
 });
 
@@ -98,6 +117,7 @@ const SwarmQuestionBody = z.discriminatedUnion("kind", [
     about: z.string().max(200).optional(),
   }),
   z.strictObject({ kind: z.literal("complete"), content: DigestText }),
+  z.strictObject({ kind: z.literal("meet"), address: z.string().max(300), rack: z.string().max(200) }),
 ]);
 
 export const askSwarm = endpoint({
@@ -401,6 +421,8 @@ export const showDrift = endpoint({
 
 export const deployEndpoints = [
   listKeys,
+  rotateKey,
+  revokeKey,
   attachMachine,
   reportMachine,
   forgetMachine,

@@ -13,6 +13,7 @@ import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import type { Manifest } from "./manifest/manifest.ts";
 import type { ServiceFile } from "./service/service-file.ts";
+import type { Signed } from "./signing/signing.ts";
 import { specWithService } from "./service/stored.ts";
 
 export const door = "deploy";
@@ -66,8 +67,15 @@ export type WaveSpec = {
   readonly manifest: string;
   /** The evidence on which the wave before was found healthy; null for the first. */
   readonly evidence: string | null;
+  /** Signed; with the evidence. */
+  readonly certificate?: Signed | undefined;
 };
-export type WaveResult = { readonly manifest: string; readonly evidence: string; readonly why: string };
+export type WaveResult = {
+  readonly manifest: string;
+  readonly evidence: string;
+  readonly certificate?: Signed;
+  readonly why: string;
+};
 
 export type FinishSpec = { readonly service: string; readonly regions: readonly string[] } & (
   | { readonly outcome: "kept"; readonly manifest: string }
@@ -270,6 +278,7 @@ export function planWave({ spec, stage, results, signals }: PlanInputs): Plan {
     wave,
     manifest: before.manifest,
     evidence: "evidence" in before ? before.evidence : null,
+    ...("evidence" in before && before.certificate && { certificate: before.certificate }),
   };
   return one(kinds.wave, { attemptMs: service.deadline, effects: "outside" }, stage, next);
 }

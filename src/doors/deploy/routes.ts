@@ -11,13 +11,14 @@ import type { FleetDesk, Machine } from "./fleet/desk.ts";
 import { isTarget, type Fleet, type Waking } from "./fleet/fleet.ts";
 import { machineKeyHeader } from "./agent/machine-key.ts";
 import type { MachineBook } from "./fleet/machine-book.ts";
+import type { KeyBook } from "./fleet/key-book.ts";
 import type { ServiceBook } from "./fleet/service-book.ts";
 import type { GoalStore } from "./fleet/goals.ts";
 import { livePins } from "./goal/pins.ts";
 import { pinRoutes, type PinRoutePorts } from "./pin-routes.ts";
 import { planRelease, planRollback } from "./plan.ts";
 import { releaseRoutes, requireRelease, type ReleaseRoutePorts } from "./release-routes.ts";
-import type { Signed, Signer } from "./signing/signing.ts";
+import type { Signed } from "./signing/signing.ts";
 import type { Priority } from "#swarm/uploads.ts";
 import { capsAsJson } from "./swarm/caps.ts";
 import type { Origin } from "./swarm/origin.ts";
@@ -34,7 +35,7 @@ export type RoutePorts = PinRoutePorts &
     readonly fleet: Fleet;
     readonly news: Waking;
     readonly store: Store;
-    readonly signer: () => Promise<Signer>;
+    readonly keys: KeyBook;
     readonly swarms: SwarmDesk;
     readonly origin: Origin;
     readonly book: Pick<MachineBook, "check" | "forget">;
@@ -62,12 +63,19 @@ type MachineCall = Pick<Call<EndpointDeclaration>, "tenant" | "caller" | "header
   readonly params: { readonly machine: string };
 };
 
-const agentRoutes = ({ desk, origin, signer, book }: RoutePorts): readonly Route[] => [
-  route(endpoints.listKeys, async () => ({ body: { keys: [(await signer()).publicPem] } })),
+const agentRoutes = ({ desk, origin, keys, book }: RoutePorts): readonly Route[] => [
+  route(endpoints.listKeys, async () => ({
+    body: { ...(await keys.trusted()), signs: (await keys.signer()).keyId },
+  })),
+  route(endpoints.rotateKey, async ({ caller }) => ({ body: { key: await keys.rotate(caller.principal.name) } })),
+  route(endpoints.revokeKey, async ({ params, caller }) => {
+    await keys.revoke(params.key, caller.principal.name);
+    return undefined;
+  }),
   route(endpoints.attachMachine, async (call) => {
     const { params, query, tenant, signal } = call;
     await speaking({ book })(call);
-    return { body: goalEvents(desk.attach(machineOf(tenant, params, query), signal)) };
+    return { body: goalEvents(desk.attach(machineOf(tenant, params, query), query.trust, signal)) };
   }),
   route(endpoints.reportMachine, async (call) => {
     const { params, query, body, tenant } = call;

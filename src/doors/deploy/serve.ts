@@ -9,7 +9,8 @@ import { GoalStore } from "./fleet/goals.ts";
 import { Upkeep } from "./fleet/upkeep.ts";
 import { ServiceBook } from "./fleet/service-book.ts";
 import { MachineBook } from "./fleet/machine-book.ts";
-import { openSigner, openTicketKey } from "./fleet/signing-key.ts";
+import { KeyBook } from "./fleet/key-book.ts";
+import { openSigner, openTicketKey, vaultSigner } from "./fleet/signing-key.ts";
 import { kinds, nodeLabels, planFinish, planReplicate } from "./plan.ts";
 import { ReleaseControls } from "./fleet/controls.ts";
 import { deployMetrics } from "./metrics/node-metrics.ts";
@@ -31,19 +32,21 @@ import { SwarmDesk } from "./swarm/swarm-desk.ts";
 export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Promise<OpenDoor> {
   const { stored, clock, client, node, peers, place, dataFolder, keyOf, random, records, warn } = ports;
   const { store, index } = stored;
-  const keys = { keyOf, folder: join(dataFolder, "deploy") };
+  const cluster = { keyOf, folder: join(dataFolder, "deploy") };
   // asked for when they are needed: a node whose vault has no keys yet serves everything else
-  const signer = once(() => openSigner(keys, settings.signingKey));
-  if (settings.signingKey !== undefined) await signer(); // a file that cannot be read is told at the start
+  const first = once(() => openSigner(cluster, settings.signingKey));
+  if (settings.signingKey !== undefined) await first(); // a file that cannot be read is told at the start
+  const keys = new KeyBook({ records, clock, first, signerOf: (name) => vaultSigner(keyOf, name) });
+  const signer = () => keys.signer();
   const swarms = new SwarmDesk({
     clock,
     random: random.fork("swarm"),
-    clusterKey: () => openTicketKey(keys),
+    clusterKey: () => openTicketKey(cluster),
     caps: () => Promise.resolve(noCaps),
   });
   const origin = new Origin({ store, clock, bytesPerSecond: settings.originUpload });
   const goals = new GoalStore({ index, store, signer, clock });
-  const desk = new FleetDesk(goals, clock);
+  const desk = new FleetDesk(goals, keys, clock);
   const fleet = fleetOf(node, desk, peers);
   const news = waking(node, desk, peers);
   const book = new MachineBook({
@@ -55,7 +58,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const services = new ServiceBook(records, clock);
   const closing = new AbortController();
   const missed = (reason: string): void => warn("deploy goals not looked after", { reason });
-  const upkeep = new Upkeep({ goals, desk, news, clock, warn: missed });
+  const upkeep = new Upkeep({ goals, keys, desk, news, clock, warn: missed });
   const keeping = upkeep.run(closing.signal);
   const releases = new ReleaseMetrics();
   const seal = sealRunner({ store, goals, signer, warn });
@@ -92,7 +95,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     routes: deployRoutes({
       client,
       store,
-      signer,
+      keys,
       swarms,
       origin,
       goals,

@@ -4,13 +4,14 @@
  */
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import { openGoal, type Goal } from "#doors/deploy/goal/goal.ts";
-import { KeyRing, type Signed } from "#doors/deploy/signing/signing.ts";
+import type { Signed } from "#doors/deploy/signing/signing.ts";
 import type { Machine } from "#doors/deploy/fleet/desk.ts";
 import { ServiceName } from "#doors/deploy/service/service-file.ts";
 import { AgentSwarm, type SwarmPorts } from "#doors/deploy/swarm/agent-swarm.ts";
-import { readIfThere, writeDurably } from "./durable-files.ts";
+import { KeptTrust } from "./kept-trust.ts";
 import type { AgentLink } from "./link.ts";
 import { selfService, type HandOver } from "./installed/program.ts";
 import { ServiceAgent, type ServiceStatus } from "./service-agent.ts";
@@ -35,13 +36,15 @@ export type SwarmPlace = Pick<SwarmPorts, "rack" | "host" | "port" | "caps" | "d
 const servicesMax = 100;
 const tickMs = 500;
 const heartbeatMs = 5_000;
+const meetMsMin = 5_000;
+const meetMsMax = 10 * 60_000;
 const retryMsMin = 500;
 const retryMsMax = 30_000;
 
 export class Agent {
   readonly #ports: AgentPorts;
   readonly #services = new Map<string, ServiceAgent>();
-  #ring = new KeyRing([]);
+  #trust: KeptTrust | undefined;
   #swarm: AgentSwarm | undefined;
 
   constructor(ports: AgentPorts) {
@@ -56,12 +59,17 @@ export class Agent {
   async run(signal: AbortSignal): Promise<void> {
     const { root, link, log } = this.#ports;
     await mkdir(join(root, "services"), { recursive: true });
-    this.#ring = new KeyRing(await this.#trustedKeys(signal));
+    this.#trust = await this.#openTrust(signal);
     this.#swarm = await this.#openSwarm();
     // What ran before goes on being looked after, whether a node answers or not.
     for (const name of await readdir(join(root, "services"))) await this.#service(name);
     const following = this.#forever(signal, "follow goals", async () => {
-      for await (const signed of link.goals(signal)) await this.#take(signed);
+      try {
+        for await (const signed of link.goals(this.#keys.version, signal)) await this.#take(signed);
+      } catch (error) {
+        this.#swarm?.askForHalts();
+        throw error;
+      }
       // A node that stops ends all its streams at once: its machines are not to come back at once.
       if (!signal.aborted) await this.#ports.clock.sleep(retryMsMin * (0.5 + 4 * Math.random()), signal);
     });
@@ -69,12 +77,19 @@ export class Agent {
       for (const service of this.#services.values()) await link.report(service.status);
       await this.#ports.clock.sleep(heartbeatMs, signal);
     });
+    let pauseMs = meetMsMin;
+    const meeting = this.#forever(signal, "meet other machines", async () => {
+      await this.#swarm?.meet();
+      // Soon again at first: when a fleet starts, the first ones know no one yet.
+      await this.#ports.clock.sleep(pauseMs * (0.5 + Math.random()), signal);
+      pauseMs = Math.min(meetMsMax, pauseMs * 2);
+    });
     while (!signal.aborted) {
       for (const service of this.#services.values())
         await service.step().catch((error: unknown) => log(`step: ${(error as Error).message}`));
       await this.#ports.clock.sleep(tickMs, signal).catch(() => undefined);
     }
-    await Promise.all([following, beating]);
+    await Promise.all([following, beating, meeting]);
     await this.#swarm?.[Symbol.asyncDispose]();
   }
 
@@ -83,17 +98,23 @@ export class Agent {
     if (!swarm) return undefined;
     return await AgentSwarm.open({
       ...swarm,
+      folder: this.#ports.root,
       machine: machine.machine,
       nowMs: () => clock.monotonicMs(),
       log,
       ask: (question) => link.ask(question),
       originUnits: (content, range, signal) => link.units(content, range, signal),
+      halts: () => [...this.#services.values()].flatMap(({ halt }) => (halt ? [halt] : [])),
       goal: (signed) => void this.#take(signed).catch((error: unknown) => log(`goal of a peer: ${String(error)}`)),
     });
   }
 
   async #take(signed: Signed): Promise<void> {
     const { log, machine } = this.#ports;
+    if (signed.purpose === "trust") {
+      const refused = await this.#keys.take(signed);
+      return log(refused === undefined ? `keys: version ${this.#keys.version} counts` : `keys refused: ${refused}`);
+    }
     const { service, region, labels, halted } = this.#peek(signed);
     if (region !== machine.region || !labels.every((label) => machine.labels.includes(label))) return;
     const agent = await this.#service(service);
@@ -106,7 +127,7 @@ export class Agent {
 
   /** Verified before anything of it is used. */
   #peek(signed: Signed): Goal {
-    return openGoal(signed, this.#ring).goal;
+    return openGoal(signed, this.#keys).goal;
   }
 
   async #service(name: string): Promise<ServiceAgent | undefined> {
@@ -121,7 +142,7 @@ export class Agent {
       service: name,
       region: machine.region,
       folder: join(root, "services", name),
-      ring: this.#ring,
+      ring: this.#keys,
       clock,
       manifest: (digest) => link.manifest(digest),
       segment: (digest) => link.segment(digest),
@@ -137,18 +158,18 @@ export class Agent {
     return agent;
   }
 
-  async #trustedKeys(signal: AbortSignal): Promise<readonly string[]> {
-    if (this.#ports.trusted) return this.#ports.trusted;
-    const path = join(this.#ports.root, "trusted-keys.json");
-    const kept = await readIfThere(path);
-    if (kept !== undefined) return JSON.parse(kept) as string[];
-    let keys: readonly string[] | undefined;
+  get #keys(): KeptTrust {
+    return must(this.#trust, "the keys are known before anything is verified");
+  }
+
+  async #openTrust(signal: AbortSignal): Promise<KeptTrust> {
+    const { root, link, trusted } = this.#ports;
+    let opened: KeptTrust | undefined;
     await this.#forever(signal, "ask for keys", async () => {
-      keys = await this.#ports.link.keys();
+      opened = await KeptTrust.open(root, trusted, () => link.keys());
       return "done";
     });
-    await writeDurably(path, JSON.stringify(keys ?? []));
-    return keys ?? [];
+    return opened ?? KeptTrust.none(root);
   }
 
   /** Again and again until the signal, with growing pauses after failures, and some chance in them: no herd. */

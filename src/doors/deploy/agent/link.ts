@@ -9,6 +9,7 @@ import { capsFromJson } from "#doors/deploy/swarm/caps.ts";
 import { unitFrameBytesMax } from "#doors/deploy/swarm/wire.ts";
 import type { Machine } from "#doors/deploy/fleet/desk.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
+import type { Trusted } from "#doors/deploy/signing/trust.ts";
 import type { ServiceStatus } from "./service-agent.ts";
 
 export type UnitRange = {
@@ -25,8 +26,9 @@ export type AgentLink = {
     range: UnitRange,
     signal: AbortSignal,
   ): AsyncIterable<{ readonly unit: number; readonly bytes: Buffer }>;
-  keys(): Promise<readonly string[]>;
-  goals(signal: AbortSignal): AsyncIterable<Signed>;
+  keys(): Promise<Trusted>;
+  /** `trust`: the version of the list of keys that the machine has. */
+  goals(trust: number, signal: AbortSignal): AsyncIterable<Signed>;
   manifest(digest: Digest): Promise<Signed>;
   segment(digest: Digest): AsyncIterable<Uint8Array>;
   report(status: ServiceStatus): Promise<void>;
@@ -43,9 +45,12 @@ export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machin
     for await (const part of response.body ?? []) yield part;
   }
   return {
-    keys: async () => (await callEndpoint(fetch, listKeys, {})).keys,
-    async *goals(signal) {
-      const events = await callEndpoint(fetch, attachMachine, { params, query, signal });
+    async keys() {
+      const { version, keys, revoked } = await callEndpoint(fetch, listKeys, {});
+      return { version, keys, revoked };
+    },
+    async *goals(trust, signal) {
+      const events = await callEndpoint(fetch, attachMachine, { params, query: { ...query, trust }, signal });
       for await (const { data } of events) yield data;
     },
     async manifest(digest) {

@@ -7,8 +7,8 @@ import { mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
-import { Fault } from "#base/fault.ts";
-import { openGoal, refuseGoal, type SignedGoal } from "#doors/deploy/goal/goal.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { Goal, openGoal, refuseGoal, type SignedGoal } from "#doors/deploy/goal/goal.ts";
 import type { MachineState } from "#doors/deploy/health/judge.ts";
 import { manifestSizeBytes, parseManifest, type Manifest } from "#doors/deploy/manifest/manifest.ts";
 import { Filler } from "#doors/deploy/delta/fill.ts";
@@ -42,7 +42,7 @@ export type ServicePorts = {
   readonly region: string;
   /** The service's folder on this machine. */
   readonly folder: string;
-  readonly ring: KeyRing;
+  readonly ring: Pick<KeyRing, "open">;
   readonly clock: Clock;
   readonly manifest: (digest: Digest) => Promise<Signed>;
   readonly segment: SegmentSource;
@@ -89,7 +89,7 @@ export class ServiceAgent {
     await mkdir(join(ports.folder, "versions"), { recursive: true });
     const goalText = await readIfThere(join(ports.folder, "goal.json"));
     const memoryText = await readIfThere(join(ports.folder, "memory.json"));
-    const goal = goalText === undefined ? undefined : openGoal(JSON.parse(goalText) as Signed, ports.ring);
+    const goal = goalText === undefined ? undefined : keptGoal(JSON.parse(goalText) as Signed);
     const memory = memoryText === undefined ? { failed: [] } : (JSON.parse(memoryText) as Remembered);
     const agent = new ServiceAgent(ports, await ServiceProcess.adopt(ports.folder), goal, memory);
     await agent.#serve();
@@ -98,6 +98,11 @@ export class ServiceAgent {
 
   get status(): ServiceStatus {
     return this.#status;
+  }
+
+  /** The goal, if it is a halt: others may ask for it. */
+  get halt(): Signed | undefined {
+    return this.#goal?.goal.halted === true ? this.#goal.signed : undefined;
   }
 
   /** Verifies a goal and keeps it. Answers with the reason when it is refused. */
@@ -122,7 +127,7 @@ export class ServiceAgent {
     const next = nextStep({
       machine: this.#ports.machine,
       labels: this.#ports.labels,
-      goal: this.#goal?.goal,
+      goal: this.#counting,
       staged: await stagedOf(this.#versions, this.#wanted),
       running: this.#memory.good,
       failed: new Set(this.#memory.failed),
@@ -146,7 +151,7 @@ export class ServiceAgent {
 
   async stop(): Promise<void> {
     const manifest = this.#process.running;
-    if (manifest !== undefined) await this.#process.stop((await this.#manifestOf(manifest)).run.drainMs);
+    if (manifest !== undefined) await this.#process.stop((await this.#manifestOf(manifest, true)).run.drainMs);
   }
 
   async #carryOut(next: Exclude<Step, { kind: "idle" }>): Promise<void> {
@@ -188,6 +193,17 @@ export class ServiceAgent {
     }
   }
 
+  /** Its key may be revoked by now: nothing is begun then, and only a newer one is taken. */
+  get #counting(): Goal | undefined {
+    const { ring } = this.#ports;
+    try {
+      return this.#goal && openGoal(this.#goal.signed, ring).goal;
+    } catch (error) {
+      if (isFault(error, "invalid")) return undefined;
+      throw error;
+    }
+  }
+
   /** The releases that are complete on this machine, in no order. */
   async #older(): Promise<readonly Older[]> {
     const found: Older[] = [];
@@ -216,7 +232,7 @@ export class ServiceAgent {
     await this.#process.stop(0);
     await this.#rememberFailure(digest);
     if (old !== undefined) {
-      const back = await this.#runs(old, await this.#manifestOf(old));
+      const back = await this.#runs(old, await this.#manifestOf(old, true));
       this.#say("reverted", `${problem}; ${back === undefined ? "the old version runs again" : `and back: ${back}`}`);
     } else this.#say("failed", problem);
   }
@@ -265,7 +281,7 @@ export class ServiceAgent {
     this.#restarts = isLoop ? this.#restarts + 1 : 0;
     if (isLoop) this.#loopUntilMs = this.#ports.clock.monotonicMs() + 2 * steadyMs;
     this.#restartAtMs = this.#ports.clock.monotonicMs() + Math.min(60_000, 500 * 2 ** Math.min(10, this.#restarts));
-    const problem = await this.#runs(good, await this.#manifestOf(good));
+    const problem = await this.#runs(good, await this.#manifestOf(good, true));
     if (problem !== undefined) this.#say("failed", problem);
     else if (isLoop) this.#say("failed", `it ended by itself ${Math.round(aliveMs / 1_000)} s after its start`);
     else this.#say("healthy", "restarted");
@@ -315,12 +331,16 @@ export class ServiceAgent {
     };
   }
 
-  /** Verified, whether it comes from the disk or from a node. */
-  async #manifestOf(digest: Digest): Promise<Manifest> {
+  /**
+   * Verified, whether it comes from the disk or from a node; but what ran already was verified then, and a key that is
+   * revoked takes no service down.
+   */
+  async #manifestOf(digest: Digest, hasRun = false): Promise<Manifest> {
     const path = join(this.#versions, `${basename(versionFolder(this.#versions, digest))}.json`);
     const kept = await readIfThere(path);
     const signed = kept === undefined ? await this.#ports.manifest(digest) : (JSON.parse(kept) as Signed);
-    const manifest = parseManifest(this.#ports.ring.open(signed, "manifest"));
+    const isKnown = hasRun && kept !== undefined;
+    const manifest = parseManifest(isKnown ? signed.body : this.#ports.ring.open(signed, "manifest"));
     if (manifest.service !== this.#ports.service)
       throw new Fault("invalid", "read manifest", { service: manifest.service, wants: this.#ports.service });
     if (kept === undefined) await writeDurably(path, JSON.stringify(signed));
@@ -357,3 +377,6 @@ export class ServiceAgent {
     return join(this.#ports.folder, "versions");
   }
 }
+
+/** It was verified when it was taken; whether its key still counts is asked whenever it is followed. */
+const keptGoal = (signed: Signed): SignedGoal => ({ signed, goal: Goal.parse(JSON.parse(signed.body)) });

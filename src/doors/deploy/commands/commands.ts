@@ -1,5 +1,6 @@
 import { agentInstall, agentStatus, agentStop } from "./agent-install.ts";
 import { agentRun } from "./agent-run.ts";
+import { deployKeys, deployRevokeKey, deployRotateKey } from "./keys.ts";
 import { deployPin, deployUnpin } from "./pin.ts";
 import { deployRelease } from "./release.ts";
 import { deployAbort, deployDrift, deployJobs, deployPause, deployPlan } from "./release-control.ts";
@@ -32,6 +33,9 @@ export const deployCommands = [
   deployDrift,
   deployPin,
   deployUnpin,
+  deployKeys,
+  deployRotateKey,
+  deployRevokeKey,
   agentRun,
   agentInstall,
   agentStatus,

@@ -7,6 +7,7 @@ import { Fault } from "#base/fault.ts";
 import type { MachineReport } from "#doors/deploy/health/judge.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
 import type { GoalStore, Head } from "./goals.ts";
+import type { KeyBook } from "./key-book.ts";
 
 export type Machine = {
   readonly tenant: string;
@@ -38,24 +39,35 @@ const forgottenAfterMs = 10 * 60_000;
 
 export class FleetDesk {
   readonly #goals: GoalStore;
+  readonly #keys: Pick<KeyBook, "listsAfter">;
   readonly #clock: Clock;
   readonly #machines = new Map<string, Attached>();
   readonly #looks = new Map<string, Look>();
 
-  constructor(goals: GoalStore, clock: Clock) {
+  constructor(goals: GoalStore, keys: Pick<KeyBook, "listsAfter">, clock: Clock) {
     this.#goals = goals;
+    this.#keys = keys;
     this.#clock = clock;
   }
 
-  /** A machine's goals: the newest of each service whose targets it matches, and every newer one until it leaves. */
-  async *attach(machine: Machine, signal: AbortSignal): AsyncGenerator<Signed> {
+  /**
+   * A machine's goals: the newest of each service whose targets it matches, and every newer one until it leaves; before
+   * them the lists of keys that are newer than `trust`, which is left out by machines that know of none.
+   */
+  async *attach(machine: Machine, trust: number | undefined, signal: AbortSignal): AsyncGenerator<Signed> {
     const attached = this.#attached(machine);
     attached.streams += 1;
+    let listed = trust;
     const sent = new Map<string, number>();
     try {
       while (!signal.aborted) {
         attached.seenAtMs = this.#clock.monotonicMs();
         const watch = this.#watch(machine);
+        if (listed !== undefined)
+          for (const list of await this.#keys.listsAfter(listed)) {
+            listed += 1;
+            yield list;
+          }
         for (const head of await watch.heads) {
           const { service, version, labels } = head.goal;
           if (!labels.every((label) => machine.labels.includes(label))) continue;

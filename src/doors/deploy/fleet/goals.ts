@@ -4,6 +4,7 @@ import { Fault } from "#base/fault.ts";
 import type { ActionIndex, Entry } from "#blobs/action-index.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { Store } from "#blobs/store.ts";
+import { certificateText, type Certified } from "#doors/deploy/goal/certificate.ts";
 import { Goal, nextGoal, type GoalChange, type SignedGoal } from "#doors/deploy/goal/goal.ts";
 import { livePins } from "#doors/deploy/goal/pins.ts";
 import type { Signed, Signer } from "#doors/deploy/signing/signing.ts";
@@ -72,6 +73,11 @@ export class GoalStore {
   async amend(at: At, head: Head, change: Partial<Pick<GoalChange, "halted" | "pins" | "stable">>): Promise<Head> {
     const { format: _f, service: _s, region: _r, version: _v, previous: _p, ...same } = head.goal;
     return await this.append(at, head, { ...same, ...change });
+  }
+
+  /** Signs that a wave was found healthy (goal/certificate.ts). */
+  async certify(certified: Certified): Promise<Signed> {
+    return (await this.#ports.signer()).sign("certificate", certificateText(certified));
   }
 
   /** The manifest that ended well last, with the one before it. */

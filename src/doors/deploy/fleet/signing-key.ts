@@ -24,7 +24,12 @@ export async function openSigner({ keyOf, folder }: KeyPorts, configured: string
   if (configured !== undefined) return signerOf(await readKey(configured));
   const own = await readFile(join(folder, "signing-key.pem"), "utf8").catch(ignoreMissing);
   if (own !== undefined) return signerOf(own);
-  const seed = Buffer.from(await keyOf("deploy.signing")).subarray(0, seedBytes);
+  return await vaultSigner(keyOf, "deploy.signing");
+}
+
+/** A key of the vault, by its name. */
+export async function vaultSigner(keyOf: KeyPorts["keyOf"], name: string): Promise<Signer> {
+  const seed = Buffer.from(await keyOf(name)).subarray(0, seedBytes);
   const key = createPrivateKey({ key: Buffer.concat([pkcs8Head, seed]), format: "der", type: "pkcs8" });
   return signerOf(key.export({ format: "pem", type: "pkcs8" }).toString());
 }

@@ -1,6 +1,7 @@
 /**
  * Looks after the goals of the regions that this node's machines are in: takes pins out when their time is over (PN1),
- * and counts machines that run another version than their goal says.
+ * signs those again whose key was revoked, since machines follow them no more, and counts machines that run another
+ * version than their goal says.
  */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
@@ -10,9 +11,11 @@ import { livePins, pinOf } from "#doors/deploy/goal/pins.ts";
 import type { FleetDesk, Seen } from "./desk.ts";
 import type { Waking } from "./fleet.ts";
 import type { GoalStore, Head } from "./goals.ts";
+import type { KeyBook } from "./key-book.ts";
 
 export type UpkeepPorts = {
   readonly goals: GoalStore;
+  readonly keys: Pick<KeyBook, "trusted">;
   readonly desk: Pick<FleetDesk, "places" | "seen">;
   readonly news: Waking;
   readonly clock: Clock;
@@ -43,6 +46,7 @@ export class Upkeep {
   async look(): Promise<void> {
     const { goals, desk } = this.#ports;
     const seen = desk.seen();
+    const revoked = new Set((await this.#ports.keys.trusted()).revoked);
     let [drift, pinned] = [0, 0];
     for (const { tenant, region } of desk.places()) {
       const mine = seen.filter((one) => one.tenant === tenant && one.region === region);
@@ -50,17 +54,21 @@ export class Upkeep {
         const found = driftOf(head.goal, mine);
         drift += found.drift;
         pinned += found.pinned;
-        await this.#endPins({ tenant, region }, head);
+        await this.#renew({ tenant, region }, head, revoked.has(head.signed.key));
       }
     }
     this.found = { drift, pinned };
   }
 
-  async #endPins(at: { readonly tenant: string; readonly region: string }, head: Head): Promise<void> {
+  async #renew(
+    at: { readonly tenant: string; readonly region: string },
+    head: Head,
+    isRevoked: boolean,
+  ): Promise<void> {
     const { goals, news, clock } = this.#ports;
     const { pins = [], service } = head.goal;
     const live = livePins(pins, clock.wallMs());
-    if (live.length === pins.length) return;
+    if (live.length === pins.length && !isRevoked) return;
     try {
       news.wake(await goals.amend({ ...at, service }, head, { pins: [...live] }));
     } catch (error) {

@@ -1,14 +1,15 @@
 import { equal, match, ok, throws } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { createKey, KeyRing, signerOf } from "#doors/deploy/signing/signing.ts";
+import { createKey, KeyRing, signerOf, type Signed } from "#doors/deploy/signing/signing.ts";
+import { certificateText } from "./certificate.ts";
 import { nextGoal, openGoal, refuseGoal, type GoalChange } from "./goal.ts";
 import { isInShare, membersOf } from "./membership.ts";
 
 const key = createKey();
 const signer = signerOf(key.privatePem);
 const ring = new KeyRing([key.publicPem]);
-const at = { service: "web", region: "eu" };
+const at = { service: "web", region: "eu", ring };
 const digest = (letter: string): string => `${letter.repeat(64)}/10`;
 
 const change = (more: Partial<GoalChange> = {}): GoalChange => ({
@@ -45,12 +46,44 @@ describe("a goal", () => {
 
   test("GO3: a later wave without evidence is neither written nor taken", () => {
     throws(() => nextGoal(at, first, change({ wave: 1 }), signer), /no evidence/);
-    ok(nextGoal(at, first, change({ wave: 1, evidence: digest("e") }), signer));
+    throws(() => nextGoal(at, first, change({ wave: 1, evidence: digest("e") }), signer), /no certificate/);
+  });
+
+  const certified = { service: "web", release: "j1-1", wave: 0, manifest: digest("a"), evidence: digest("e") };
+  const certificate = (more: object = {}, by = signer) =>
+    by.sign("certificate", certificateText({ ...certified, ...more }));
+  const later = (signed: Signed, more: Partial<GoalChange> = {}) =>
+    nextGoal(at, first, change({ wave: 1, evidence: digest("e"), certificate: signed, ...more }), signer);
+  const certificates: readonly [string, Signed, RegExp | undefined][] = [
+    ["of the wave before is taken", certificate(), undefined],
+    ["of another release is refused", certificate({ release: "j9-9" }), /for the release j9-9/],
+    ["of another service is refused", certificate({ service: "db" }), /for the service db/],
+    ["of another version is refused", certificate({ manifest: digest("c") }), /for the manifest c/],
+    ["of an earlier wave is refused", certificate({ wave: 3 }), /for the wave 3/],
+    ["with other evidence is refused", certificate({ evidence: digest("f") }), /for the evidence f/],
+    ["by a stranger is refused", certificate({}, signerOf(createKey().privatePem)), /not trusted/],
+    ["that was changed is refused", { ...certificate(), body: certificate({ wave: 7 }).body }, /signature is wrong/],
+    ["that is a goal is refused", first.signed, /signed as a goal/],
+  ];
+  for (const [name, signed, why] of certificates)
+    test(`GO3: a certificate ${name}`, () => {
+      const refused = refuseGoal(first, later(signed), at);
+      if (why) match(refused ?? "", why);
+      else equal(refused, undefined);
+    });
+
+  test("GO3: a halt of what is activated already needs no certificate, more machines do", () => {
+    const wave = later(certificate(), { sharePpm: 500_000 });
+    const { certificate: _, ...bare } = { ...change({ wave: 1, evidence: digest("e"), sharePpm: 500_000 }) };
+    const halt = nextGoal(at, wave, { ...bare, halted: true }, signer);
+    equal(refuseGoal(wave, halt, at), undefined);
+    match(refuseGoal(first, halt, at) ?? "", /no certificate/);
+    throws(() => nextGoal(at, wave, { ...bare, sharePpm: 600_000 }, signer), /no certificate/);
   });
 
   test("for another service or region is refused", () => {
-    match(refuseGoal(undefined, first, { service: "web", region: "us" }) ?? "", /it is for web in eu/);
-    match(refuseGoal(undefined, first, { service: "db", region: "eu" }) ?? "", /it is for web in eu/);
+    match(refuseGoal(undefined, first, { ...at, region: "us" }) ?? "", /it is for web in eu/);
+    match(refuseGoal(undefined, first, { ...at, service: "db" }) ?? "", /it is for web in eu/);
   });
 
   test("SG1: counts only if a trusted, unrevoked key signed these bytes as a goal", () => {

@@ -4,7 +4,8 @@
  *
  * GO1 Versions only grow. A rollback is a higher version that names an old manifest.
  * GO2 Each entry names the hash of the entry before it, so that a reader that follows sees every change or a gap.
- * GO3 A wave beyond the first carries the digest of the evidence on which the wave before it was found healthy.
+ * GO3 A wave beyond the first carries a certificate of the wave before it (certificate.ts), with the digest of the
+ *     evidence on which that one was found healthy. Machines check it before they activate anything more.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -12,7 +13,8 @@ import { isDigest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { Pin, pinsMax } from "./pins.ts";
 import { Region, ServiceName, wholePpm } from "#doors/deploy/service/service-file.ts";
-import type { KeyRing, Signed, Signer } from "#doors/deploy/signing/signing.ts";
+import { checkCertificate } from "./certificate.ts";
+import { SignedDocument, type KeyRing, type Signed, type Signer } from "#doors/deploy/signing/signing.ts";
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/, "not a SHA-256 hash");
 const DigestText = z.string().refine(isDigest, "not a digest");
@@ -41,6 +43,8 @@ export const Goal = z.strictObject({
   named: z.array(z.string().min(1).max(200)).max(1_000),
   wave: z.int().min(0).max(1_000),
   evidence: DigestText.nullable(),
+  /** Left out: nothing has to be shown for this entry. */
+  certificate: SignedDocument.strict().optional(),
   /** Left out: none. */
   pins: z.array(Pin).max(pinsMax).optional(),
 });
@@ -66,13 +70,13 @@ export function nextGoal(
     previous: last ? goalHash(last.signed.body) : null,
     ...change,
   });
-  const refused = refuseEvidence(goal);
+  const refused = refuseEvidence(last?.goal, goal);
   if (refused !== undefined) throw new Fault("invalid", "write goal", { why: refused });
   return { goal, signed: signer.sign("goal", JSON.stringify(goal)) };
 }
 
 /** Reads an entry and checks its signature. */
-export function openGoal(signed: Signed, ring: KeyRing): SignedGoal {
+export function openGoal(signed: Signed, ring: Pick<KeyRing, "open">): SignedGoal {
   const body = ring.open(signed, "goal");
   const parsed = Goal.safeParse(JSON.parse(body));
   if (!parsed.success) throw new Fault("invalid", "read goal", { why: parsed.error.issues[0]?.message });
@@ -86,11 +90,11 @@ export function openGoal(signed: Signed, ring: KeyRing): SignedGoal {
 export function refuseGoal(
   current: SignedGoal | undefined,
   { goal: offered }: SignedGoal,
-  machine: { readonly service: string; readonly region: string },
+  machine: { readonly service: string; readonly region: string; readonly ring: Pick<KeyRing, "open"> },
 ): string | undefined {
   if (offered.service !== machine.service || offered.region !== machine.region)
     return `it is for ${offered.service} in ${offered.region}`;
-  const refused = refuseEvidence(offered);
+  const refused = refuseEvidence(current?.goal, offered, machine.ring);
   if (refused !== undefined) return refused;
   if (!current) return undefined;
   if (offered.version <= current.goal.version)
@@ -102,8 +106,19 @@ export function refuseGoal(
 
 export const goalHash = (body: string): string => createHash("sha256").update(body).digest("hex");
 
-function refuseEvidence({ kind, wave, evidence }: Goal): string | undefined {
-  return kind === "release" && wave > 0 && evidence === null
-    ? `wave ${wave} has no evidence that wave ${wave - 1} is healthy`
-    : undefined;
+/** GO3; `ring` is left out where the entry is written. */
+function refuseEvidence(last: Goal | undefined, goal: Goal, ring?: Pick<KeyRing, "open">): string | undefined {
+  const { kind, wave, evidence, certificate } = goal;
+  if (kind !== "release" || wave === 0 || activatesNoMore(last, goal)) return undefined;
+  if (evidence === null) return `wave ${wave} has no evidence that wave ${wave - 1} is healthy`;
+  if (!certificate) return `wave ${wave} has no certificate of wave ${wave - 1}`;
+  return ring && checkCertificate(certificate, { ...goal, evidence, wave: wave - 1 }, ring);
 }
+
+/** A halt, a pin or a new key for what the last entry says already. */
+const activatesNoMore = (last: Goal | undefined, { release, wave, manifest, sharePpm }: Goal): boolean =>
+  last?.kind === "release" &&
+  last.release === release &&
+  last.wave === wave &&
+  last.manifest === manifest &&
+  last.sharePpm >= sharePpm;

@@ -82,7 +82,7 @@ async function rollOut(context: RunContext, ports: WavePorts): Promise<RunOutcom
     if (verdict.why !== last?.why)
       context.report({ step: spec.wave + 1, name: verdict.why.slice(0, 200), status: "progress" });
     last = verdict;
-    if (verdict.verdict === "healthy") return passed(spec, release, verdict, seen);
+    if (verdict.verdict === "healthy") return await passed(spec, release, { verdict, seen }, ports.goals);
     if (verdict.verdict === "unhealthy") return { kind: "failed", reason: "user-failure", message: verdict.why };
     await context.clock.sleep(lookEveryMs, context.signal);
   }
@@ -196,6 +196,7 @@ async function append(at: At, head: Head | undefined, step: Step, goals: GoalSto
     named: members.filter((machine) => !isInShare(machine, release, sharePpm)),
     wave: spec.wave,
     evidence: spec.evidence,
+    ...(spec.certificate && { certificate: { ...spec.certificate } }),
   });
 }
 
@@ -212,9 +213,15 @@ function reportsOf(seen: readonly Seen[], service: string, nowMs: number): Reado
   return reports;
 }
 
-function passed({ wave, manifest }: WaveSpec, release: string, verdict: Verdict, seen: readonly Seen[]): RunOutcome {
+async function passed(
+  { wave, manifest, service: { service } }: WaveSpec,
+  release: string,
+  { verdict, seen }: { readonly verdict: Verdict; readonly seen: readonly Seen[] },
+  goals: Pick<GoalStore, "certify">,
+): Promise<RunOutcome> {
   const bytes = Buffer.from(JSON.stringify({ release, wave, manifest, verdict, seen }));
   const evidence = sha256Digest(bytes);
-  const result: WaveResult = { manifest, evidence, why: verdict.why };
+  const certificate = await goals.certify({ service, release, wave, manifest, evidence });
+  const result: WaveResult = { manifest, evidence, certificate, why: verdict.why };
   return { kind: "done", payload: JSON.stringify(result), outputs: [{ digest: evidence, bytes }], digests: [manifest] };
 }

@@ -6,18 +6,17 @@
  */
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
 import type { KeyObject } from "node:crypto";
+import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 
-export type Purpose = "manifest" | "goal" | "revocation";
-
-export type Signed = {
-  readonly purpose: Purpose;
-  /** The document, as text. */
-  readonly body: string;
-  readonly key: string;
-  /** Base64 of the Ed25519 signature. */
-  readonly signature: string;
-};
+export const SignedDocument = z.object({
+  purpose: z.enum(["manifest", "goal", "certificate", "trust"]),
+  body: z.string().describe("The document, as text."),
+  key: z.string(),
+  signature: z.string().describe("Base64 of the Ed25519 signature."),
+});
+export type Signed = Readonly<z.output<typeof SignedDocument>>;
+export type Purpose = Signed["purpose"];
 
 export type Signer = {
   readonly keyId: string;
@@ -77,6 +76,8 @@ export class KeyRing {
     return signed.body;
   }
 }
+
+export const keyIdOf = (publicPem: string): string => idOf(createPublicKey(publicPem));
 
 const idOf = (key: KeyObject): string =>
   createHash("sha256")

@@ -11,6 +11,7 @@ import { priorities, type Caps, type Priority } from "#swarm/uploads.ts";
 import { strictest } from "./caps.ts";
 import { PeerServer } from "./peer-server.ts";
 import { peerTls, type MachineSecret, type Ticket } from "./tickets.ts";
+import { readKept, writeKept } from "./kept-neighbours.ts";
 import { UnitFiles } from "./unit-files.ts";
 import { Frames, messageFrame, type PeerMessage, type UnitFrame } from "./wire.ts";
 
@@ -39,7 +40,9 @@ export type SwarmQuestion =
       readonly why: Why;
       readonly about?: string;
     }
-  | { readonly kind: "complete"; readonly content: string };
+  | { readonly kind: "complete"; readonly content: string }
+  /** Of no release: names those whom a halt is passed on to. */
+  | { readonly kind: "meet"; readonly address: string; readonly rack: string };
 
 export type SwarmPorts = {
   readonly machine: string;
@@ -57,6 +60,9 @@ export type SwarmPorts = {
     signal: AbortSignal,
   ) => AsyncIterable<{ readonly unit: number; readonly bytes: Buffer }>;
   readonly goal: (signed: Signed) => void;
+  readonly halts?: (() => readonly Signed[]) | undefined;
+  /** Where neighbours are kept, for halts while no node answers; left out: nowhere. */
+  readonly folder?: string | undefined;
   readonly disturb?: ((bytes: Buffer, unit: number) => Buffer) | undefined;
 };
 
@@ -86,6 +92,7 @@ const stuckMsMax = 60_000;
 const connectMsMax = 3_000;
 /** Machines that a halt is passed on to. */
 const neighboursMax = 64;
+const askedMax = 4;
 
 export class AgentSwarm implements AsyncDisposable {
   readonly #ports: SwarmPorts;
@@ -102,7 +109,14 @@ export class AgentSwarm implements AsyncDisposable {
 
   static async open(ports: SwarmPorts): Promise<AgentSwarm> {
     const swarm = new AgentSwarm(ports);
-    const port = await swarm.#server.listen(ports.host, ports.port);
+    const kept = ports.folder === undefined ? undefined : await readKept(ports.folder);
+    if (kept) swarm.#server.know(kept.secret);
+    for (const ticket of kept?.tickets ?? []) swarm.#remember(ticket);
+    // Neighbours know it by its port: the same again, unless something else has it by now.
+    const again = ports.port === 0 ? Number(kept?.address.split(":").at(-1) ?? 0) : ports.port;
+    const port = await swarm.#server
+      .listen(ports.host, again)
+      .catch(async () => await swarm.#server.listen(ports.host, ports.port));
     swarm.#address = `${ports.host.includes(":") ? `[${ports.host}]` : ports.host}:${port}`;
     return swarm;
   }
@@ -114,6 +128,17 @@ export class AgentSwarm implements AsyncDisposable {
 
   get sentBytes(): number {
     return this.#server.sentBytes;
+  }
+
+  /** Asks a node whom a halt is to be passed on to, and keeps that. */
+  async meet(): Promise<void> {
+    const { ask, rack, folder } = this.#ports;
+    const { secret, caps, parents } = await ask({ kind: "meet", address: this.#address, rack });
+    this.#server.know(secret);
+    this.#server.setCaps(strictest(this.#ports.caps, caps));
+    const tickets = parents.filter((ticket) => ticket !== null);
+    for (const ticket of tickets) this.#remember(ticket);
+    if (folder !== undefined) await writeKept(folder, { address: this.#address, secret, tickets });
   }
 
   /** Fills a staging folder with what peers and the node have of the release. */
@@ -183,13 +208,35 @@ export class AgentSwarm implements AsyncDisposable {
   spread(signed: Signed): void {
     const message = { kind: "goal", signed } as const;
     this.tell(message);
-    for (const ticket of this.#neighbours.values()) {
-      const socket = this.#dial(ticket);
-      const slow = setTimeout(() => socket?.destroy(), connectMsMax);
-      socket?.on("error", () => undefined);
-      socket?.on("close", () => clearTimeout(slow));
-      socket?.on("secureConnect", () => socket.end(messageFrame(message)));
-    }
+    for (const ticket of this.#neighbours.values()) this.#say(ticket, (socket) => socket.end(messageFrame(message)));
+  }
+
+  /** Asks a few neighbours for halts that this machine may have missed: no node answers it. */
+  askForHalts(): void {
+    const some = [...this.#neighbours.values()].toSorted(() => Math.random() - 0.5).slice(0, askedMax);
+    for (const ticket of some)
+      this.#say(ticket, (socket) => {
+        const frames = new Frames();
+        socket.on("data", (part: Buffer) => {
+          try {
+            for (const heard of frames.take(part)) if (heard.kind === "goal") this.#ports.goal(heard.signed as Signed);
+          } catch (error) {
+            this.#ports.log(`peer ${ticket.peer}: ${(error as Error).message}`);
+            socket.destroy();
+          }
+        });
+        socket.write(messageFrame({ kind: "halts" }));
+      });
+  }
+
+  /** A connection for a word or two. */
+  #say(ticket: Ticket, say: (socket: TLSSocket) => void): void {
+    const socket = this.#dial(ticket);
+    if (!socket) return;
+    const slow = setTimeout(() => socket.destroy(), connectMsMax);
+    socket.on("error", () => undefined);
+    socket.on("close", () => clearTimeout(slow));
+    socket.on("secureConnect", () => say(socket));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -15,6 +15,8 @@ export type PeerServerPorts = {
   readonly log: (line: string) => void;
   /** A goal that a peer passes on. */
   readonly goal: (signed: Signed) => void;
+  /** The goals that halt something here. */
+  readonly halts?: (() => readonly Signed[]) | undefined;
   /** For tests of liars: what is sent instead of a unit's bytes. */
   readonly disturb?: ((bytes: Buffer, unit: number) => Buffer) | undefined;
 };
@@ -121,6 +123,8 @@ export class PeerServer implements AsyncDisposable {
           if (message.kind === "subscribe") this.#step({ ...message, peer: connection, distance });
           else if (message.kind === "shorten" || message.kind === "query") this.#step({ ...message, peer: connection });
           else if (message.kind === "goal") this.#ports.goal(message.signed as Signed);
+          else if (message.kind === "halts")
+            for (const signed of this.#ports.halts?.() ?? []) socket.write(messageFrame({ kind: "goal", signed }));
         }
       } catch (error) {
         this.#ports.log(`peer ${connection.from}: ${(error as Error).message}`);

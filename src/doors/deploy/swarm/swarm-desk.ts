@@ -12,9 +12,12 @@ import type { Why } from "#swarm/fetcher.ts";
 import { shapeOf } from "#swarm/units.ts";
 import type { Caps } from "#swarm/uploads.ts";
 import type { SwarmAnswer, SwarmQuestion } from "./agent-swarm.ts";
+import { Ring } from "./neighbours.ts";
 import { epochMs, secretOf, ticketOf, type Ticket } from "./tickets.ts";
 
 type Known = { readonly machine: string; address: string; rack: string };
+
+type Meet = Extract<SwarmQuestion, { kind: "meet" }>;
 
 type Swarm = {
   readonly tracker: Tracker;
@@ -35,11 +38,15 @@ export type SwarmDeskPorts = {
   readonly caps: (tenant: string) => Promise<Caps>;
 };
 
+type Meeting = { readonly ring: Ring; readonly known: Map<string, Known & { seenMs: number }> };
+
 /** Machines hear of a goal at the same moment; those that join within this are planned for together. */
 const gatherMs = 400;
 const swarmsMax = 50;
 const machinesMax = 20_000;
 const idleMs = 30 * 60_000;
+/** Machines meet every ten minutes or so; those that do not are no one's neighbours any more. */
+const metMs = 45 * 60_000;
 /** How many children of a whole share the node feeds at once. */
 const originShares = 2;
 const originName = "";
@@ -47,6 +54,7 @@ const originName = "";
 export class SwarmDesk {
   readonly #ports: SwarmDeskPorts;
   readonly #swarms = new Map<string, Swarm>();
+  readonly #meetings = new Map<string, Meeting>();
   #clusterKey = "";
 
   constructor(ports: SwarmDeskPorts) {
@@ -55,9 +63,14 @@ export class SwarmDesk {
 
   async answer(tenant: string, machine: string, question: SwarmQuestion): Promise<SwarmAnswer> {
     this.#clusterKey ||= await this.#ports.clusterKey();
-    const parents = await this.#parents(tenant, machine, question);
+    const parents =
+      question.kind === "meet"
+        ? this.#neighbours(tenant, machine, question)
+        : await this.#parents(tenant, machine, question);
     const epoch = Math.floor(this.#ports.clock.wallMs() / epochMs);
     const secret = secretOf(this.#clusterKey, tenant, machine, epoch);
+    if (question.kind === "meet")
+      return { secret, origin: originName, isBanned: false, parents, caps: await this.#ports.caps(tenant) };
     const swarm = this.#swarms.get(keyOf(tenant, question.content));
     const isBanned = swarm?.tracker.isBanned(swarm.ids.get(machine) ?? originId) ?? false;
     return { secret, origin: originName, isBanned, parents, caps: await this.#ports.caps(tenant) };
@@ -68,7 +81,31 @@ export class SwarmDesk {
     return this.#swarms.size;
   }
 
-  async #parents(tenant: string, machine: string, question: SwarmQuestion): Promise<readonly (Ticket | null)[]> {
+  #neighbours(tenant: string, machine: string, { address, rack }: Meet): readonly Ticket[] {
+    const nowMs = this.#ports.clock.monotonicMs();
+    const meeting: Meeting = this.#meetings.get(tenant) ?? { ring: new Ring(), known: new Map() };
+    this.#meetings.set(tenant, meeting);
+    const { ring, known } = meeting;
+    // The oldest first: each that meets moves to the end.
+    known.delete(machine);
+    for (const [name, { seenMs }] of known) {
+      if (nowMs - seenMs <= metMs && known.size < machinesMax) break;
+      known.delete(name);
+      ring.remove(name);
+    }
+    ring.add(machine);
+    known.set(machine, { machine, address, rack, seenMs: nowMs });
+    return ring.neighboursOf(machine).flatMap((name) => {
+      const to = known.get(name);
+      return to ? [this.#ticketTo(tenant, { machine, rack }, to)] : [];
+    });
+  }
+
+  async #parents(
+    tenant: string,
+    machine: string,
+    question: Exclude<SwarmQuestion, Meet>,
+  ): Promise<readonly (Ticket | null)[]> {
     const key = keyOf(tenant, question.content);
     const known = this.#swarms.get(key);
     if (question.kind === "join") {
@@ -143,10 +180,14 @@ export class SwarmDesk {
     const to = members[id];
     if (!to) return null;
     const mine = members.find((each) => each?.machine === from);
+    return this.#ticketTo(tenant, { machine: from, rack: mine?.rack }, to);
+  }
+
+  #ticketTo(tenant: string, from: { readonly machine: string; readonly rack: string | undefined }, to: Known): Ticket {
     const epoch = Math.floor(this.#ports.clock.wallMs() / epochMs);
     const secret = secretOf(this.#clusterKey, tenant, to.machine, epoch);
-    const distance = mine?.rack === to.rack ? "rack" : "region";
-    return ticketOf(secret, from, { peer: to.machine, address: to.address, distance });
+    const distance = from.rack === to.rack ? "rack" : "region";
+    return ticketOf(secret, from.machine, { peer: to.machine, address: to.address, distance });
   }
 
   /** The least recently used ones of a tenant make room (SD1). */
@@ -173,7 +214,7 @@ export const questionOf = (
   return { kind, content, stripe, why, ...(about !== undefined && { about }) };
 };
 
-function eventOf(swarm: Swarm, from: number, question: Exclude<SwarmQuestion, { kind: "join" }>): TrackerEvent {
+function eventOf(swarm: Swarm, from: number, question: Exclude<SwarmQuestion, { kind: "join" } | Meet>): TrackerEvent {
   if (question.kind === "complete") return { kind: "complete", id: from };
   const { stripe, why, about } = question;
   const id = about === originName ? originId : about === undefined ? undefined : swarm.ids.get(about);

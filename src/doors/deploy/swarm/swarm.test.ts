@@ -155,6 +155,56 @@ describe("a swarm of four machines", () => {
     for (const swarm of swarms) await swarm[Symbol.asyncDispose]();
   });
 
+  test("DEPLOY-23: passes a halt on to all machines without a node, also from one that has just started", async () => {
+    const desk = new SwarmDesk({
+      clock,
+      random: new Random(1),
+      clusterKey: () => Promise.resolve("a2V5"),
+      caps: () => Promise.resolve(noCaps),
+    });
+    let isNodeThere = true;
+    const halted = new Map<string, AgentSwarm>();
+    const signed = { purpose: "goal", body: "{}", key: "", signature: "" } as const;
+    const open = async (name: string): Promise<AgentSwarm> => {
+      const folder = join(root, `met-${name}`);
+      mkdirSync(folder, { recursive: true });
+      const swarm = await AgentSwarm.open({
+        machine: name,
+        rack: "r",
+        host: "127.0.0.1",
+        port: 0,
+        caps: noCaps,
+        nowMs: () => clock.monotonicMs(),
+        log: () => undefined,
+        ask: (question) => (isNodeThere ? desk.answer("t", name, question) : Promise.reject(new Error("no node"))),
+        async *originUnits() {},
+        folder,
+        halts: () => (halted.has(name) ? [signed] : []),
+        goal(heard) {
+          if (halted.has(name)) return;
+          halted.set(name, swarm);
+          swarm.spread(heard);
+        },
+      });
+      return swarm;
+    };
+    const names = Array.from({ length: 12 }, (_, i) => `h${i}`);
+    const swarms = new Map<string, AgentSwarm>();
+    for (const name of names) swarms.set(name, await open(name));
+    // Those that came first did not know the others yet.
+    for (let times = 0; times < 2; times += 1) for (const swarm of swarms.values()) await swarm.meet();
+    isNodeThere = false;
+    const { address } = swarms.get("h5") ?? {};
+    await swarms.get("h5")?.[Symbol.asyncDispose]();
+    swarms.set("h5", await open("h5"));
+    equal(swarms.get("h5")?.address, address, "where its neighbours know it");
+    swarms.get("h5")?.spread(signed);
+    await until("all others have heard of it", () => names.every((name) => name === "h5" || halted.has(name)));
+    swarms.get("h5")?.askForHalts();
+    await until("and one that missed it can ask", () => halted.has("h5"));
+    for (const swarm of swarms.values()) await swarm[Symbol.asyncDispose]();
+  });
+
   test("does not let in a machine without a ticket", async () => {
     const swarm = await AgentSwarm.open({
       machine: "m9",

@@ -18,6 +18,8 @@ export const PeerMessage = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("refused"), id: z.int().min(0), why: z.string().max(500) }),
   /** A goal that is passed on because it halts its service: it is verified like one from a node. */
   z.strictObject({ kind: z.literal("goal"), signed: z.unknown() }),
+  /** Asks for the goals that halt something: a machine that no node answers may have missed one. */
+  z.strictObject({ kind: z.literal("halts") }),
 ]);
 export type PeerMessage = z.output<typeof PeerMessage>;
 export type UnitFrame = { readonly kind: "unit"; readonly id: number; readonly unit: number; readonly bytes: Buffer };
