@@ -75,6 +75,7 @@ describe("machines without a node", { skip, timeout: 240_000 }, () => {
   });
 
   test("DEPLOY-4: follow a new key, refuse what a revoked one signed, and go on with what runs", async () => {
+    equal(await release("before"), "SUCCEEDED");
     const [old = null] = running();
     const [before = ""] = fleet.millrace("deploy", "keys");
     fleet.millrace("deploy", "rotate-key");

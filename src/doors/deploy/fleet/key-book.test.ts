@@ -39,6 +39,7 @@ describe("the cluster's signing keys, DEPLOY-4", () => {
     const trust = new Trust({ version: 0, keys: [first.publicPem], revoked: [] });
     for (const list of await book.listsAfter(0)) equal(trust.take(list), undefined);
     equal(trust.kept.version, 3);
+    deepEqual(await book.trusted(), trust.kept);
     equal(trust.open((await book.signer()).sign("goal", "{}"), "goal"), "{}");
     equal((await book.listsAfter(2)).length, 1);
   });

@@ -135,9 +135,10 @@ export class KeyBook {
     const signs = kept.find(({ list }) => list === newest)?.signs ?? "";
     // A key that the configuration names is where the lists begin; from the first change on, the vault's sign.
     const signer = signs === "" ? await this.#ports.first() : await this.#ports.signerOf(signs);
-    const trusted = newest
+    const { version, keys, revoked } = newest
       ? TrustList.parse(JSON.parse(newest.body))
       : { version: 0, keys: [signer.publicPem], revoked: [] };
+    const trusted = { version, keys, revoked };
     return { trusted, signer, lists };
   }
 }
