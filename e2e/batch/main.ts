@@ -1,18 +1,25 @@
 /**
- * Staged answers against those of one process: `npm run batch:judge -- queries [count] [seed]` runs generated queries,
- * `npm run batch:judge -- tpch [scale]` the 22 queries of TPC-H over tables of its shape.
+ * Staged answers against those of one process: `npm run batch:judge -- queries [count] [seed]` runs generated queries
+ * (with `apart` behind that: in engines as on a node, which takes ten times as long), `npm run batch:judge -- tpch
+ * [scale]` the 22 queries of TPC-H over tables of its shape.
  */
 import { Random } from "#base/random.ts";
+import { Engines } from "#doors/batch/run/engines.ts";
+import { NearEngine } from "#doors/batch/testing/near-engine.ts";
+import { realClock } from "#testing/real-clock.ts";
 import { judgeQueries } from "#doors/batch/testing/judge.ts";
 import { judgeTpch } from "#doors/batch/testing/tpch.ts";
 
 const log = (line: string): void => console.log(line);
-const [what = "queries", first, seed = "1"] = process.argv.slice(2);
+const [what = "queries", first, seed = "1", where = "near"] = process.argv.slice(2);
 const startedMs = performance.now();
 const tookS = (): number => Math.round((performance.now() - startedMs) / 1_000);
 
 if (what === "queries") {
-  const report = await judgeQueries({ random: new Random(`oracle ${seed}`), count: Number(first ?? 2_000), log });
+  await using apart = new Engines({ clock: realClock, enginesMax: 2 });
+  const engines = where === "apart" ? apart : await NearEngine.open();
+  const random = new Random(`oracle ${seed}`);
+  const report = await judgeQueries({ random, count: Number(first ?? 2_000), log, engines });
   log(JSON.stringify({ seed, ...report, seconds: tookS() }));
   process.exitCode = report.wrong === 0 ? 0 : 1;
 } else if (what === "tpch") {

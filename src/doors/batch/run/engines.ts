@@ -46,6 +46,9 @@ export type EnginesOptions = {
 
 const waitingMax = 10_000;
 
+/** What tasks ask of them. */
+export type RunsWork = Pick<Engines, "run">;
+
 export class Engines implements AsyncDisposable {
   readonly #options: Required<EnginesOptions>;
   readonly #idle: Engine[] = [];

@@ -12,7 +12,7 @@ import { sourceSql } from "#doors/batch/plan/task-sql.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 import { describeSource } from "./describe-source.ts";
 import type { EngineRow, EngineStatement } from "./engine-protocol.ts";
-import { withNames, type Engines } from "./engines.ts";
+import { withNames, type RunsWork } from "./engines.ts";
 
 export type Query = {
   readonly sql: string;
@@ -22,7 +22,7 @@ export type Query = {
 };
 
 export type PreparePorts = {
-  readonly engines: Engines;
+  readonly engines: RunsWork;
   readonly files: SourceFiles;
   readonly signal: AbortSignal;
   /** A folder of this request's own. */

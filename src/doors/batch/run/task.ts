@@ -7,7 +7,7 @@ import type { StageMap } from "#doors/batch/plan/map-function.ts";
 import { mapSql, taskSql } from "#doors/batch/plan/task-sql.ts";
 import type { TaskPart } from "#doors/batch/plan/tasks.ts";
 import type { StageDocument, TaskResult } from "#doors/batch/documents.ts";
-import { EngineError, type EngineResult, type Engines } from "./engines.ts";
+import { EngineError, type EngineResult, type RunsWork } from "./engines.ts";
 import type { CallBox } from "./map/call-box.ts";
 import { filesIn } from "./inputs.ts";
 import { callFunction } from "./map/call.ts";
@@ -24,7 +24,7 @@ export type TaskLimits = { readonly memoryBytes: number; readonly spillBytes: nu
 export const packIn = (folder: string): string => join(folder, "pack.parquet");
 
 export type PartPorts = {
-  readonly engines: Engines;
+  readonly engines: RunsWork;
   readonly limits: TaskLimits;
   readonly signal: AbortSignal;
   /** For stages that call a function. */

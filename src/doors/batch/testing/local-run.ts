@@ -9,7 +9,7 @@ import type { CutSettings } from "#doors/batch/plan/settings.ts";
 import type { PlanType } from "#doors/batch/plan/plan-json.ts";
 import type { StageFacts } from "#doors/batch/plan/stage.ts";
 import { sourceFiles } from "#doors/batch/grants/source-files.ts";
-import { Engines } from "#doors/batch/run/engines.ts";
+import { Engines, type RunsWork } from "#doors/batch/run/engines.ts";
 import { prepareQuery, type Query } from "#doors/batch/run/prepare.ts";
 import { packIn, runPart, type FunctionPorts, type PartPorts } from "#doors/batch/run/task.ts";
 import type { Clock } from "#base/clock.ts";
@@ -20,7 +20,6 @@ export type LocalAnswer = {
   readonly paths: readonly string[];
   readonly stages: readonly StageDocument[];
   readonly types: readonly PlanType[];
-  readonly tasks: number;
 };
 
 export type LocalOptions = {
@@ -32,18 +31,26 @@ export type LocalOptions = {
 const limits = { memoryBytes: 1024 ** 3, spillBytes: 4 * 1024 ** 3 };
 
 export class LocalRuns implements AsyncDisposable {
-  readonly engines: Engines;
+  readonly engines: RunsWork & Partial<AsyncDisposable>;
   readonly folder: string;
   #tasks = 0;
 
-  private constructor(folder: string, clock: Clock, enginesMax: number) {
+  private constructor(folder: string, engines: LocalRuns["engines"]) {
     this.folder = folder;
-    this.engines = new Engines({ clock, enginesMax });
+    this.engines = engines;
   }
 
   static async open(clock: Clock, enginesMax = 2): Promise<LocalRuns> {
-    const folder = await mkdtemp(join(tmpdir(), "millrace-batch-"));
-    return new LocalRuns(folder, clock, enginesMax);
+    return await LocalRuns.on(new Engines({ clock, enginesMax }));
+  }
+
+  static async on(engines: LocalRuns["engines"]): Promise<LocalRuns> {
+    return new LocalRuns(await mkdtemp(join(tmpdir(), "millrace-batch-")), engines);
+  }
+
+  /** How many have run. */
+  get tasks(): number {
+    return this.#tasks;
   }
 
   async run(
@@ -71,7 +78,7 @@ export class LocalRuns implements AsyncDisposable {
         facts.set(id, factsOf(results));
         const paths = manifestOf(id, results).packs.map(({ digest }) => this.#pack(digest));
         packs.set(id, { types, paths });
-        if (next.isLast) return { plan, paths, stages, types, tasks: this.#tasks };
+        if (next.isLast) return { plan, paths, stages, types };
       }
     }
   }
@@ -96,7 +103,7 @@ export class LocalRuns implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.engines[Symbol.asyncDispose]();
+    await this.engines[Symbol.asyncDispose]?.();
     await rm(this.folder, { recursive: true, force: true });
   }
 }
