@@ -96,6 +96,8 @@ export type TaskResult = {
   readonly reused?: boolean;
   /** Why it was computed. */
   readonly why?: string;
+  /** What it has read, by stage (standing.ts). Left out by versions that did not say. */
+  readonly reads?: Readonly<Record<string, string>>;
   readonly by: Producer;
 };
 

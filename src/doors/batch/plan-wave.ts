@@ -25,6 +25,7 @@ import { commitTemplate, partTemplate, planStage, readJob, wavesMax, type BatchJ
 import { nextStages } from "./plan-stages.ts";
 import type { Documents } from "./run/documents-cache.ts";
 import { factsOf, manifestOf } from "./stage-facts.ts";
+import { standingResults, type Results } from "./standing.ts";
 
 /** What the task that plans the query says. */
 export type PlanResult = {
@@ -53,7 +54,7 @@ export async function planWave(inputs: PlanInputs, wave: number, ports: WavePort
   return { kind: "tasks", set: { template: partTemplate, tasks } };
 }
 
-type Made = { readonly results: ReadonlyMap<string, readonly TaskResult[]>; readonly ports: WavePorts };
+type Made = { readonly results: Results; readonly ports: WavePorts };
 
 /** The query is answered: its result is written where the job says, once. */
 async function afterwards(
@@ -84,24 +85,19 @@ const outputOf = (document: PlanDocument, { output, folder }: BatchJob): Pick<Pl
 
 const isCommit = (payload: string): boolean => payload.startsWith(commitPayload);
 
-/** By stage, in the order of their parts. */
-function resultsOf({ results }: PlanInputs): ReadonlyMap<string, readonly TaskResult[]> {
-  const found = new Map<string, TaskResult[]>();
-  for (const { stage, result } of results) {
-    if (stage === planStage || !result || isCommit(result.payload)) continue;
-    const one = JSON.parse(result.payload) as TaskResult;
-    const others = found.get(one.stage);
-    if (others) others.push(one);
-    else found.set(one.stage, [one]);
-  }
-  for (const parts of found.values()) parts.sort((a, b) => a.part - b.part);
-  return found;
-}
+const resultsOf = ({ results }: PlanInputs): Results =>
+  standingResults(
+    results.flatMap(({ stage: wave, result }) =>
+      wave === planStage || !result || isCommit(result.payload)
+        ? []
+        : [{ ...(JSON.parse(result.payload) as TaskResult), wave }],
+    ),
+  );
 
 async function tasksOf(
   planned: StageDocument,
   { fresh }: BatchJob,
-  results: ReadonlyMap<string, readonly TaskResult[]>,
+  results: Results,
   { blobs }: WavePorts,
 ): Promise<readonly TaskPlan[]> {
   const inputs: Record<string, StageInput> = {};

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { formatSize } from "#base/units.ts";
-import type { ActionIndex } from "#blobs/action-index.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
@@ -15,15 +14,15 @@ import { askerOf, encodeDocument, type StageDocument, type TaskResult, type Task
 import type { OpenBucket } from "./grants/buckets.ts";
 import { resolveName, type Asker } from "./grants/resolve.ts";
 import { sourceFiles, type FilesPorts } from "./grants/source-files.ts";
-import type { ContentDigests } from "./memo/identity.ts";
-import { taskKey, type TaskKey } from "./memo/key.ts";
-import { findMemo, keepMemo, whyNoMemo, type MemoResult } from "./memo/memo.ts";
+import { lookUp, twinsPack, type Known, type MemoLookup } from "./memo/look-up.ts";
+import { keepMemo, type MemoResult } from "./memo/memo.ts";
 import { foreseeStages } from "./plan/cut/cut.ts";
 import type { SourceFile } from "./plan/source.ts";
 import { commitTask } from "./output/commit-task.ts";
 import type { TaskCounts } from "./metrics.ts";
 import { kinds, readJob, type BatchJob } from "./plan.ts";
 import { planWave, type PlanResult } from "./plan-wave.ts";
+import { readsOf } from "./standing.ts";
 import { Documents } from "./run/documents-cache.ts";
 import { EngineError, withNames, type Engines } from "./run/engines.ts";
 import { checkSources, filesOf, heldPacks, packsOf, readPacks, type PackPorts, type Packs } from "./run/inputs.ts";
@@ -56,12 +55,7 @@ export type BatchPorts = PackPorts &
     readonly nowMs: () => number;
     readonly warn: (event: string, fields: { readonly task: string; readonly reason: string }) => void;
     /** Left out: nothing is looked up, and nothing is kept for others. */
-    readonly memo?: {
-      readonly index: ActionIndex;
-      readonly looked: (tenant: string, outcome: "hit" | "miss") => void;
-      /** Left out: files are recognised by their place. */
-      readonly contents?: ContentDigests | undefined;
-    };
+    readonly memo?: MemoLookup;
   };
 
 export function batchRunners(ports: BatchPorts, documents = new Documents()): Runners {
@@ -126,7 +120,7 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
   await checkSources(document, part);
   const named = await packsOf(document, documents, by);
   const known = { tenant: task.tenant, document, part, named, signal };
-  const memo = await memoOf(known, ports);
+  const memo = await lookUp(known, ports);
   // Another generation is wanted because the bytes of the one before could not be read.
   if (memo?.found && task.generation === 1 && !fresh) return await reusedOutcome(memo.found, known, task, ports);
   const startedMs = ports.nowMs();
@@ -154,13 +148,20 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
   if (result.isResult) await ports.store.forTenant(task.tenant).blobs.write(result.pack, bytes());
   // What was read is what was there when the job began, until the end.
   await checkSources(document, part);
-  const isOther = memo?.before !== undefined && memo.before !== result.pack;
-  if (isOther) ports.counts.nondeterministic();
-  if (isOther) ports.warn("batch-nondeterministic", { task: task.taskId, reason: `wrote ${memo.before} before` });
-  const why = memo && { why: isOther ? `not deterministic: wrote ${memo.before} before` : memo.why };
   const ms = Math.round(ports.nowMs() - startedMs);
+  const before = memo && (memo.before ?? (await twinsPack(memo.key, task.tenant, ms, ports)));
+  const isOther = before !== undefined && before !== result.pack;
+  if (isOther) ports.counts.nondeterministic();
+  if (isOther) ports.warn("batch-nondeterministic", { task: task.taskId, reason: `wrote ${before} before` });
+  const why = memo && { why: isOther ? `not deterministic: wrote ${before} before` : memo.why };
   ports.counts.computed(result, ms);
-  const done: TaskResult = { ...result, ms, ...why, by: { task: task.taskId, generation: task.generation } };
+  const done: TaskResult = {
+    ...result,
+    ms,
+    ...why,
+    ...readsOf(named),
+    by: { task: task.taskId, generation: task.generation },
+  };
   const kept = memo && (await keepMemo(memo.key, result, ports.blobs));
   return {
     kind: "done",
@@ -210,46 +211,10 @@ const functionsOf = (
       }
     : {};
 
-type Known = {
-  readonly tenant: string;
-  readonly document: StageDocument;
-  readonly part: number;
-  readonly named: Packs;
-  readonly signal: AbortSignal;
-};
-
-type Memo = {
-  readonly key: TaskKey;
-  readonly found: MemoResult | undefined;
-  /** The pack that a task with this key has written, though it may be lost. */
-  readonly before: Digest | undefined;
-  readonly why: string;
-};
-
-async function memoOf({ tenant, document, part, named, signal }: Known, ports: BatchPorts): Promise<Memo | undefined> {
-  const { memo } = ports;
-  if (!memo) return undefined;
-  const packs = new Map([...named].map(([id, { digests }]) => [id, digests]));
-  const identities = new Map<string, string>();
-  if (memo.contents)
-    for (const file of filesOf(document, part).filter(({ object }) => !object)) {
-      await using scratch = await ports.scratch("identity");
-      identities.set(file.path, await memo.contents.of(file, scratch.path, signal));
-    }
-  const identityOf = ({ path, place }: SourceFile): string => identities.get(path) ?? place;
-  const key = taskKey(document, part, { identityOf, packs });
-  if (!key) return undefined;
-  const from = { index: memo.index, blobs: ports.blobs };
-  const { found, before } = await findMemo(key, tenant, from);
-  memo.looked(tenant, found ? "hit" : "miss");
-  const why = found ? "it was to be computed again" : (await whyNoMemo(key, tenant, from)).slice(0, 300);
-  return { key, found, before, why };
-}
-
 /** The same pack under this job's own names. */
 async function reusedOutcome(
   found: MemoResult,
-  { tenant, document, part }: Known,
+  { tenant, document, part, named }: Known,
   task: RunContext["task"],
   ports: BatchPorts,
 ): Promise<RunOutcome> {
@@ -268,6 +233,7 @@ async function reusedOutcome(
     isResult,
     part,
     reused: true,
+    ...readsOf(named),
     by: { task: task.taskId, generation: task.generation },
   };
   return { kind: "done", payload: JSON.stringify(done), digests: [found.pack] };

@@ -48,7 +48,6 @@ export const sqlCommand = command({
   examples: [
     "millrace sql 'select city, count(*) from read_parquet($$data/*.parquet$$) group by city'",
     "millrace sql --out slow.parquet 'select * from read_csv($$events.csv$$) where ms > 100'",
-    "millrace sql < queries.sql",
     "millrace sql --explain 'select distinct city from read_parquet($$data/*.parquet$$)'",
   ],
   async run({ positionals: [sql], values }, world) {

@@ -47,9 +47,9 @@ async function run(request: EngineRequest): Promise<EngineAnswer> {
   const { instance, connection } = await open(request);
   try {
     running = connection;
-    const told = await runStatements(connection, request, () => isInterrupted);
+    const ran = await runStatements(connection, request, () => isInterrupted);
     const { user, system } = process.cpuUsage(before);
-    return { id: request.id, ok: true, ...told, cpuMs: Math.round((user + system) / 1_000) };
+    return { id: request.id, ok: true, ...ran, cpuMs: Math.round((user + system) / 1_000) };
   } finally {
     running = undefined;
     connection.closeSync();

@@ -1,4 +1,4 @@
-/** What one request asks of a database: its statements, one behind the other, and what is told of them. */
+/** Runs the statements of one request on a database, one behind the other, and says what became of them. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open as openFile, readdir, stat } from "node:fs/promises";
@@ -8,7 +8,7 @@ import type { EngineAnswer, EngineFailure, EngineRequest, EngineRow, EngineState
 
 const { JsonDuckDBValueConverter } = await import("@duckdb/node-api");
 
-type Told = Omit<Extract<EngineAnswer, { ok: true }>, "id" | "ok" | "cpuMs">;
+type Ran = Omit<Extract<EngineAnswer, { ok: true }>, "id" | "ok" | "cpuMs">;
 
 /** DuckDB quotes the row that it could not read: a long one must not push out the name of its file behind it. */
 export const shortened = (message: string): string =>
@@ -28,7 +28,7 @@ export async function runStatements(
   connection: DuckDBConnection,
   { statements, digestOf, spillFolder }: Pick<EngineRequest, "statements" | "digestOf" | "spillFolder">,
   isInterrupted: () => boolean,
-): Promise<Told> {
+): Promise<Ran> {
   const spill = watchSpill(spillFolder);
   const rows: EngineRow[][] = [];
   try {
