@@ -88,11 +88,11 @@ describe("in stages", () => {
       "BATCH-22: instants of another zone",
       "select date_trunc('day', tz at time zone 'Europe/Paris') as day, count(*) from 'odd.parquet' group by day order by day",
     ],
-    ["BATCH-23: nothing, grouped", "select s, sum(id) from 'none.parquet' group by s"],
     [
-      "BATCH-23: nothing, in sum",
-      "select count(*), sum(id), max(s) from 'none.parquet', 'odd.parquet' where odd.id < 0",
+      "BATCH-23: nothing, grouped",
+      "select s, sum(id) from read_parquet(['none.parquet', 'odd.parquet']) where id < 0 group by s",
     ],
+    ["BATCH-23: nothing, in sum", "select count(*), sum(a.id), max(a.s) from 'odd.parquet' a where a.id < 0"],
     [
       "BATCH-23: nothing, joined",
       "select count(*) from 'odd.parquet' a left join 'none.parquet' b on a.id = b.id where b.id is null",
@@ -104,7 +104,7 @@ describe("in stages", () => {
     ],
     [
       "BATCH-24: values of megabytes",
-      "select id, length(t) as n, t[:3] as head from 'wide.parquet' a join 'odd.parquet' b using (id) order by id",
+      "select id, length(t) as n, left(t, 3) as head from 'wide.parquet' a join 'odd.parquet' b using (id) order by id",
     ],
   ] as const)
     test(about, async () => {
@@ -123,7 +123,7 @@ describe("in stages", () => {
     let before = "";
     let [count, sum] = [0, 0n];
     for (const path of answer.paths) {
-      const rows = (await (await oracle).runAndReadAll(`select c0, c1 from '${path}'`)).getRows();
+      const rows = (await (await oracle).runAndReadAll(`select c0, c1 from read_parquet('${path}')`)).getRows();
       const [first] = rows[0] ?? [];
       ok(count === 0 || before < String(first), `${before} is in two ranges, or behind ${String(first)}`);
       for (const [key, value] of rows) {

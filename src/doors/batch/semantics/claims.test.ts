@@ -27,7 +27,7 @@ describe("tasks of a query", () => {
       commit ada x result=late    -> REFUSED token-stale task=1 offered=1 current=2
       commit bea x result=right   -> committed generation=1; x SUCCEEDED, a COMPLETED, j SUCCEEDED
       commit bea x result=right   -> committed generation=1
-      commit ada x result=late    -> REFUSED token-stale task=1 offered=1 current=0
+      commit ada x result=late    -> REFUSED token-stale task=1 offered=1 current=1
     `);
   });
 
@@ -54,7 +54,7 @@ describe("tasks of a query", () => {
     specify(`
       submit j : a[x];${part.replace("losses=20", "losses=1").replace("tries=5", "tries=1")} -> job 1 new; x READY, a j RUNNING
       reserve ada start           -> x#1; x RUNNING
-      fail ada x executor-lost    -> retryInMs=200; x RETRY_PENDING
+      fail ada x executor-lost    -> retryInMs=186; x RETRY_PENDING
       +1s                         -> x READY
       reserve ada start           -> x#2; x RUNNING
       fail ada x executor-lost    -> ok; x a j FAILED
@@ -95,7 +95,7 @@ describe("tasks of a query", () => {
     const t = new Transcript();
     t.specify(`
       submit j key=nightly hash=q1 : a[x] -> job 1 new; x READY, a j RUNNING
-      submit j key=nightly hash=q1 : a[x] -> job 1
+      submit j key=nightly hash=q1 : a[x] -> job 1 known
     `);
     match(t.say("submit j key=nightly hash=q2 : a[x]"), /^REFUSED/);
     const job: BatchJob = {
@@ -115,9 +115,9 @@ describe("tasks of a query", () => {
     specify(`
       submit j : a[x,y];${part} -> job 1 new; x y READY, a j RUNNING
       reserve ada start         -> x#1; x RUNNING
-      cancel j                  -> phase=CANCELLING; x CANCELLING, y CANCELLED, a j CANCELLING
+      cancel j                  -> phase=CANCELLING; x CANCELLING, y CANCELLED, j CANCELLING
       reserve bea start         -> nothing
-      commit ada x              -> REFUSED
+      commit ada x              -> not-committed generation=1; x a j CANCELLED
     `);
   });
 
@@ -141,6 +141,6 @@ describe("tasks of a query", () => {
   test("BATCH-45: as many waves and tasks as there may be, and not one more", () => {
     equal(wavesMax, 48);
     const t = new Transcript({ limits: { tasksPerStageMax: 3 } });
-    match(t.say(`submit j : a[x*4];${part}`), /^REFUSED invalid/);
+    match(t.say(`submit j : a[x*4];${part}`), /^REFUSED limit what=stages.*limit=3 got=4/);
   });
 });
