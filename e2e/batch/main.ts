@@ -7,7 +7,7 @@ import { Random } from "#base/random.ts";
 import { Engines } from "#doors/batch/run/engines.ts";
 import { NearEngine } from "#doors/batch/testing/near-engine.ts";
 import { realClock } from "#testing/real-clock.ts";
-import { judgeQueries } from "#doors/batch/testing/judge.ts";
+import { judgeQueries, type JudgeReport } from "#doors/batch/testing/judge.ts";
 import { judgeTpch } from "#doors/batch/testing/tpch.ts";
 
 const log = (line: string): void => console.log(line);
@@ -18,8 +18,10 @@ const tookS = (): number => Math.round((performance.now() - startedMs) / 1_000);
 if (what === "queries") {
   await using apart = new Engines({ clock: realClock, enginesMax: 2 });
   const engines = where === "apart" ? apart : await NearEngine.open();
+  const progress = ({ queries, staged, wrong }: JudgeReport): void =>
+    log(`${queries} queries, ${staged} in stages, ${wrong} wrong, ${tookS()} s`);
   const random = new Random(`oracle ${seed}`);
-  const report = await judgeQueries({ random, count: Number(first ?? 2_000), log, engines });
+  const report = await judgeQueries({ random, count: Number(first ?? 2_000), log, engines, progress });
   log(JSON.stringify({ seed, ...report, seconds: tookS() }));
   process.exitCode = report.wrong === 0 ? 0 : 1;
 } else if (what === "tpch") {

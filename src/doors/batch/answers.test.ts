@@ -86,7 +86,7 @@ describe("in stages", () => {
     ],
     [
       "BATCH-22: instants of another zone",
-      "select date_trunc('day', tz at time zone 'Europe/Paris') as day, count(*) from 'odd.parquet' group by day order by day",
+      "select date_trunc('day', tz at time zone 'Asia/Tokyo') as d, count(*) from 'odd.parquet' group by d order by d",
     ],
     [
       "BATCH-23: nothing, grouped",
@@ -100,7 +100,7 @@ describe("in stages", () => {
     ["BATCH-23: nothing, ordered", "select id from 'odd.parquet' where id < 0 order by id"],
     [
       "BATCH-25: one key has most of the rows",
-      "select a.k, count(*) as n from 'one_key.parquet' a join 'one_key.parquet' b on a.k = b.k and a.v % 500 = b.v % 500 group by a.k order by n desc, a.k limit 20",
+      "select k, count(*) as n from 'one_key.parquet' join 'one_key.parquet' u using (k) where u.v < 9 group by k",
     ],
     [
       "BATCH-24: values of megabytes",

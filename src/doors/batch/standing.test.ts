@@ -33,11 +33,11 @@ describe("BW3, BATCH-8: results that a later wave goes on from", () => {
     deepEqual(standing(c, a[1] as One, b, a[0] as One), { a: ["a0", "a1"], b: ["b0"], c: ["c0"] });
   });
 
-  test("are not those that read a pack which was written anew with other bytes, nor what follows from them", () => {
+  test("are not those that read a pack which came out with other bytes since, nor what follows from them", () => {
     deepEqual(standing(a[0] as One, made(1, "a", 1, "other"), b, c), { a: ["a0", "other"] });
   });
 
-  test("BATCH-7: are still those that read a pack which was written anew with the same bytes", () => {
+  test("BATCH-7: are still those that read a pack which came out with the same bytes again", () => {
     const again = { ...(a[1] as One), by: { task: "", generation: 2 } };
     deepEqual(standing(a[0] as One, again, b, c), { a: ["a0", "a1"], b: ["b0"], c: ["c0"] });
   });

@@ -1,7 +1,7 @@
 /**
  * Pure: which results of earlier waves a later wave may go on from.
  *
- * BW3 Generations are never mixed: what was computed from packs that have since been written anew, with other bytes, does
+ * BW3 Generations are never mixed: what was computed from packs that have come out with other bytes since does
  *     not count any more, nor does what was computed from that. Packs that came out the same change nothing.
  */
 import type { Digest } from "#base/digest.ts";

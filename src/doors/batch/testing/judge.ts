@@ -21,13 +21,15 @@ export type Judged = {
   readonly random: Random;
   readonly count: number;
   readonly log: (line: string) => void;
+  /** So far, after each set of tables. */
+  readonly progress?: (report: JudgeReport) => void;
   /** What runs the tasks. */
   readonly engines: LocalRuns["engines"];
 };
 
 const perTables = 50;
 
-export async function judgeQueries({ random, count, log, engines }: Judged): Promise<JudgeReport> {
+export async function judgeQueries({ random, count, log, engines, progress }: Judged): Promise<JudgeReport> {
   const oracle = await openOracle();
   const report = { queries: 0, staged: 0, tasks: 0, wrong: 0, refused: 0, whyOne: {} as Record<string, number> };
   for (let done = 0; done < count; done += perTables) {
@@ -45,6 +47,7 @@ export async function judgeQueries({ random, count, log, engines }: Judged): Pro
       await judgeOne(generator.query(), settings, { oracle, runs, report, log });
     }
     report.tasks += runs.tasks;
+    progress?.({ ...report });
     await rm(runs.folder, { recursive: true, force: true });
   }
   return report;
