@@ -64,7 +64,7 @@ export async function lookUp(
 /** Long enough for the shard to have given the task to a second executor, and for that one to have been quicker. */
 const twinMsMin = 1_000;
 
-/** What the other attempt at the same task has written meanwhile: its result counts, and this one's is compared with it. */
+/** What the other attempt has written meanwhile: its result counts, and what this one wrote is compared with it. */
 export async function twinsPack(
   key: TaskKey,
   tenant: string,
