@@ -1,4 +1,4 @@
-/** What the kernel promises to tasks of a query, with the template that they have. The numbers are those of semantics.md. */
+/** What the kernel promises to tasks of a query, with the template that they have. */
 import { deepEqual, equal, match } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { partTemplate, planSubmit, template, commitTemplate, wavesMax, type BatchJob } from "#doors/batch/plan.ts";
@@ -6,6 +6,8 @@ import { specify, Transcript } from "#kernel/testing/transcript.ts";
 
 /** As partTemplate has it. */
 const part = "lease=10s;tries=5;losses=20;backoff=200ms;queue=24h;attempt=6h;grace=60s;speculate;spare=75:200:2";
+
+const frail = part.replace("losses=20", "losses=1").replace("tries=5", "tries=1");
 
 describe("tasks of a query", () => {
   test("have the template that these transcripts are written for", () => {
@@ -17,7 +19,7 @@ describe("tasks of a query", () => {
     deepEqual(partTemplate.speculation, { percentile: 75, factorPercent: 200, slots: 2 });
   });
 
-  test("BATCH-1, BATCH-2, BATCH-3: one result counts; an expired holder's commit is refused, and so is any older token", () => {
+  test("BATCH-1, BATCH-2, BATCH-3: one result counts, and a commit under an older token is refused", () => {
     specify(`
       submit j : a[x];${part}     -> job 1 new; x READY, a j RUNNING
       reserve ada start           -> x#1; x RUNNING
@@ -50,9 +52,9 @@ describe("tasks of a query", () => {
     `);
   });
 
-  test("BATCH-11: machines that are lost do not use up the attempts, and what the query itself does wrong is not repeated", () => {
+  test("BATCH-11: lost machines do not use up the attempts, and what the query does wrong is not repeated", () => {
     specify(`
-      submit j : a[x];${part.replace("losses=20", "losses=1").replace("tries=5", "tries=1")} -> job 1 new; x READY, a j RUNNING
+      submit j : a[x];${frail} -> job 1 new; x READY, a j RUNNING
       reserve ada start           -> x#1; x RUNNING
       fail ada x executor-lost    -> retryInMs=186; x RETRY_PENDING
       +1s                         -> x READY
@@ -76,7 +78,7 @@ describe("tasks of a query", () => {
     equal(partTemplate.queueMs, 86_400_000);
   });
 
-  test("BATCH-14, BATCH-18: what is done is known from the log alone, and a stage is complete when all its parts are", () => {
+  test("BATCH-14, BATCH-18: the log alone tells what is done; a stage is complete when all its parts are", () => {
     const t = new Transcript();
     t.specify(`
       submit j : a[x,y] b[?]<a;${part} -> job 1 new; x y READY, a RUNNING, b BLOCKED, j RUNNING
