@@ -45,7 +45,7 @@ export type Cell = { readonly file: string; readonly way: Way; readonly when: Wh
 export type Outcome = {
   /** Reads that failed or found nothing before the upload. */
   readonly lost: number;
-  /** The same after a restart: a segment that went while serving takes with it where large files are recorded. */
+  /** The same after upload and restart. */
   readonly lostLater: number;
   /** Why the node did not start. */
   readonly refused?: string;
@@ -133,8 +133,7 @@ export async function tryCell(template: string, { file, way, when }: Cell): Prom
       node = await start(root);
       lostLater = await readAll(node, problems);
       await checkJob(node, problems);
-      // What was sent again was kept, unless the log that says where it is went while the node had it open.
-      if (lostLater > 0 && !(isLog(file) && when === "serving"))
+      if (lostLater > 0)
         problems.push(`${lostLater} blobs that were sent again are lost after a restart`);
       await healAll(node, problems);
     }
@@ -166,7 +165,6 @@ async function healAll(node: Running, problems: string[]): Promise<void> {
 }
 
 const isJournal = (file: string): boolean => file.startsWith("journal/");
-const isLog = (file: string): boolean => file.startsWith("blobs/log/");
 
 /** The truth itself, or who the node is: it must not go on as if nothing had been, and says what is wrong. */
 const isClear = (file: string, refused: string): boolean =>

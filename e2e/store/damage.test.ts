@@ -8,6 +8,7 @@ const slice: readonly (Omit<Cell, "file"> & { readonly part: string; readonly is
   { part: "blobs/files", way: "flipped", when: "stopped", isLost: true },
   { part: "blobs/files", way: "truncated", when: "serving", isLost: true },
   { part: "blobs/log", way: "flipped", when: "stopped", isLost: true },
+  { part: "blobs/log", way: "removed", when: "serving", isLost: true },
 ];
 
 test("damaged files of a node: no wrong byte, and healed by an upload", { timeout: 60_000 }, async (t) => {

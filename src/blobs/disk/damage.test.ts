@@ -7,6 +7,7 @@ import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
+import { until } from "#testing/until.ts";
 import { openDiskStore, type DiskStore } from "./open.ts";
 import { diskRig, quietClock, type DiskRig } from "./testing/disk.ts";
 
@@ -266,3 +267,47 @@ test("B4: segment numbers are not reused, because their records would be older t
   });
   await rig.dispose();
 });
+
+/** Two blobs in the first segment, one small and one large, and a store that has begun a segment of its own. */
+async function withOldSegment(isOpen: boolean) {
+  const time = new ManualClock(10_000_000);
+  const rig = await diskRig({ clock: time, memoryBytesMax: 0 });
+  const bytes = [Buffer.from("grain "), Buffer.alloc(300_000, "flour ")];
+  for (const one of bytes) await rig.store.forTenant("mill").blobs.write(digestOf(one), one);
+  const digests = bytes.map((one) => digestOf(one));
+  await rig.reopen();
+  const { blobs } = rig.store.forTenant("mill");
+  await put(blobs, "a segment of its own");
+  if (isOpen) for (const digest of digests) await text(blobs.read(digest));
+  const [first = ""] = logFiles(rig);
+  rmSync(first);
+  return { rig, time, bytes, digests };
+}
+
+for (const isOpen of [true, false])
+  test(`B4: what is sent again after its log was removed is there after a restart (log ${isOpen ? "" : "not "}open)`, async () => {
+    const { rig, bytes, digests } = await withOldSegment(isOpen);
+    const { blobs, uploads } = rig.store.forTenant("mill");
+    const [small, large] = bytes;
+    await blobs.write(digests[0] ?? "", small ?? "");
+    const upload = await uploads.open({ uuid: "again", digest: digests[1] ?? "" }, 0);
+    await upload.append(large ?? Buffer.alloc(0));
+    await upload.finish();
+    await rig.reopen();
+    deepEqual(await rig.store.forTenant("mill").blobs.missing(digests), []);
+    await rig.dispose();
+  });
+
+for (const isOpen of [true, false])
+  test(`B3: what is reported present soon after its log was removed is there after a restart (log ${isOpen ? "" : "not "}open)`, async () => {
+    const { rig, time, digests } = await withOldSegment(isOpen);
+    const { blobs } = rig.store.forTenant("mill");
+    await time.advance(6_000);
+    await until("the removed log is noticed", () => !logFiles(rig).some((path) => path.endsWith("00000001.log")));
+    await rig.store.housekeeping.settled();
+    const missing = await blobs.missing(digests);
+    deepEqual(missing, isOpen ? [] : [digests[0]], "the bytes of the large one are in its file");
+    await rig.reopen();
+    deepEqual(await rig.store.forTenant("mill").blobs.missing(digests), missing);
+    await rig.dispose();
+  });

@@ -111,7 +111,10 @@ export async function keepSmall(core: Core, view: TenantView, parts: DigestParts
  * pins and tenants stay. A very large file that was not checked yet is replaced without reading it.
  */
 export async function isGood(core: Core, entry: number, parts: DigestParts): Promise<boolean> {
-  if (!core.holdings.table.has(entry, flags.file))
+  const { table } = core.holdings;
+  // What its record is in was removed: it can still be read, but not after a restart.
+  if (!core.segments.isThere(table.segment(entry))) return false;
+  if (!table.has(entry, flags.file))
     return packedNow(core, entry) !== undefined || (await verifyEntry(core, entry, parts));
   if (core.checks.isTrustedNow(entry)) return true;
   return parts.sizeBytes <= checkedFirstBytesMax && (await core.checks.check(entry, parts));

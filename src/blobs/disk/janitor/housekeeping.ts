@@ -60,6 +60,8 @@ export class Housekeeping {
     if (this.#core.log.lost) return;
     this.#round += 1;
     this.#core.lookAtClock();
+    // Its other records, of tenants and pins, are in a checkpoint only.
+    if (await this.#janitor.rescue()) await this.#checkpoints.write();
     await this.touches.flush();
     if (this.#janitor.isDue) await this.#partials.reclaim(true);
     if (this.#janitor.isDue || this.#round % seldom === 0) await this.#janitor.tidy();
@@ -69,6 +71,11 @@ export class Housekeeping {
     await this.#partials.reclaim(false);
     this.#core.measureDisk();
     this.#core.spare.layBy();
+  }
+
+  /** Resolves when the round that is under way has ended. */
+  async settled(): Promise<void> {
+    await this.#working;
   }
 
   async close(): Promise<void> {

@@ -77,6 +77,26 @@ export class Janitor {
     return table.count < entriesMax;
   }
 
+  /** Writes anew what can be read of segments that someone removed. True if there were any. */
+  async rescue(): Promise<boolean> {
+    const { segments, log, options } = this.#core;
+    const lost = (await segments.lost()).filter((number) => number !== log.current);
+    if (lost.length === 0) return false;
+    options.report("segments of the log were removed; what can still be read of them is written anew", {
+      segments: lost.join(", "),
+    });
+    while (this.#running) await this.#running;
+    this.#running = this.#compactAll(lost)
+      .then(() => nothingSwept)
+      .finally(() => (this.#running = undefined));
+    await this.#running;
+    return true;
+  }
+
+  async #compactAll(numbers: readonly number[]): Promise<void> {
+    for (const number of numbers) await compactSegment(this.#core, number);
+  }
+
   /** Frees at least so many bytes if it can, in a sweep of its own: one in progress may have wanted less. */
   async free(wantedBytes: () => number): Promise<void> {
     while (this.#running) await this.#running;
@@ -212,3 +232,4 @@ export class Janitor {
 }
 
 const nothing = { evicted: 0, evictedBytes: 0 };
+const nothingSwept: Swept = { ...nothing, freedBytes: 0 };

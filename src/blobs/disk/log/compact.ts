@@ -1,10 +1,11 @@
 /** Copies the live records of a segment to the end of the log, and removes the segment. */
 import { must } from "#base/assert.ts";
 import { isFault } from "#base/fault.ts";
-import { closeFile, openFile, readCalmly } from "#blobs/disk/read-file.ts";
+import { readCalmly } from "#blobs/disk/read-file.ts";
 import { CopyBlock, type SourceRecord } from "./copy-block.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { keyBytes } from "#blobs/disk/holdings.ts";
+import { recordFileAgain } from "./file-record.ts";
 import { hashLength, keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "#blobs/disk/table/key.ts";
 import {
   functionAt,
@@ -34,11 +35,11 @@ export async function compactSegment(core: Core, number: number): Promise<number
   const segment = segments.get(number);
   if (!segment || number === log.current) return 0;
   const firstTarget = log.current;
-  const fd = await openFile(segments.path(number));
+  const fd = acquired(core, number);
   try {
-    await copyLive(core, { fd, number, sizeBytes: segment.sizeBytes });
+    if (fd !== undefined) await copyLive(core, { fd, number, sizeBytes: segment.sizeBytes });
   } finally {
-    await closeFile(fd);
+    if (fd !== undefined) segments.release(number, fd);
   }
   await log.settled();
   if (segment.liveBytes > 0) await moveRest(core, number);
@@ -47,6 +48,16 @@ export async function compactSegment(core: Core, number: number): Promise<number
   await segments.remove(number);
   budget.give(segment.sizeBytes);
   return segment.sizeBytes;
+}
+
+/** Undefined if the file was removed and is not open: then only the table knows what was in it. */
+function acquired({ segments }: Core, number: number): number | undefined {
+  try {
+    return segments.acquire(number);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 /** Records behind a damaged one cannot be reached by scanning, so they are found through the table. */
@@ -67,8 +78,10 @@ async function moveRest(core: Core, number: number): Promise<void> {
       await Promise.all([copied, ...block.append()]);
     } catch (error) {
       if (!isFault(error, "corrupt")) throw error;
+      if (!table.isTaken(entry) || table.segment(entry) !== number) continue;
+      if (isFile && (await recordFileAgain(core, entry))) continue;
       core.options.report("a damaged record was found and dropped", place);
-      if (table.isTaken(entry) && table.segment(entry) === number) await core.drop([entry]);
+      await core.drop([entry]);
     }
   }
 }

@@ -1,7 +1,7 @@
 /** The files of the packed log: their sizes, their live bytes, and a bounded set of open handles. */
-import { closeSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
+import { readdir, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { assert, must } from "#base/assert.ts";
 
 export const segmentHeaderBytes = 16;
@@ -109,6 +109,18 @@ export class Segments {
     if (doomed.users > 0) return;
     this.#doomed.delete(fd);
     closeSync(fd);
+  }
+
+  /** Whether its file still has its name: without it, an open file can be used, and is gone when it is closed. */
+  isThere(number: number): boolean {
+    const handle = this.#handles.get(number);
+    return handle ? fstatSync(handle.fd).nlink > 0 : existsSync(this.path(number));
+  }
+
+  /** Segments whose files were removed by someone else. */
+  async lost(): Promise<readonly number[]> {
+    const names = new Set(await readdir(this.folder));
+    return this.numbers.filter((number) => !names.has(basename(this.path(number))) && !this.isThere(number));
   }
 
   /** Forgets the segment at once, then deletes the file, which may take a while. */

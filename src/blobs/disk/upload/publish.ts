@@ -5,8 +5,8 @@ import { fileName } from "#blobs/disk/blob-files.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { grant, visibleTo } from "#blobs/disk/disk-blobs.ts";
 import { bitTenantMax } from "#blobs/disk/holdings.ts";
-import { functionNumber, hashLength, keyFromHex, keyWords } from "#blobs/disk/table/key.ts";
-import { paddedHashBytes, kinds, writeUint64 } from "#blobs/disk/log/record.ts";
+import { appendFileRecord } from "#blobs/disk/log/file-record.ts";
+import { functionNumber, keyFromHex, keyWords } from "#blobs/disk/table/key.ts";
 import { flags, noEntry } from "#blobs/disk/table/table.ts";
 
 export type NewFile = {
@@ -21,20 +21,11 @@ export async function publishFile(core: Core, parts: DigestParts, file: NewFile)
   const fn = functionNumber(parts.fn);
   const key = new Uint32Array(keyWords);
   keyFromHex(key, fn, parts.hash);
-  const paddedBytes = paddedHashBytes(hashLength(fn));
   const visible = visibleTo(tenant);
   const record = async (): Promise<void> => {
-    await core.append({
-      header: { kind: kinds.file, fn, isZstd: isFramed, accessSec: core.nowSec(), visible },
-      bodyBytes: paddedBytes + 16,
-      fill(target, at) {
-        target.fill(0, at, at + paddedBytes);
-        target.write(parts.hash, at, "hex");
-        writeUint64(target, at + paddedBytes, parts.sizeBytes);
-        writeUint64(target, at + paddedBytes + 8, diskBytes);
-      },
-      isOwn: true, // its space was reserved when the upload began
-    });
+    const header = { fn, isZstd: isFramed, accessSec: core.nowSec(), visible };
+    const hash = Buffer.from(parts.hash, "hex");
+    await appendFileRecord(core, { header, hash, sizeBytes: parts.sizeBytes, diskBytes });
   };
   try {
     const isSynced = core.options.sync === "synced";
