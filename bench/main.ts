@@ -18,6 +18,7 @@ import { exec } from "#bench/exec/exec.ts";
 import { exitCodes, Report } from "./report.ts";
 import { store } from "#bench/store/store.ts";
 import { spawn } from "#bench/exec/spawn.ts";
+import { tasks } from "#bench/tasks/tasks.ts";
 import type { Suite } from "./suite.ts";
 
 const suites: readonly Suite[] = [
@@ -33,6 +34,7 @@ const suites: readonly Suite[] = [
   protobuf,
   spawn,
   exec,
+  tasks,
   ci,
 ];
 

@@ -133,8 +133,7 @@ export async function tryCell(template: string, { file, way, when }: Cell): Prom
       node = await start(root);
       lostLater = await readAll(node, problems);
       await checkJob(node, problems);
-      if (lostLater > 0)
-        problems.push(`${lostLater} blobs that were sent again are lost after a restart`);
+      if (lostLater > 0) problems.push(`${lostLater} blobs that were sent again are lost after a restart`);
       await healAll(node, problems);
     }
     return { lost, lostLater, problems };

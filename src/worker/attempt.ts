@@ -75,6 +75,7 @@ export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<E
 /** Undefined once it is started. Never rejects. */
 async function startOf(holding: Holding, { clock, client }: AttemptPorts): Promise<Ending | undefined> {
   const { claim, signal } = holding;
+  if (holding.isSure) return holding.stopped ? stoppedEnding(holding) : undefined;
   try {
     const sentAtMs = clock.monotonicMs();
     const { leaseMs } = await client.start(claim, { deadlineMs: Math.max(1, holding.leftMs), signal });

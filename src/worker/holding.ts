@@ -36,6 +36,8 @@ export class Stopped extends Error {
 export class Holding {
   readonly granted: Granted;
   readonly claim: ClaimRef;
+  /** The shard said lately that the claim is held and its task started. */
+  readonly isSure: boolean;
   readonly #clock: Clock;
   readonly #abort = new AbortController();
   #leaseUntilMs: number;
@@ -44,8 +46,9 @@ export class Holding {
   readonly #signals: NumberedSignal[] = [];
   #listener: ((signal: NumberedSignal) => void) | undefined;
 
-  constructor(granted: Granted, executor: string, clock: Clock, sentAtMs: number) {
+  constructor(granted: Granted, executor: string, clock: Clock, sentAtMs: number, isSure = false) {
     this.granted = granted;
+    this.isSure = isSure;
     this.claim = { executor, taskId: granted.taskId, token: granted.token };
     this.#clock = clock;
     this.#leaseUntilMs = sentAtMs + granted.leaseMs;

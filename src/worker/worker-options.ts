@@ -14,8 +14,10 @@ export type WorkerOptions = {
   readonly planners: number;
   /** With at most so many shards, requests are held at each; with more, nodes say which have work (ADR 0022). */
   readonly heldShardsMax: number;
-  /** Shards with work that are asked for it at once, and claims that are kept while all slots are taken. */
+  /** Shards with work that are asked for it at once. */
   readonly pollersMax: number;
+  /** Claims that are taken ahead of free slots, at most: as many as short attempts use up in a moment. */
+  readonly aheadMax: number;
   /** How long a shard or a node may hold a request for work. */
   readonly pollMs: number;
   /** How often one that is busy asks another node whether there is work besides. */
@@ -32,6 +34,7 @@ export const workerDefaults: WorkerOptions = {
   planners: 2,
   heldShardsMax: 8,
   pollersMax: 8,
+  aheadMax: 128,
   pollMs: 10_000,
   lookMs: 250,
   stopMsMax: 10_000,

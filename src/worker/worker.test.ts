@@ -341,6 +341,7 @@ describe("a worker", () => {
     };
     const { client, clock, start, phase } = await scene({
       runners: { early: Object.assign(runner, { prepares: true }), late: async (context) => await runner(context) },
+      options: { pollMs: 10_000 },
     });
     const begin = client.start.bind(client);
     client.start = async (...asked) => {
@@ -351,6 +352,7 @@ describe("a worker", () => {
     };
     start();
     for (const kind of ["early", "late"]) {
+      await clock.advance(1_000); // so that the request for work was held for long
       const { jobId } = await client.submit(order([stage([""], { kind })], kind));
       await clock.advance(1_000);
       equal(await phase(jobId), "SUCCEEDED");
@@ -370,6 +372,7 @@ describe("a worker", () => {
     };
     const { client, clock, start, log, phase } = await scene({
       runners: { early: Object.assign(runner, { prepares: true }) },
+      options: { pollMs: 10_000 },
     });
     const begin = client.start.bind(client);
     let refusals = 0;
@@ -379,6 +382,7 @@ describe("a worker", () => {
       return await begin(...asked);
     };
     start();
+    await clock.advance(1_000);
     const { jobId } = await client.submit(order([stage([""], { kind: "early" })]));
     await clock.advance(1_000);
     deepEqual(seen, ["prepared", "stopped: true"]);
@@ -660,6 +664,53 @@ describe("a worker", () => {
     ok(released.length > 0);
     for (const { jobId } of jobs)
       equal((await client.job(jobId)).view.tasks[0]?.attempts, 1, "a release costs no attempt");
+  });
+});
+
+describe("short tasks", () => {
+  const asked = (shards: Awaited<ReturnType<typeof scene>>["shards"], kind: string) =>
+    shards.flatMap(({ asked: all }) => all).filter((one) => one.kind === "command" && one.command.kind === kind).length;
+
+  for (const hears of [false, true])
+    test(`are taken ahead of free slots, many with one request (${hears ? "hints" : "held"})`, async () => {
+      const { client, clock, start, phase, shards, desk, most, ran } = await scene({ hears });
+      start();
+      const { jobId } = await client.submit(order([stage(Array.from({ length: 400 }, () => "1"))]));
+      if (hears) desk.unclaimed(0, { requires: [], planning: false, ready: 400 });
+      await clock.advance(1_000);
+      equal(await phase(jobId), "SUCCEEDED");
+      deepEqual([ran.length, most()], [400, 2], "each once, and never more than there are slots");
+      ok(asked(shards, "reserve") < 60, `${asked(shards, "reserve")} requests for 400 tasks on 2 slots`);
+      equal(asked(shards, "start"), 0, "claims that came soon need no more words");
+      equal(asked(shards, "release"), 0);
+    });
+
+  test("do not keep the worker from other shards (K10)", async () => {
+    const { client, clock, start, phase } = await scene({ shards: 4 });
+    start();
+    const names = ["a", "b", "c", "d", "e", "f"];
+    for (const name of names) await client.submit(order([stage(Array.from({ length: 300 }, () => "1"))], name));
+    await clock.advance(100);
+    const small = await Promise.all(
+      ["p", "q", "r", "s", "t", "u", "v"].map((name) =>
+        client.submit({ ...order([stage(["1"])], name), tenant: "small" }),
+      ),
+    );
+    ok(new Set(small.map(({ jobId }) => jobId.split("-")[0])).size > 2);
+    await clock.advance(1_000);
+    for (const { jobId } of small) equal(await phase(jobId), "SUCCEEDED");
+  });
+
+  test("that turn out long are given back to others", async () => {
+    const { client, clock, start, phase, shards } = await scene({ options: { slots: 1 } });
+    start();
+    const short = await client.submit(order([stage(Array.from({ length: 50 }, () => "1"))], "short"));
+    await clock.advance(500);
+    equal(await phase(short.jobId), "SUCCEEDED");
+    await client.submit(order([stage(Array.from({ length: 30 }, () => "5000"))], "long"));
+    await clock.advance(1_000);
+    const held = shards.reduce((sum, { state }) => sum + state.claims, 0);
+    equal(held, 1, "one runs, and the others can be taken by any worker");
   });
 });
 

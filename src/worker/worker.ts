@@ -42,6 +42,10 @@ export type WorkerStatus = {
   readonly draining: boolean;
 };
 
+/** So many reports may be under way, however few slots there are: each is small, and they go together. */
+const endingsMin = 256;
+const inLineEvery = 4;
+
 export class PollingWorker implements Worker {
   readonly #ports: WorkerPorts;
   readonly #options: WorkerOptions;
@@ -65,6 +69,7 @@ export class PollingWorker implements Worker {
   readonly #hints: WorkHints | undefined;
   #waiting: (() => void)[] = [];
   readonly #spares: Spares;
+  #reservations = 0;
 
   constructor(ports: WorkerPorts) {
     this.#ports = ports;
@@ -78,7 +83,8 @@ export class PollingWorker implements Worker {
     const { random, shards } = ports;
     this.#former = new FormerClaims({ renewals: this.#renewals, clock, random, shards, crash: this.#crash.signal });
     const giveBack = (holding: Holding): void => this.#follow(this.#attempts, holding, this.#release(holding));
-    this.#spares = new Spares({ clock, countMax: this.#options.pollersMax, giveBack });
+    const { slots, pollersMax: countMin, aheadMax } = this.#options;
+    this.#spares = new Spares({ clock, slots, countMin, aheadMax, giveBack });
     if (ports.shards > this.#options.heldShardsMax) this.#hints = this.#listener(ports.sources);
   }
 
@@ -172,13 +178,25 @@ export class PollingWorker implements Worker {
 
   get #free(): number {
     // A shard that is away for long must not pile up unreported ends.
-    const tooMany = Math.max(0, this.#endings.size - 10 * this.#options.slots);
+    const tooMany = Math.max(0, this.#endings.size - Math.max(endingsMin, 10 * this.#options.slots));
     return this.#options.slots - this.#attempts.size - tooMany;
+  }
+
+  /** How many claims to ask a shard for: beyond free slots only where there is work for certain. */
+  #wantedFrom(isReady: boolean): number {
+    const free = this.#free;
+    const ahead = isReady && free > -this.#options.slots ? this.#spares.wanted : 0;
+    return Math.max(0, free) + ahead;
   }
 
   /** Whether the worker wants no hints about more work. */
   get #isBusy(): boolean {
     return this.#ask.signal.aborted || this.#visits.hasReady(this.#reserving);
+  }
+
+  /** Whether some shard should be asked for work. */
+  get #hasRoom(): boolean {
+    return !this.#ask.signal.aborted && this.#wantedFrom(this.#visits.hasReady(this.#reserving)) > 0;
   }
 
   async #settled(): Promise<void> {
@@ -191,7 +209,7 @@ export class PollingWorker implements Worker {
     const { signal } = this.#leave;
     const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);
     while (!signal.aborted) {
-      if (this.#free <= 0 || this.#ask.signal.aborted) {
+      if (!this.#hasRoom) {
         await new Promise<void>((wake) => this.#waiting.push(wake));
         continue;
       }
@@ -221,17 +239,19 @@ export class PollingWorker implements Worker {
         if (this.#hints) this.#visits.learn(shard, 0);
         return false;
       }
-      const waitMs = this.#hints ? 0 : this.#options.pollMs;
-      const count = this.#free;
+      // What is taken ahead of free slots is not waited for: another worker may have a free one.
+      const waitMs = this.#hints || this.#free <= 0 ? 0 : this.#options.pollMs;
+      const count = this.#wantedFrom(waitMs === 0 || this.#visits.isReady(shard));
       if (count <= 0) return true;
+      const sentAtMs = this.#ports.clock.monotonicMs();
       const grants = await client.reserve(
         shard,
-        { executor, offers, count, waitMs, start: "pure" },
+        { executor, offers, prefer: this.#preferred(), count, waitMs, start: "pure" },
         { deadlineMs: waitMs + (this.#hints ? 3_000 : 10_000), signal },
       );
       this.#visits.learn(shard, grants.length >= count ? 1 : 0);
       if (grants.length > 0) this.#hints?.confirmed();
-      for (const granted of grants) this.#take(granted);
+      for (const granted of grants) this.#take(granted, sentAtMs);
       return true;
     } catch (error) {
       if (signal.aborted) return false;
@@ -247,12 +267,23 @@ export class PollingWorker implements Worker {
   }
 
   /**
-   * The shard may have held the request longer than the lease. So nothing runs until the shard has confirmed the claim
-   * once more, by answering `start`; the lease then counts from when that request was sent.
+   * What lies near this worker first; now and then the first in line, so that nothing is passed by for ever (K10).
    */
-  #take(granted: Granted): void {
+  #preferred(): readonly string[] {
+    this.#reservations += 1;
+    return this.#reservations % inLineEvery === 0 ? [] : [this.#ports.executor];
+  }
+
+  /**
+   * The shard may have held the request longer than the lease. Then nothing runs until it has confirmed the claim
+   * once more, by answering `start`, and the lease counts from when that request was sent. A claim that came soon, and
+   * started, needs no more words (ADR 0250).
+   */
+  #take(granted: Granted, sentAtMs: number): void {
     const { clock, executor } = this.#ports;
-    const holding = new Holding(granted, executor, clock, clock.monotonicMs());
+    const nowMs = clock.monotonicMs();
+    const isSure = granted.effects === "pure" && nowMs - sentAtMs < granted.leaseMs / 4;
+    const holding = new Holding(granted, executor, clock, isSure ? sentAtMs : nowMs, isSure);
     this.#renewals.add(holding);
     const isTaking = !this.#ask.signal.aborted;
     if (isTaking && this.#free > 0) this.#follow(this.#attempts, holding, this.#attempt(holding));
@@ -302,7 +333,7 @@ export class PollingWorker implements Worker {
         this.#uses.set(holding, uses);
         if (uses === 0) this.#renewals.remove(holding);
         this.#runSpares();
-        this.#wakePollers();
+        if (this.#hasRoom) this.#wakePollers();
         this.#hints?.roomChanged();
       });
     among.add(followed);

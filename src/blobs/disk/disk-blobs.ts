@@ -112,8 +112,8 @@ export async function keepSmall(core: Core, view: TenantView, parts: DigestParts
  */
 export async function isGood(core: Core, entry: number, parts: DigestParts): Promise<boolean> {
   const { table } = core.holdings;
-  // What its record is in was removed: it can still be read, but not after a restart.
-  if (!core.segments.isThere(table.segment(entry))) return false;
+  // It may be in memory or in a file, and be unknown after a restart.
+  if (!core.segments.isWhole(table.segment(entry))) return false;
   if (!table.has(entry, flags.file))
     return packedNow(core, entry) !== undefined || (await verifyEntry(core, entry, parts));
   if (core.checks.isTrustedNow(entry)) return true;

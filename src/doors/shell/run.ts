@@ -30,7 +30,7 @@ export function shellRunners(ports: ShellPorts): Runners {
     [kinds.command]: (context) => runCommand(specOf(context, "command"), context, ports),
     [kinds.sleep]: async (context) => {
       const { ms } = specOf(context, "sleep");
-      await context.clock.sleep(ms, context.signal);
+      if (ms > 0) await context.clock.sleep(ms, context.signal);
       return { kind: "done", payload: JSON.stringify({ sleptMs: ms }) };
     },
     [kinds.fail]: async (context) => {

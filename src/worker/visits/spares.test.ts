@@ -5,10 +5,16 @@ import type { Granted } from "#shard/client/executor.ts";
 import { Holding } from "#worker/holding.ts";
 import { Spares } from "./spares.ts";
 
-function rig(countMax = 2) {
+function rig(countMax = 2, aheadMax = 0) {
   const clock = new ManualClock();
   const back: string[] = [];
-  const spares = new Spares({ clock, countMax, giveBack: ({ granted }) => back.push(granted.taskId) });
+  const spares = new Spares({
+    clock,
+    slots: 2,
+    countMin: countMax,
+    aheadMax,
+    giveBack: ({ granted }) => back.push(granted.taskId),
+  });
   const holding = (taskId: string): Holding =>
     new Holding(
       { taskId, token: 1, leaseMs: 60_000, graceMs: 0, effects: "none" } as unknown as Granted,
@@ -49,8 +55,11 @@ test("if attempts are short, the claim is released once a slot is late", async (
   const { spares, holding, back, clock } = rig();
   for (let attempt = 0; attempt < 100; attempt += 1) spares.learn(10);
   spares.keep(holding("t1"));
-  await clock.advance(41);
+  await clock.advance(59);
+  deepEqual(back, []);
+  await clock.advance(1);
   deepEqual(back, ["t1"]);
+  equal(spares.wanted, 0, "until an attempt has ended, nothing is known of how long they take");
 });
 
 test("a worker that takes no more work releases all of them", () => {
@@ -60,4 +69,19 @@ test("a worker that takes no more work releases all of them", () => {
   spares.giveAllBack();
   deepEqual(back, ["t1", "t2"]);
   equal(spares.take(), undefined);
+});
+
+test("claims are taken ahead only while attempts are short, and in large steps", () => {
+  const { spares, holding } = rig(2, 64);
+  equal(spares.wanted, 0, "nothing is known of attempts yet");
+  spares.learn(1);
+  equal(spares.wanted, 40, "what two slots do in 20 ms");
+  for (let at = 0; at < 21; at += 1) spares.keep(holding(`t${at}`));
+  equal(spares.wanted, 0, "more than half of them are there");
+  spares.take();
+  equal(spares.wanted, 20);
+  for (let attempt = 0; attempt < 100; attempt += 1) spares.learn(0.01);
+  equal(spares.wanted, 44, "at most 64");
+  for (let attempt = 0; attempt < 100; attempt += 1) spares.learn(50);
+  equal(spares.wanted, 0);
 });

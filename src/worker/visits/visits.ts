@@ -25,6 +25,10 @@ export class Visits {
     else this.#weights.delete(shard);
   }
 
+  isReady(shard: ShardId): boolean {
+    return this.#weights.has(shard);
+  }
+
   /** Whether a shard known to have work is not being visited. */
   hasReady(busy: ReadonlySet<ShardId>): boolean {
     for (const shard of this.#weights.keys()) if (!busy.has(shard)) return true;

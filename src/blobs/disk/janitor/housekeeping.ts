@@ -60,13 +60,13 @@ export class Housekeeping {
     if (this.#core.log.lost) return;
     this.#round += 1;
     this.#core.lookAtClock();
-    // Its other records, of tenants and pins, are in a checkpoint only.
-    if (await this.#janitor.rescue()) await this.#checkpoints.write();
     await this.touches.flush();
     if (this.#janitor.isDue) await this.#partials.reclaim(true);
     if (this.#janitor.isDue || this.#round % seldom === 0) await this.#janitor.tidy();
     await this.#checkpoints.writeIfDue();
     if (this.#lookForStrays) this.#lookForStrays = !(await this.strays.lookOn());
+    // Its other records, of tenants and pins, are in a checkpoint only.
+    if (await this.#janitor.rescue()) await this.#checkpoints.write();
     if (this.#round % seldom !== 0) return;
     await this.#partials.reclaim(false);
     this.#core.measureDisk();

@@ -77,12 +77,12 @@ export class Janitor {
     return table.count < entriesMax;
   }
 
-  /** Writes anew what can be read of segments that someone removed. True if there were any. */
+  /** Copies what can be read of segments whose files were removed or cut from outside. True if there were any. */
   async rescue(): Promise<boolean> {
     const { segments, log, options } = this.#core;
-    const lost = (await segments.lost()).filter((number) => number !== log.current);
+    const lost = (await segments.damaged()).filter((number) => number !== log.current);
     if (lost.length === 0) return false;
-    options.report("segments of the log were removed; what can still be read of them is written anew", {
+    options.report("segments of the log were removed or cut; what can still be read of them is copied", {
       segments: lost.join(", "),
     });
     while (this.#running) await this.#running;

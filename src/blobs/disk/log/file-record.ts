@@ -1,4 +1,4 @@
-/** The record of a blob that is a file: written when the file is new, and anew when the record was lost. */
+/** The record of a blob that is a file: written when the file is new, and again when the record was lost. */
 import type { Core } from "#blobs/disk/core.ts";
 import { hashLength } from "#blobs/disk/table/key.ts";
 import { flags } from "#blobs/disk/table/table.ts";

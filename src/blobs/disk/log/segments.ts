@@ -1,5 +1,5 @@
 /** The files of the packed log: their sizes, their live bytes, and a bounded set of open handles. */
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { assert, must } from "#base/assert.ts";
@@ -23,6 +23,7 @@ export type Segment = {
 type Handle = { readonly fd: number; users: number };
 
 const handlesMax = 256;
+const sizedAtOnce = 16;
 
 export class Segments {
   readonly folder: string;
@@ -32,6 +33,7 @@ export class Segments {
   readonly #handles = new Map<number, Handle>();
   /** Handles of removed segments that are still being read, by file descriptor. */
   readonly #doomed = new Map<number, Handle>();
+  #sized = 0;
 
   constructor(folder: string) {
     this.folder = folder;
@@ -111,16 +113,25 @@ export class Segments {
     closeSync(fd);
   }
 
-  /** Whether its file still has its name: without it, an open file can be used, and is gone when it is closed. */
-  isThere(number: number): boolean {
+  /**
+   * False if its file was removed or cut from outside. An open file can be used without its name, and is gone
+   * when it is closed.
+   */
+  isWhole(number: number): boolean {
     const handle = this.#handles.get(number);
-    return handle ? fstatSync(handle.fd).nlink > 0 : existsSync(this.path(number));
+    const stats = handle ? fstatSync(handle.fd) : statSync(this.path(number), { throwIfNoEntry: false });
+    return stats !== undefined && stats.nlink > 0 && stats.size >= (this.#segments.get(number)?.sizeBytes ?? 0);
   }
 
-  /** Segments whose files were removed by someone else. */
-  async lost(): Promise<readonly number[]> {
+  /** Segments that are not whole. All are looked for by name, and some of them, in turns, by size. */
+  async damaged(): Promise<readonly number[]> {
     const names = new Set(await readdir(this.folder));
-    return this.numbers.filter((number) => !names.has(basename(this.path(number))) && !this.isThere(number));
+    const { numbers } = this;
+    this.#sized = this.#sized >= numbers.length ? 0 : this.#sized + sizedAtOnce;
+    return numbers.filter((number, i) => {
+      const isTurn = i >= this.#sized - sizedAtOnce && i < this.#sized;
+      return (isTurn || !names.has(basename(this.path(number)))) && !this.isWhole(number);
+    });
   }
 
   /** Forgets the segment at once, then deletes the file, which may take a while. */

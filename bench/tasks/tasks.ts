@@ -1,0 +1,67 @@
+/** Tasks that do nothing, through a whole node: what claims, results and the log cost until the job has ended. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startNode, type Running } from "#app/compose/compose.ts";
+import { Config } from "#app/config/config.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { planSubmit } from "#doors/shell/plan.ts";
+import { ShellJob } from "#doors/shell/request.ts";
+import type { Report } from "#bench/report.ts";
+import type { Suite } from "#bench/suite.ts";
+
+const slotsOf = [2, 16] as const;
+const roundsMax = 3;
+
+export const tasks: Suite = {
+  name: "tasks",
+  about: "tasks that do nothing, on 2 and 16 slots of one node with SQLite: durable tasks/s and CPU for each",
+  notMeasured: ["what tasks do", "several nodes", "PostgreSQL"],
+  async run(report, { smoke }) {
+    for (const slots of slotsOf) await onSlots(report, slots, smoke);
+  },
+};
+
+async function onSlots(report: Report, slots: number, smoke: boolean): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), "millrace-bench-tasks-"));
+  try {
+    const config = Config.parse({ worker: { slots }, blobs: { kind: "disk", sizeMax: "256MiB" } });
+    const node = await startNode(config, dataFolder(join(root, "data")), { log: () => {} });
+    try {
+      await run(node, 200);
+      for (const kind of ["count", "array"] as const) {
+        const rounds: Measured[] = [];
+        for (let round = 0; round < (smoke ? 1 : roundsMax); round += 1)
+          rounds.push(await run(node, smoke ? 1_000 : 10_000, kind));
+        const [median] = rounds.toSorted((a, b) => a.tookMs - b.tookMs).slice(Math.floor(rounds.length / 2));
+        if (median) say(report, slots, kind, median);
+      }
+    } finally {
+      await node.stop();
+    }
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+}
+
+type Measured = { readonly tasks: number; readonly tookMs: number; readonly cpuMs: number };
+
+function say(report: Report, slots: number, kind: string, { tasks: count, tookMs, cpuMs }: Measured): void {
+  const rate = Math.round((count / tookMs) * 1_000);
+  report.say(`${slots} slots, ${kind}: ${rate} tasks/s, ${(cpuMs / count).toFixed(3)} ms CPU for each`);
+}
+
+let jobs = 0;
+
+async function run(node: Running, count: number, kind: "count" | "array" = "count"): Promise<Measured> {
+  const job = ShellJob.parse({ name: "nothing", stages: [{ name: "run", sleep: "0ms", [kind]: count }] });
+  const [cpu, startedMs] = [process.cpuUsage(), performance.now()];
+  const { jobId } = await node.client.submit(planSubmit(job, { tenant: "default", unique: `bench ${(jobs += 1)}` }));
+  for await (const message of node.client.watch(jobId, AbortSignal.timeout(300_000)))
+    if (message.kind === "end" || (message.kind === "snapshot" && message.view.endedAtMs !== undefined)) break;
+    else if (message.kind === "events" && message.events.some((event) => event.kind === "job-ended")) break;
+  const { user, system } = process.cpuUsage(cpu);
+  const { view } = await node.client.job(jobId);
+  if (view.phase !== "SUCCEEDED") throw new Error(`the job ended as ${view.phase}`);
+  return { tasks: count, tookMs: performance.now() - startedMs, cpuMs: (user + system) / 1_000 };
+}
