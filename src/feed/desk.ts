@@ -10,7 +10,7 @@ import type { Seq } from "#journal/journal.ts";
 import type { SealedBatch } from "#shard/host/batch.ts";
 import type { ShardObserver } from "#shard/host/observer.ts";
 import type { HostedShard } from "#shard/host/shard.ts";
-import { FeedRing, type FeedBatch } from "./ring.ts";
+import { FeedRing, sizesOf, type FeedBatch } from "./ring.ts";
 
 /** What a hub asks a node: what follows in each shard. Without `after`: where the shard is now. */
 export type FeedQuestion = {
@@ -37,11 +37,18 @@ export type DeskSettings = {
   readonly ringBytesMax: number;
   /** Items in one answer, of all shards. */
   readonly answerItemsMax: number;
+  /** The same in bytes, for other nodes: a message between nodes has a limit. */
+  readonly answerBytesMax: number;
   /** How long items are collected after the last question. */
   readonly lingerMs: number;
 };
 
-export const deskDefaults: DeskSettings = { ringBytesMax: 2 << 20, answerItemsMax: 2_000, lingerMs: 300_000 };
+export const deskDefaults: DeskSettings = {
+  ringBytesMax: 2 << 20,
+  answerItemsMax: 2_000,
+  answerBytesMax: 12 << 20, // a message has 16 MiB at most
+  lingerMs: 300_000,
+};
 
 type Served = { readonly hosted: HostedShard; readonly ring: FeedRing; wantedUntilMono: number };
 
@@ -85,8 +92,12 @@ export class FeedDesk implements ShardObserver {
   }
 
   /** Answers when there is something to say of one of the shards, or when the time is over. */
-  async ask({ shards, waitMs }: FeedQuestion, signal: AbortSignal): Promise<readonly FeedAnswer[]> {
-    const now = this.#look(shards);
+  async ask(
+    { shards, waitMs }: FeedQuestion,
+    signal: AbortSignal,
+    bytesMax = this.#settings.answerBytesMax,
+  ): Promise<readonly FeedAnswer[]> {
+    const now = this.#look(shards, bytesMax);
     if (now.length > 0 || waitMs <= 0 || signal.aborted) return now;
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = (): void => resolve();
@@ -98,12 +109,12 @@ export class FeedDesk implements ShardObserver {
     signal.removeEventListener("abort", wake);
     this.#waiting.delete(waiting);
     cancel();
-    return this.#look(shards);
+    return this.#look(shards, bytesMax);
   }
 
-  #look(shards: FeedQuestion["shards"]): readonly FeedAnswer[] {
+  #look(shards: FeedQuestion["shards"], bytesMax: number): readonly FeedAnswer[] {
     const answers: FeedAnswer[] = [];
-    let room = this.#settings.answerItemsMax;
+    const room = { items: this.#settings.answerItemsMax, bytes: bytesMax, bytesMax };
     for (const { shard, after } of shards) {
       const served = this.#served.get(shard);
       if (!served || served.hosted.phase === "taking-over") {
@@ -114,8 +125,12 @@ export class FeedDesk implements ShardObserver {
       const answer = answerOf(served, after, room);
       if (!answer) continue;
       answers.push(answer);
-      if (answer.kind === "news") for (const { items } of answer.batches) room -= items.length;
-      if (room <= 0) break;
+      if (answer.kind === "news")
+        for (const { items } of answer.batches) {
+          room.items -= items.length;
+          room.bytes -= sizesOf(items).wireBytes;
+        }
+      if (room.items <= 0 || room.bytes <= 0) break;
     }
     return answers;
   }
@@ -132,10 +147,18 @@ export class FeedDesk implements ShardObserver {
   }
 }
 
-function answerOf({ hosted, ring }: Served, after: Seq | undefined, room: number): FeedAnswer | undefined {
+type Room = { readonly items: number; readonly bytes: number; readonly bytesMax: number };
+
+function answerOf({ hosted, ring }: Served, after: Seq | undefined, room: Room): FeedAnswer | undefined {
   const { shard } = hosted;
   if (after === undefined) return { kind: "news", shard, after: ring.through, through: ring.through, batches: [] };
   if (after < ring.after) return { kind: "behind", shard, after: ring.after };
-  const news = ring.since(after, room);
-  return news && news.through > after ? { kind: "news", shard, after, ...news } : undefined;
+  const news = ring.since(after, room.items, room.bytes);
+  if (!news || news.through <= after) {
+    // A batch that is too large for an answer of its own never will be in one: it is read from the log.
+    const isTooLarge = news?.isFull === true && room.bytes === room.bytesMax;
+    return isTooLarge ? { kind: "behind", shard, after: after + 1 } : undefined;
+  }
+  const { batches, through } = news;
+  return { kind: "news", shard, after, through, batches };
 }

@@ -1,14 +1,24 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
-import { isFault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
 import type { FeedItem } from "#kernel/read/feed.ts";
+import { keptStates } from "#shard/history/kept-states.ts";
 import { FeedRig, workOff } from "./testing/feed-rig.ts";
 
 const { signal } = new AbortController();
 const ids = (items: readonly FeedItem[]): readonly string[] => items.map(({ id }) => id);
 const says = ({ kind, change, phase, step }: FeedItem): string =>
   `${kind} ${change} ${phase}${step ? ` ${step.name}` : ""}`;
+
+/** A store that has lost some blobs. */
+const readWithout =
+  (blobs: BlobStore, lost: ReadonlySet<string>): BlobStore["read"] =>
+  (digest, ...rest) => {
+    if (lost.has(digest)) throw new Fault("not-found", "read blob", { digest });
+    return blobs.read(digest, ...rest);
+  };
 
 async function alone() {
   const rig = new FeedRig();
@@ -59,6 +69,36 @@ describe("the event feed", () => {
     deepEqual(await rig.drain(again), seen);
     equal(seen.filter((item) => says(item) === "job ended SUCCEEDED").length, 8);
     deepEqual(rig.reports, []);
+  });
+
+  test("is replayed from a state that was kept beside the archive, not from the first batch", async () => {
+    const { rig, a } = await alone();
+    using early = await a.feed.open({}, "oldest");
+    const seen: FeedItem[] = [];
+    let cursor = "";
+    for (let i = 0; i < 30; i += 1) {
+      await workOff(a, { name: `job ${i}` });
+      await rig.clock.advance(1_000);
+      seen.push(...(await rig.drain(early)));
+      if (i === 20) ({ cursor } = early);
+    }
+    const kept = await keptStates(rig.store.connect(), 0);
+    ok(kept.length >= 3, `${kept.length} states are kept`);
+    const after = seen.findIndex(({ name }) => name === "job 21");
+    const replay = async (id: string) => {
+      const b = await rig.fed(id);
+      using reader = await rig.through(b.feed.open({}, { cursor }));
+      deepEqual(await rig.drain(reader), seen.slice(after));
+      return b.feed.status().replayedBatches;
+    };
+    const { seq: tail } = await rig.store.connect().tail(0);
+    const cost = await replay("b");
+    ok(cost < tail / 2, `${cost} of ${tail} batches were applied`);
+    equal(rig.reports.length, 0, rig.reports.join());
+    // Without the bytes of those states everything is read again, and the items are the same.
+    Object.assign(rig.blobs, { read: readWithout({ ...rig.blobs }, new Set(kept.map(({ digest }) => digest))) });
+    ok((await replay("c")) > cost);
+    ok(rig.reports.length > 0 && rig.reports.every((line) => line.includes("read the state of shard 0")));
   });
 
   test("continues at its cursor, also in the middle of a batch, without a gap and in order", async () => {
@@ -128,6 +168,34 @@ describe("the event feed", () => {
     await rejects(slow.take(10, signal), (error) => isFault(error, "exhausted"));
     using resumed = await rig.through(a.feed.open({}, { cursor: slow.cursor }));
     equal((await rig.drain(resumed)).length, 20 * 11);
+  });
+
+  test("reads a batch from the log that is too large for a message between nodes", async () => {
+    const rig = new FeedRig();
+    const a = await (await rig.fed("a", { desk: { answerBytesMax: 3_000 } })).serving();
+    const b = await rig.fed("b");
+    await rig.clock.advance(3_000);
+    using far = await rig.through(b.feed.open({}, "now"));
+    equal((await rig.drain(far)).length, 0);
+    for (let i = 0; i < 3; i += 1) await workOff(a, { name: `job ${i}` });
+    await workOff(a, { name: "x".repeat(200), tasks: 50 });
+    const seen = await rig.drain(far);
+    using whole = await a.feed.open({}, "oldest");
+    deepEqual(ids(seen), ids(await rig.drain(whole)));
+    ok(b.feed.status().replays > 0);
+    deepEqual(rig.reports, []);
+  });
+
+  test("goes on with the log where an owner answers nothing but errors", async () => {
+    const rig = new FeedRig();
+    const a = await (await rig.fed("a")).serving();
+    const b = await rig.fed("b");
+    await rig.clock.advance(3_000);
+    using far = await rig.through(b.feed.open({}, "now"));
+    equal((await rig.drain(far)).length, 0);
+    Object.assign(a.desk, { ask: () => Promise.reject(new Fault("exhausted", "answer", { why: "too long" })) });
+    await workOff(a);
+    equal((await rig.drain(far)).length, 11);
   });
 
   test("gives each tenant its share of readers", async () => {

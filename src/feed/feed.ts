@@ -21,7 +21,6 @@ export type FeedPorts = {
   readonly limits: () => Limits;
   /** Asks the desk of another node. */
   readonly ask: (address: string, question: FeedQuestion, signal: AbortSignal) => Promise<readonly FeedAnswer[]>;
-  readonly base?: ReplayedPorts["base"];
   readonly report: (doing: string, error: unknown) => void;
   readonly settings?: Partial<FeedSettings>;
 };
@@ -40,6 +39,8 @@ export type FeedStatus = {
   readonly lagBatches: number;
   /** Reads of the log or the archive for readers that were behind. */
   readonly replays: number;
+  /** Batches that these reads applied. */
+  readonly replayedBatches: number;
   readonly delivered: number;
   readonly shed: number;
 };
@@ -53,14 +54,14 @@ export class Feed {
   readonly counts = { delivered: 0, shed: 0 };
 
   constructor(ports: FeedPorts) {
-    const { clock, node, desk, journal, blobs, limits, base, report, settings } = ports;
+    const { clock, node, desk, journal, blobs, limits, report, settings } = ports;
     this.#readersMax = settings?.readersMax ?? readersMaxDefault;
     this.#replayed = new ReplayedFeed({
       clock,
       journal,
       blobs,
       limits,
-      ...(base && { base }),
+      report,
       settings: settings?.replayed ?? {},
     });
     this.#hub = new FeedHub({
@@ -68,7 +69,7 @@ export class Feed {
       shards: () => node.cluster.shards,
       ownerOf: (shard) => (desk.serves(shard) ? "" : node.keeper.hintOf(shard)),
       ask: (owner, question, signal) =>
-        owner === "" ? desk.ask(question, signal) : ports.ask(owner, question, signal),
+        owner === "" ? desk.ask(question, signal, Number.POSITIVE_INFINITY) : ports.ask(owner, question, signal),
       replayed: this.#replayed,
       tailOf: async (shard) => (await journal.tail(shard)).seq,
       report,
@@ -94,7 +95,8 @@ export class Feed {
 
   status(): FeedStatus {
     const lagBatches = [...this.#open.keys()].reduce((most, { lag }) => Math.max(most, lag), 0);
-    return { readers: this.#open.size, lagBatches, replays: this.#replayed.reads, ...this.counts };
+    const { reads: replays, batches: replayedBatches } = this.#replayed.counts;
+    return { readers: this.#open.size, lagBatches, replays, replayedBatches, ...this.counts };
   }
 
   stop(): void {

@@ -185,15 +185,22 @@ export class FeedHub {
   async #follow(owner: string, lane: Lane): Promise<void> {
     const { clock, ask, report } = this.#ports;
     const { waitMs, retryMs, gatherMs } = this.#settings;
-    while (lane.shards.size > 0 && this.#isRunning && !this.#isStopped) {
+    for (let turn = 0; lane.shards.size > 0 && this.#isRunning && !this.#isStopped; turn += 1) {
       lane.abort = new AbortController();
-      const shards = [...lane.shards].map((shard) => ({ shard, after: this.#rings.get(shard)?.through }));
+      // Another one first each time: an answer may be full before the last.
+      const all = [...lane.shards];
+      const first = turn % all.length;
+      const inTurn = [...all.slice(first), ...all.slice(0, first)];
+      const shards = inTurn.map((shard) => ({ shard, after: this.#rings.get(shard)?.through }));
       try {
         for (const answer of await ask(owner, { shards, waitMs }, lane.abort.signal)) await this.#take(answer);
         if (owner !== "" && gatherMs > 0) await clock.sleep(gatherMs);
       } catch (error) {
         if (lane.abort.signal.aborted) continue;
-        if (!isFault(error, "unavailable")) report("follow the event feed", error);
+        if (!isFault(error, "unavailable")) {
+          report("follow the event feed", error);
+          await this.#fillAll(shards.map(({ shard }) => shard)).catch(() => {}); // tried again with the next question
+        }
         await clock.sleep(retryMs);
       }
     }
@@ -221,6 +228,15 @@ export class FeedHub {
       if (through === after) return; // the owner is ahead of what we may read: ask again
       ring.extend(after, through, batches);
     }
+  }
+
+  /** Whatever keeps an owner from answering, such as an answer that is too long for it: the log has the same. */
+  async #fillAll(shards: readonly ShardId[]): Promise<void> {
+    for (const shard of shards) {
+      const ring = this.#rings.get(shard);
+      if (ring) await this.#fill(ring, shard, await this.#ports.tailOf(shard));
+    }
+    this.#wakeAll();
   }
 
   #wakeAll(): void {

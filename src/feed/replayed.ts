@@ -2,34 +2,24 @@
  * The feed of batches that no owner keeps in memory any more: their events are read from the archive and the log and
  * applied to the state from which they were decided, so that the items are the same as the owner's were.
  *
- * Reading begins at a snapshot, and what was read is kept for a while: the next page begins where the last one ended.
+ * Reading begins at the nearest snapshot (`base.ts`), and the state is kept for a while: the next page begins where the
+ * last one ended.
  */
-import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { BlobStore } from "#blobs/store.ts";
 import type { Journal, Seq } from "#journal/journal.ts";
 import { apply } from "#kernel/apply/apply.ts";
-import type { Limits } from "#kernel/model/limits.ts";
-import { createState, type State } from "#kernel/model/state.ts";
+import type { State } from "#kernel/model/state.ts";
 import { feedOf, type FeedItem } from "#kernel/read/feed.ts";
-import { Restorer, rowsOf } from "#kernel/snapshot/restore.ts";
 import { decodeEvents } from "#shard/codec/codec.ts";
-import { decodeTexts } from "#shard/codec/snapshot.ts";
 import { readLog } from "#shard/history/log-reader.ts";
+import { basesOf, restoredFrom, type BasePorts } from "./base.ts";
 import type { FeedBatch } from "./ring.ts";
 
-export type ReplayedPorts = {
-  readonly clock: Clock;
-  readonly journal: Pick<Journal, "segments" | "read" | "tail" | "loadSnapshot">;
-  readonly blobs: Pick<BlobStore, "read">;
-  readonly limits: () => Limits;
-  /** A state that was kept: the newest at or before the batch. */
-  readonly base?: (shard: ShardId, atMost: Seq) => Promise<Base | undefined>;
+export type ReplayedPorts = BasePorts & {
+  readonly journal: Pick<Journal, "segments" | "read" | "tail">;
   readonly settings?: Partial<ReplayedSettings>;
 };
-
-export type Base = { readonly seq: Seq; readonly chunks: AsyncIterable<Uint8Array> };
 
 export type ReplayedSettings = {
   /** States in memory at once: each is as large as its shard. */
@@ -61,8 +51,8 @@ export class ReplayedFeed {
   readonly #kept = new Map<ShardId, Kept[]>();
   readonly #waiting: (() => void)[] = [];
   #states = 0;
-  /** Slices read, for metrics and tests. */
-  reads = 0;
+  /** Slices read and batches applied, for metrics and tests. */
+  readonly counts = { reads: 0, batches: 0 };
 
   constructor(ports: ReplayedPorts) {
     this.#ports = ports;
@@ -76,7 +66,7 @@ export class ReplayedFeed {
     if (after > tailSeq)
       throw new Fault("stale", "read the event feed", { shard, after, tail: tailSeq, why: aheadOfLog });
     if (after >= end) return { batches: [], through: after, isTail: after >= tailSeq };
-    this.reads += 1;
+    this.counts.reads += 1;
     const kept = await this.#take(shard, after, signal);
     try {
       const read = await this.#read(kept, after, end, signal);
@@ -98,6 +88,7 @@ export class ReplayedFeed {
       const items: FeedItem[] = [];
       replay(state, seq, payload, seq > after ? items : undefined);
       kept.seq = seq;
+      this.counts.batches += 1;
       if (items.length > 0) batches.push({ seq, items });
       count += items.length;
       if (count >= this.#settings.sliceItemsMax) break;
@@ -109,17 +100,17 @@ export class ReplayedFeed {
     return { batches, through: kept.seq };
   }
 
-  /** A state at or before the batch: one that is kept, else from the nearest snapshot, else from the first batch on. */
+  /** A state at or before the batch: one in memory, unless a snapshot between it and the batch saves work. */
   async #take(shard: ShardId, after: Seq, signal?: AbortSignal): Promise<Kept> {
-    const near = (this.#kept.get(shard) ?? []).filter(({ seq, isBusy }) => !isBusy && seq <= after);
-    const known = near.sort((a, b) => b.seq - a.seq)[0];
-    if (known) {
-      known.isBusy = true;
-      return known;
-    }
+    const next = this.#idle(shard, after, after); // the page before ended here
+    if (next) return next;
+    const bases = await basesOf(this.#ports, shard, after);
+    const near = this.#idle(shard, bases[0]?.seq ?? 0, after);
+    if (near) return near;
     await this.#room(signal);
     try {
-      const made = await this.#restore(shard, after);
+      const restored = await restoredFrom(this.#ports, shard, bases);
+      const made: Kept = { ...restored, isBusy: true, usedMono: this.#ports.clock.monotonicMs() };
       this.#kept.set(shard, [...(this.#kept.get(shard) ?? []), made]);
       return made;
     } catch (error) {
@@ -128,18 +119,13 @@ export class ReplayedFeed {
     }
   }
 
-  async #restore(shard: ShardId, after: Seq): Promise<Kept> {
-    const { journal, limits, base, clock } = this.#ports;
-    const newest = await journal.loadSnapshot(shard);
-    const found = newest && newest.seq <= after ? newest : await base?.(shard, after);
-    const usedMono = clock.monotonicMs();
-    if (!found) return { state: createState(shard, limits()), seq: 0, isBusy: true, usedMono };
-    const restorer = new Restorer(shard, limits());
-    for await (const text of decodeTexts(found.chunks)) {
-      restorer.addRows(rowsOf(text));
-      await clock.sleep(0);
-    }
-    return { state: restorer.finish(), seq: found.seq, isBusy: true, usedMono };
+  /** The newest state in memory between these batches that nobody uses; used from now on. */
+  #idle(shard: ShardId, from: Seq, after: Seq): Kept | undefined {
+    const near = (this.#kept.get(shard) ?? []).filter(({ seq, isBusy }) => !isBusy && seq <= after);
+    const newest = near.toSorted((a, b) => b.seq - a.seq)[0];
+    if (!newest || newest.seq < from) return undefined;
+    newest.isBusy = true;
+    return newest;
   }
 
   async #room(signal?: AbortSignal): Promise<void> {

@@ -5,10 +5,33 @@ import type { FeedItem } from "#kernel/read/feed.ts";
 /** What the feed says of one batch of the log; batches of which it says nothing are left out. */
 export type FeedBatch = { readonly seq: Seq; readonly items: readonly FeedItem[] };
 
-type Kept = { readonly batch: FeedBatch; readonly bytes: number };
+type Kept = { readonly batch: FeedBatch } & Sizes;
 
-/** An estimate that is cheap: names, tags and reasons are short. */
-const itemBytes = 600;
+/** About what items take in memory, and at most as a message between nodes. */
+type Sizes = { readonly bytes: number; readonly wireBytes: number };
+
+/** Of an item, without the texts that others chose. */
+const itemBytes = 450;
+
+/** A text of others may be long, and there in every item; JSON writes a control character as six bytes. */
+export function sizesOf(items: readonly FeedItem[]): Sizes {
+  let texts = 0;
+  for (const { tenant, door, name, reason = "", tags, stage, task, step } of items) {
+    texts += tenant.length + door.length + name.length + reason.length + (stage ? stage.name.length : 0);
+    if (task) texts += task.key.length + (task.executor?.length ?? 0);
+    if (step) texts += step.name.length;
+    if (tags) for (const tag in tags) texts += tag.length + (tags[tag]?.length ?? 0);
+  }
+  const bytes = items.length * itemBytes;
+  return { bytes: bytes + texts, wireBytes: bytes + 6 * texts };
+}
+
+export type RingSlice = {
+  readonly batches: readonly FeedBatch[];
+  readonly through: Seq;
+  /** There is more after it. */
+  readonly isFull: boolean;
+};
 
 export class FeedRing {
   readonly #bytesMax: number;
@@ -54,26 +77,27 @@ export class FeedRing {
     this.#through = after;
   }
 
-  /** The batches after this one, up to about so many items; undefined if they are no longer all here. */
-  since(after: Seq, itemsMax: number): { readonly batches: readonly FeedBatch[]; readonly through: Seq } | undefined {
+  /** The batches after this one, up to about so many items, in messages of so many bytes; undefined if they are no longer all here. */
+  since(after: Seq, itemsMax: number, bytesMax = Number.POSITIVE_INFINITY): RingSlice | undefined {
     if (after < this.#after) return undefined;
     const batches: FeedBatch[] = [];
-    let items = 0;
+    let [items, bytes] = [0, 0];
     for (let i = this.#find(after); i < this.#kept.length; i += 1) {
-      const { batch } = this.#kept[i] as Kept;
-      if (items >= itemsMax) return { batches, through: batch.seq - 1 };
+      const { batch, wireBytes } = this.#kept[i] as Kept;
+      bytes += wireBytes;
+      if (items >= itemsMax || bytes > bytesMax) return { batches, through: batch.seq - 1, isFull: true };
       batches.push(batch);
       items += batch.items.length;
     }
-    return { batches, through: this.#through };
+    return { batches, through: this.#through, isFull: false };
   }
 
   #push(batch: FeedBatch): void {
     this.#through = batch.seq;
     if (batch.items.length === 0) return;
-    const bytes = batch.items.length * itemBytes;
-    this.#kept.push({ batch, bytes });
-    this.#bytes += bytes;
+    const sizes = sizesOf(batch.items);
+    this.#kept.push({ batch, ...sizes });
+    this.#bytes += sizes.bytes;
     while (this.#bytes > this.#bytesMax && this.#from < this.#kept.length - 1) {
       const oldest = this.#kept[this.#from] as Kept;
       this.#bytes -= oldest.bytes;

@@ -176,6 +176,8 @@ function drawFeed(random: Random, tenants: readonly TenantProfile[], isWanted: b
     desk: {
       ringBytesMax: random.pick([1, 3_000, deskDefaults.ringBytesMax]),
       answerItemsMax: random.pick([1, 20, deskDefaults.answerItemsMax]),
+      // The least is less than most batches take.
+      answerBytesMax: random.pick([1_000, 20_000, deskDefaults.answerBytesMax]),
       lingerMs: random.pick([1_000, deskDefaults.lingerMs]),
     },
     // The least that a hub keeps is about a hundred items of each shard.

@@ -27,6 +27,6 @@ export function clusterWatchRoutes(cluster: readonly Route[], clock: Clock): rea
       },
     };
   };
-  const live = new LiveLists(read, clock, { everyMs: 1_000, listsMax: 1, viewersMax: 2_000 });
+  const live = new LiveLists({ read, clock, everyMs: 1_000, quietMs: 1_000, listsMax: 1, viewersMax: 2_000 });
   return [route(watchCluster, ({ signal }) => ({ body: live.follow("cluster", signal) }))];
 }

@@ -18,14 +18,19 @@ export function feedMetrics(registry: MetricsRegistry, feed: Pick<Feed, "status"
     "millrace_feed_replays_total",
     "Times that this node read the log or the archive for readers of the event feed that were behind.",
   );
+  const replayed = counter(
+    "millrace_feed_replayed_batches_total",
+    "Batches of the log that this node applied again for readers of the event feed that were behind.",
+  );
   const shed = counter("millrace_feed_shed_total", "Readers of the event feed that were too slow and sent away.");
-  let before = { delivered: 0, replays: 0, shed: 0 };
+  let before = { delivered: 0, replays: 0, replayedBatches: 0, shed: 0 };
   registry.beforeText(() => {
     const now = feed.status();
     readers.set(now.readers);
     lag.set(now.lagBatches);
     delivered.add(now.delivered - before.delivered);
     replays.add(now.replays - before.replays);
+    replayed.add(now.replayedBatches - before.replayedBatches);
     shed.add(now.shed - before.shed);
     before = now;
   });

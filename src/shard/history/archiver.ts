@@ -8,6 +8,7 @@ import type { ShardId } from "#base/ids.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Epoch, Journal, Seq } from "#journal/journal.ts";
 import { digestOf, encodeLine } from "#shard/codec/segment.ts";
+import { keepState } from "./kept-states.ts";
 
 export type ArchiverSettings = {
   readonly archive: boolean;
@@ -23,8 +24,11 @@ export const defaultArchiverSettings: ArchiverSettings = {
 
 export type ArchiverPorts = {
   readonly clock: Clock;
-  readonly journal: Pick<Journal, "read" | "segments" | "recordSegment" | "trim" | "trimKeys">;
-  readonly blobs: Pick<BlobStore, "write" | "pin">;
+  readonly journal: Pick<
+    Journal,
+    "read" | "segments" | "recordSegment" | "trim" | "trimKeys" | "loadSnapshot" | "records"
+  >;
+  readonly blobs: Pick<BlobStore, "read" | "write" | "pin">;
   readonly settings: ArchiverSettings;
   /** Whether this node still owns the shard. */
   readonly isOurs: (shard: ShardId, epoch: Epoch) => boolean;
@@ -57,12 +61,23 @@ export class Archiver {
     this.#queue = this.#queue.then(async () => {
       try {
         await this.#archive(shard, epoch, throughSeq);
+        if (this.#isOurs(shard, epoch)) await this.#keepState(shard);
         await this.#trim(shard, epoch, throughSeq);
       } catch (error) {
         if (!isFault(error, "stale")) this.#ports.report(`archive the log of shard ${shard}`, error);
       }
       this.#busy.delete(shard);
     });
+  }
+
+  /** Without it, who reads far back takes longer; nothing else is worse. */
+  async #keepState(shard: ShardId): Promise<void> {
+    const { journal, blobs, report } = this.#ports;
+    try {
+      await keepState({ journal, blobs, keepMs }, shard);
+    } catch (error) {
+      report(`keep a state of shard ${shard} beside its archive`, error);
+    }
   }
 
   async #archive(shard: ShardId, epoch: Epoch, throughSeq: Seq): Promise<void> {

@@ -1,6 +1,7 @@
 /** Serves /v1/jobs. A job of another tenant and a job that does not exist get the same answer. */
 import { Fault } from "#base/fault.ts";
 import type { EndpointDeclaration } from "#http/endpoint.ts";
+import type { Feed } from "#feed/feed.ts";
 import { Problem } from "#http/problem.ts";
 import { route, type Call, type Route } from "#http/route.ts";
 import { lastEventId, type ServerEvent } from "#http/live/sse.ts";
@@ -28,7 +29,8 @@ import { explainJob, showWhy } from "#app/job-view.ts";
 import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } from "./job-output.ts";
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
 import { logReply } from "./task-log.ts";
-import { LiveLists, type LiveListOptions } from "./live-lists.ts";
+import { listChanges } from "./list-changes.ts";
+import { LiveLists } from "./live-lists.ts";
 import { scopeOf, type Scoped } from "#app/api/scope.ts";
 import { rerunRoute, submitRoute, type SubmitPorts } from "./submit.ts";
 
@@ -36,6 +38,8 @@ export type JobsPorts = OutputPorts &
   SubmitPorts & {
     /** How long results of a door's jobs stay after their end; undefined where they are a cache. */
     readonly resultsKeptMs?: ((door: string) => number | undefined) | undefined;
+    /** Says when a list has changed; left out: it is read again and again. */
+    readonly feed?: Pick<Feed, "open"> | undefined;
   };
 
 /** The largest number of tasks in an answer. */
@@ -45,7 +49,13 @@ const quietMs = 200;
 
 export function jobsRoutes(ports: JobsPorts): readonly Route[] {
   const { work, clock } = ports;
-  const newest = new LiveLists(async (key) => ({ data: await page(work, JSON.parse(key) as Wanted) }), clock, live);
+  const { feed } = ports;
+  const newest = new LiveLists({
+    ...live,
+    clock,
+    read: async (key) => ({ data: await page(work, JSON.parse(key) as Wanted) }),
+    changes: feed && ((key, signal) => listChanges(feed, JSON.parse(key) as Wanted, signal)),
+  });
   const find = (call: CallParts & { readonly params: { readonly job: string } }, tasksMax = tasksShown): Promise<Job> =>
     jobOf(work, call.params.job, scopeOf(call), { tasksMax, signal: call.signal });
   const details = (job: string, view: JobView) =>
@@ -197,7 +207,7 @@ async function count(work: WorkClient, filters: Filters) {
   return { jobs, phases, capped, unreachable: [...unreachable] };
 }
 
-const live: LiveListOptions = { everyMs: 1_000, listsMax: 200, viewersMax: 2_000 };
+const live = { everyMs: 1_000, quietMs: 60_000, listsMax: 200, viewersMax: 2_000 };
 
 async function page(work: WorkClient, { limit, cursor, ...filters }: Wanted) {
   const {

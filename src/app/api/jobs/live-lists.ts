@@ -1,12 +1,18 @@
 /**
- * Lists that viewers keep open. Viewers of the same list share one query: a hundred open pages cost one query a second,
- * and a list without viewers costs none.
+ * Lists that viewers keep open. Viewers of the same list share one query, which is made when something has changed, and
+ * at most once a second: a hundred open pages cost what one does, and a list in which nothing happens costs nothing.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 
-export type LiveListOptions = {
+export type LiveListOptions<T> = {
+  readonly read: (key: string, signal: AbortSignal) => Promise<T>;
+  /** Yields when the list may have changed. Left out, or while it fails: the list is read every `everyMs`. */
+  readonly changes?: ((key: string, signal: AbortSignal) => AsyncIterable<unknown>) | undefined;
+  readonly clock: Clock;
+  /** Not read more often than this, and without a change not more often than `quietMs`. */
   readonly everyMs: number;
+  readonly quietMs: number;
   /** Different lists at once, over all viewers. */
   readonly listsMax: number;
   readonly viewersMax: number;
@@ -20,15 +26,11 @@ type Shared<T> = {
 };
 
 export class LiveLists<T> {
-  readonly #read: (key: string, signal: AbortSignal) => Promise<T>;
-  readonly #clock: Clock;
-  readonly #options: LiveListOptions;
+  readonly #options: LiveListOptions<T>;
   readonly #lists = new Map<string, Shared<T>>();
   #viewers = 0;
 
-  constructor(read: (key: string, signal: AbortSignal) => Promise<T>, clock: Clock, options: LiveListOptions) {
-    this.#read = read;
-    this.#clock = clock;
+  constructor(options: LiveListOptions<T>) {
     this.#options = options;
   }
 
@@ -81,23 +83,81 @@ export class LiveLists<T> {
   }
 
   async #keepReading(key: string, list: Shared<T>): Promise<void> {
+    const { changes, clock, everyMs, quietMs } = this.#options;
     const { signal } = list.stop;
     while (!signal.aborted) {
       try {
-        const value = await this.#read(key, signal);
-        const text = JSON.stringify(value);
-        if (text !== list.latest?.text) {
-          list.latest = { text, value };
-          list.wake.resolve();
-          list.wake = Promise.withResolvers();
+        await using news = new News(changes?.(key, signal) ?? nothing(), signal);
+        while (!signal.aborted && !news.hasEnded) {
+          news.forget();
+          await this.#readOnce(key, list);
+          const readMono = clock.monotonicMs();
+          await news.next(clock, quietMs);
+          const restMs = readMono + everyMs - clock.monotonicMs();
+          if (restMs > 0) await clock.sleep(restMs, signal);
         }
       } catch {
-        // The list stays as it was; a shard that moves answers again soon.
+        // The changes are asked for again.
       }
-      await this.#clock.sleep(this.#options.everyMs, signal).catch(() => {});
+      if (!signal.aborted) await this.#readOnce(key, list);
+      await clock.sleep(everyMs, signal).catch(() => {});
+    }
+  }
+
+  async #readOnce(key: string, list: Shared<T>): Promise<void> {
+    try {
+      const value = await this.#options.read(key, list.stop.signal);
+      const text = JSON.stringify(value);
+      if (text === list.latest?.text) return;
+      list.latest = { text, value };
+      list.wake.resolve();
+      list.wake = Promise.withResolvers();
+    } catch {
+      // The list stays as it was; a shard that moves answers again soon.
     }
   }
 }
+
+/** Takes what comes, so that any number of changes between two reads is one. */
+class News implements AsyncDisposable {
+  readonly #source: AsyncIterator<unknown>;
+  #wake = Promise.withResolvers<void>();
+  hasEnded = false;
+
+  constructor(source: AsyncIterable<unknown>, signal: AbortSignal) {
+    this.#source = source[Symbol.asyncIterator]();
+    signal.addEventListener("abort", () => this.#wake.resolve(), { once: true });
+    void this.#take();
+  }
+
+  /** What has come so far is known. */
+  forget(): void {
+    if (!this.hasEnded) this.#wake = Promise.withResolvers();
+  }
+
+  /** Resolves when something has come since, or after the time. */
+  async next(clock: Clock, quietMs: number): Promise<void> {
+    const cancel = clock.after(quietMs, () => this.#wake.resolve());
+    await this.#wake.promise;
+    cancel();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#source.return?.().catch(() => {});
+  }
+
+  async #take(): Promise<void> {
+    try {
+      while (!(await this.#source.next()).done) this.#wake.resolve();
+    } catch {
+      // As if it had ended.
+    }
+    this.hasEnded = true;
+    this.#wake.resolve();
+  }
+}
+
+async function* nothing(): AsyncGenerator<never> {}
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
