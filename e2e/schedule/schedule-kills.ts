@@ -45,7 +45,7 @@ class Owner {
   }
 
   up = (): Promise<void> =>
-    until("it is up", () => this.text.includes("Ctrl-C stops it"), { limitMs: 40_000 }).catch((error: unknown) => {
+    until("it is up", () => this.text.includes("Ctrl-C stops it"), { limitMs: 240_000 }).catch((error: unknown) => {
       throw new Error(`the node does not start: ${this.text}`, { cause: error });
     });
   kill = (): Promise<void> => endChild(this.#child, "SIGKILL");

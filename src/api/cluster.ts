@@ -17,6 +17,14 @@ export const ClusterShard = z.object({
   epoch: z.int(),
   leaseMs: z.number(),
   isolatedOn: z.string().optional().describe("The node that is kept for this shard."),
+  isolatedFor: z.string().optional().describe("The tenant whose work it mostly has, if that is why."),
+});
+
+const IsolatedTenant = z.object({
+  tenant: z.string(),
+  node: z.string().describe("The node that is kept for it."),
+  by: z.enum(["hand", "rule"]),
+  shards: z.array(z.int()).describe("Those that were found to be mostly its work."),
 });
 
 export const showCluster = endpoint({
@@ -31,6 +39,7 @@ export const showCluster = endpoint({
       featureLevel: z.int().describe("What the cluster may write: the lowest level that all of its nodes can read."),
       nodes: z.array(ClusterNode),
       shards: z.array(ClusterShard),
+      isolatedTenants: z.array(IsolatedTenant).optional().describe("Tenants that have a node of their own."),
     }),
   ),
 });
@@ -93,4 +102,33 @@ export const releaseShard = endpoint({
   answer: json(z.object({ shard: z.int(), released: z.boolean() })),
 });
 
-export const clusterEndpoints = [showCluster, showNode, isolateShard, releaseShard] as const;
+const tenantParams = z.object({ tenant: z.string().min(1).max(200) });
+const tenantPath = "/v1/cluster/isolation/tenants/{tenant}";
+
+export const isolateTenant = endpoint({
+  method: "PUT",
+  path: tenantPath,
+  action: "cluster.admin",
+  about: "Keeps a node for one tenant: shards that are mostly its work move there, and all others leave that node.",
+  params: tenantParams,
+  body: jsonBody(z.strictObject({ node: z.string().min(1).max(256) })),
+  answer: json(IsolatedTenant),
+});
+
+export const releaseTenant = endpoint({
+  method: "DELETE",
+  path: tenantPath,
+  action: "cluster.admin",
+  about: "Keeps no node for the tenant any more: its shards are placed like all others.",
+  params: tenantParams,
+  answer: json(z.object({ tenant: z.string(), released: z.boolean() })),
+});
+
+export const clusterEndpoints = [
+  showCluster,
+  showNode,
+  isolateShard,
+  releaseShard,
+  isolateTenant,
+  releaseTenant,
+] as const;

@@ -498,6 +498,15 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     }),
   ],
   "api DELETE /v1/cluster/isolation/{shard}": [ask("DELETE", () => "/v1/cluster/isolation/0", operatorsOnly)],
+  "api PUT /v1/cluster/isolation/tenants/{tenant}": [
+    ask("PUT", () => "/v1/cluster/isolation/tenants/anybody", {
+      ...operatorsOnly,
+      init: { headers: { "content-type": "application/json" }, body: '{"node":"nowhere"}' },
+    }),
+  ],
+  "api DELETE /v1/cluster/isolation/tenants/{tenant}": [
+    ask("DELETE", () => "/v1/cluster/isolation/tenants/anybody", operatorsOnly),
+  ],
   "api GET /v1/node/drain": [ask("GET", () => "/v1/node/drain", clusterOnly("cluster.read"))],
   "api POST /v1/node/drain": [ask("POST", () => "/v1/node/drain", operatorsOnly)],
   "api DELETE /v1/node/drain": [ask("DELETE", () => "/v1/node/drain", operatorsOnly)],

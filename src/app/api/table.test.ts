@@ -33,6 +33,7 @@ const own = {
   entries: nothing,
   drain: nothing,
   isolation: nothing,
+  isolatedTenants: nothing,
   hotShards: nothing,
   vaults: nothing,
   schedules: nothing,

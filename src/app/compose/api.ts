@@ -103,7 +103,7 @@ export type ApiParts = {
   /** What doors serve besides, and the doors that declare it. */
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
-} & Pick<ClusterPorts, "status" | "isolation" | "hotShards"> &
+} & Pick<ClusterPorts, "status" | "isolation" | "isolatedTenants" | "hotShards"> &
   Pick<JobsPorts, "live" | "printed" | "bounds" | "kinds" | "resultsKeptMs">;
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
@@ -176,7 +176,14 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
   const { audit, issuer, artifacts, registry, keeps, records, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
-  const cluster = clusterRoutes({ name, work, status, isolation: parts.isolation, hotShards: parts.hotShards });
+  const cluster = clusterRoutes({
+    name,
+    work,
+    status,
+    isolation: parts.isolation,
+    isolatedTenants: parts.isolatedTenants,
+    hotShards: parts.hotShards,
+  });
   const table = [
     ...jobs,
     ...jobSocketRoutes(jobs),

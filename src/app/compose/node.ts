@@ -11,7 +11,8 @@ import { createNode, type Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/transport/protocol.ts";
 import { createRouter, type Router } from "#shard/router/router.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
-import type { HotShard } from "#app/node/hot-shards.ts";
+import type { TenantLoad } from "#app/node/heavy-tenants.ts";
+import { hotShare, type HotShard } from "#app/node/hot-shards.ts";
 import type { Worker } from "#worker/worker.ts";
 import type { OpenDoors } from "./doors.ts";
 import type { ComposedStore } from "./store/store.ts";
@@ -41,6 +42,8 @@ export type NodeParts = {
   /** Shards that have a node of their own, and which. */
   readonly isolated: () => ReadonlyMap<ShardId, string>;
   readonly hot: () => HotShard | undefined;
+  /** The tenant that takes most of this node's time. */
+  readonly heavy: () => TenantLoad | undefined;
   /** Called when the node starts, and later: doors are opened before that. */
   readonly doors: () => Pick<OpenDoors, "publishers" | "calls" | "facts">;
   readonly log: (line: string) => void;
@@ -50,12 +53,19 @@ export type NodeParts = {
 type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly sandbox: string | undefined };
 
 /** So that any node can say which shard is hot. */
-const hotFacts = (hot: HotShard | undefined) =>
-  hot ? { hotShard: hot.shard, hotPercent: Math.round(hot.loopShare * 100) } : {};
+const hotFacts = (hot: HotShard | undefined, heavy: TenantLoad | undefined) => ({
+  ...(hot && { hotShard: hot.shard, hotPercent: Math.round(hot.loopShare * 100) }),
+  ...(heavy &&
+    heavy.loopShare >= hotShare && {
+      heavyTenant: heavy.tenant,
+      heavyPercent: Math.round(heavy.loopShare * 100),
+    }),
+});
 
 /** A node serves its own shards and, through its router, those of others; it calls itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
-  const { config, name, journal, stored, tcp, clock, random, memory, observers, isolated, hot, doors, log } = parts;
+  const { config, name, journal, stored, tcp, clock, random, memory, observers, isolated, doors, log } = parts;
+  const { hot, heavy } = parts;
   const { blobs, pins } = stored;
   const desk = new FeedDesk(clock);
   const calls = () => ({
@@ -99,7 +109,7 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
         running,
         ...siteOf(config),
         ...doors().facts,
-        ...hotFacts(hot()),
+        ...hotFacts(hot(), heavy()),
       };
       return sandbox ? { ...facts, sandbox } : facts;
     },

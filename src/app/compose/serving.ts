@@ -16,7 +16,7 @@ import { tellWhereEdgeIs, urlFromHere } from "#app/node/edge-notice.ts";
 import { feedMetrics } from "#app/record/feed-metrics.ts";
 import { factsFor } from "#app/peers/mesh-facts.ts";
 import { liveSource } from "#app/peers/live-streams.ts";
-import { showHotShards } from "#app/record/shard-metrics.ts";
+import { showHeavyTenants, showHotShards } from "#app/record/shard-metrics.ts";
 import { foldersElsewhere, Readiness } from "#app/node/readiness.ts";
 import type { Ground } from "./ground.ts";
 import type { Working } from "./working.ts";
@@ -26,6 +26,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const { node, client, feed, routed, worker, labels, doors, kinds, callers, scheduled, retention, webhooks } = working;
   const show = (registry: MetricsRegistry): void => {
     showHotShards(registry, working.hotShards);
+    showHeavyTenants(registry, working.heavyTenants);
     scheduled.show(registry);
     feedMetrics(registry, feed);
     retention.show(registry);
@@ -46,8 +47,8 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
   const { schedules } = scheduled;
   const effects = effectsOn({ records: ground.records, clock, client });
-  const { isolation, hotShards } = working;
-  const ofShards = { webhooks: webhooks.api, status: () => node.status(), isolation, hotShards };
+  const { isolation, isolatedTenants, hotShards } = working;
+  const ofShards = { webhooks: webhooks.api, status: () => node.status(), isolation, isolatedTenants, hotShards };
   const ofNode = { name, work: client, feed, doors: ground.doors, live, ...ofShards };
   const { records, vaults, keeps } = ground;
   const spool = spoolIn(await spoolFolder(folder), spoolBytesMax(config));

@@ -16,7 +16,11 @@ import { startWorker } from "./worker.ts";
 import { taskAccess } from "#app/work/task-access.ts";
 import type { Config } from "#app/config/config.ts";
 import { HotShards } from "#app/node/hot-shards.ts";
+import { HeavyTenants } from "#app/node/heavy-tenants.ts";
+import { IsolatedTenants } from "#app/node/actions/isolated-tenants.ts";
 import { Isolation } from "#app/node/actions/isolation.ts";
+import { TenantLoads } from "#app/node/tenant-loads.ts";
+import type { ShardId } from "#base/ids.ts";
 import type { CountedShard } from "#app/node/shard-loads.ts";
 import { kindTableOf } from "#app/door-kinds.ts";
 import { checkSeparation } from "#app/config/task-separation.ts";
@@ -39,10 +43,31 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   if (warning !== undefined) log(warning);
   let worker: Worker | undefined; // shown in the node's facts, which exist before it
   const usage = undo.use(new UsageMeter({ node: name, records: ground.records, clock, log })); // ends after the node
-  const observers = [...watching.observers, observerOf(() => opened), usage];
+  const tenantLoads = new TenantLoads();
+  const observers = [...watching.observers, observerOf(() => opened), usage, tenantLoads];
   const isolation = undo.use(new Isolation(ground.records, () => joined.node.keeper.look()));
-  const hotShards = undo.use(watchHotShards(ground, isolation, () => joined.node.host.shards.values()));
-  const placing = { isolated: () => isolation.homes, hot: () => hotShards.hot };
+  const isolatedTenants = undo.use(new IsolatedTenants(ground.records, () => joined.node.keeper.look()));
+  const heavyTenants = new HeavyTenants({
+    node: name,
+    shards: () => joined.node.cluster.shards,
+    loads: () => hotShards.loads,
+    shares: () => tenantLoads.shares,
+    tenants: isolatedTenants,
+    isIsolated: (shard) => isolation.homes.has(shard),
+    isolateAt: config.cluster.isolateTenantAt,
+    log,
+  });
+  const looked = (): Promise<void> => {
+    tenantLoads.sample();
+    return heavyTenants.look();
+  };
+  const hotShards = undo.use(watchHotShards(ground, isolation, () => joined.node.host.shards.values(), looked));
+  const isolated = (): ReadonlyMap<ShardId, string> => {
+    const homes = new Map([...isolatedTenants.homes].map(([shard, { node: home }]) => [shard, home]));
+    for (const [shard, home] of isolation.homes) homes.set(shard, home); // one that is named itself
+    return homes;
+  };
+  const placing = { isolated, hot: () => hotShards.hot, heavy: () => heavyTenants.loads[0] };
   const keeping = { ...stored, pins: keepingPins(stored.pins, ground.doors) };
   const common = { config, name, journal, stored: keeping, tcp, clock, random, memory, observers, log, ...placing };
   const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
@@ -52,6 +77,7 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const opened: OpenDoors = await openDoors(ground.doors, config, lent, undo);
   await place?.keepOnly(opened.found);
   void isolation.follow((error) => log(`follow isolated shards: ${String(error)}`));
+  void isolatedTenants.follow((error) => log(`follow isolated tenants: ${String(error)}`));
   await node.start();
   void hotShards.run();
   undo.defer(() => node.stop());
@@ -80,7 +106,9 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   return {
     ...joined,
     isolation,
+    isolatedTenants,
     hotShards,
+    heavyTenants,
     scheduled,
     retention,
     usage,
@@ -98,6 +126,7 @@ function watchHotShards(
   { name, clock, config, log }: Ground,
   isolation: Isolation,
   shards: () => Iterable<CountedShard>,
+  looked: () => Promise<void>,
 ): HotShards {
   let before = performance.eventLoopUtilization();
   const busy = (): number => {
@@ -106,7 +135,8 @@ function watchHotShards(
     before = now;
     return utilization;
   };
-  return new HotShards({ node: name, clock, shards, busy, isolation, isolateAt: config.cluster.isolateAt, log });
+  const { isolateAt } = config.cluster;
+  return new HotShards({ node: name, clock, shards, busy, isolation, looked, isolateAt, log });
 }
 
 /** Labels of this machine, of its doors and its sandbox, and the configured ones. */

@@ -82,6 +82,15 @@ const Cluster = z.strictObject({
       "The part of a node's time, such as 0.5, that a shard must take for half a minute for the node to hand its " +
         "other shards to others. Left out: only `millrace shards isolate` does that.",
     ),
+  isolateTenantAt: z
+    .number()
+    .min(0.1)
+    .max(1)
+    .optional()
+    .describe(
+      "The part of a node's time, such as 0.5, that one tenant's work must take for half a minute for the node to be " +
+        "kept for that tenant. Left out: only `millrace shards isolate --tenant` does that.",
+    ),
   tasksMax: z
     .int()
     .min(1)

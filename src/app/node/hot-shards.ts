@@ -21,6 +21,8 @@ export type HotShardPorts = {
   /** The part of the time since the last call in which the event loop ran something, from 0 to 1. */
   readonly busy: () => number;
   readonly isolation: Pick<Isolation, "all" | "isolate" | "release">;
+  /** Called after each look, with the loads that it found. */
+  readonly looked?: () => Promise<void>;
   /** The share from which on a shard is isolated by rule; undefined: never. */
   readonly isolateAt: number | undefined;
   readonly log: (line: string) => void;
@@ -67,6 +69,7 @@ export class HotShards {
     this.#lookedMono = nowMono;
     this.#hot = this.#loads.hottest(hotShare);
     await this.#judge();
+    await this.#ports.looked?.();
   }
 
   async #judge(): Promise<void> {

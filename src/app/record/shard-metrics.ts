@@ -1,5 +1,6 @@
 /** How loaded the shards of this node are, as metrics. */
 import type { HotShards } from "#app/node/hot-shards.ts";
+import type { HeavyTenants } from "#app/node/heavy-tenants.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 
 /** Shards that are shown, the busiest first: a node may own thousands. */
@@ -26,5 +27,23 @@ export function showHotShards(registry: MetricsRegistry, hotShards: Pick<HotShar
       commands.with(String(shard)).set(load.commandsPerS);
       events.with(String(shard)).set(load.eventsPerS);
     }
+  });
+}
+
+/** Of the tenants that take most of the node's time. */
+export function showHeavyTenants(registry: MetricsRegistry, heavy: Pick<HeavyTenants, "loads">): void {
+  const share = registry.gauge({
+    name: "millrace_tenant_loop_share",
+    help: "The part of this node's time that a tenant's work takes, from 0 to 1, for those that take most.",
+    labels: ["tenant"],
+    seriesMax: 10 * shown,
+  });
+  let before = new Set<string>();
+  registry.beforeText(() => {
+    const most = heavy.loads.slice(0, shown);
+    const now = new Set(most.map(({ tenant }) => tenant));
+    for (const gone of before.difference(now)) share.with(gone).set(0);
+    before = now;
+    for (const { tenant, loopShare } of most) share.with(tenant).set(loopShare);
   });
 }

@@ -24,9 +24,9 @@ export const shards = command({
       for (const { leaseMs, ...shard } of all) world.out(JSON.stringify({ ...shard, remainingMs: leaseMs }));
       return 0;
     }
-    const rows = all.map(({ shard, owner, epoch, isolatedOn, here: held }) => [
+    const rows = all.map(({ shard, owner, epoch, isolatedOn, isolatedFor, here: held }) => [
       shard,
-      `${owner ?? "no owner"}${isolatedOn === undefined ? "" : ` (${isolatedOn} is kept for it)`}`,
+      `${owner ?? "no owner"}${isolatedOn === undefined ? "" : ` (${isolatedOn} is kept for it${isolatedFor === undefined ? "" : ` and tenant ${isolatedFor}`})`}`,
       epoch,
       held?.phase ?? "",
       held?.jobs ?? "",

@@ -90,7 +90,7 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
         ...(failures && { failures }),
         ...(pending && { pending: [...pending] }),
       }));
-      const hot = tasks.length > 0 ? await hotLine(work, job) : [];
+      const hot = tasks.length > 0 ? await hotLines(work, job, view.tenant) : [];
       return { body: { tasks, lines: [...hot, ...explainJob(job, view, ports.doors)] } };
     }),
     ...outputRoutes(ports, find),
@@ -117,13 +117,17 @@ async function whyOf(
 }
 
 /** A job in a hot shard may wait for nothing but that. */
-async function hotLine(work: JobsPorts["work"], jobId: string): Promise<readonly string[]> {
+async function hotLines(work: JobsPorts["work"], jobId: string, tenant: string): Promise<readonly string[]> {
   const { shard } = jobRef(jobId);
   const [ownerships, nodes] = await Promise.all([work.shards(), work.nodes()]);
   const owner = ownerships.find((row) => row.shard === shard && row.remainingMs > 0)?.owner;
-  const { hotShard, hotPercent } = nodes.find(({ node }) => node === owner)?.facts ?? {};
-  if (hotShard !== shard) return [];
+  const { hotShard, hotPercent, heavyTenant, heavyPercent } = nodes.find(({ node }) => node === owner)?.facts ?? {};
+  // One tenant does not hear of another.
+  const whose = heavyTenant === tenant ? `tenant ${tenant}` : "another tenant";
+  const heavy = heavyTenant === undefined ? [] : [`work of ${whose} takes ${heavyPercent} % of the time of ${owner}`];
+  if (hotShard !== shard) return heavy;
   return [
+    ...heavy,
     `shard ${shard}, which has the job, is hot: it takes ${hotPercent} % of the time of ${owner}. ` +
       `\`millrace shards isolate ${shard}\` keeps that node for it.`,
   ];
