@@ -119,7 +119,7 @@ export class ReplayedFeed {
     }
   }
 
-  /** The newest state in memory between these batches that nobody uses; used from now on. */
+  /** The newest state in memory between these batches that is not in use; it is from now on. */
   #idle(shard: ShardId, from: Seq, after: Seq): Kept | undefined {
     const near = (this.#kept.get(shard) ?? []).filter(({ seq, isBusy }) => !isBusy && seq <= after);
     const newest = near.toSorted((a, b) => b.seq - a.seq)[0];

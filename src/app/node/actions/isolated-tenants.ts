@@ -1,6 +1,6 @@
 /**
- * Tenants whose work has a node of its own, as all nodes know it: one record for each, with the shards that were found to
- * be mostly the tenant's (ADR 0246). A shard's locks, keys and claims move with it.
+ * Tenants whose work has a node of its own, as all nodes know it: one record for each, with the shards that were found
+ * to be mostly the tenant's (ADR 0246). A shard's locks, keys and claims move with it.
  */
 import { z } from "zod";
 import type { ShardId } from "#base/ids.ts";
