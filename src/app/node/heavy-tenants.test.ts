@@ -73,7 +73,7 @@ describe("tenants with a node of their own", () => {
     equal(loads.shares.size, 0);
   });
 
-  test("by hand: shards that are mostly the tenant's work belong on its node, others and idle ones do not", async () => {
+  test("by hand: shards that are mostly the tenant's work belong on its node, no others", async () => {
     const { world, tenants, look, set } = rig(undefined);
     set(0, 0.3, { t: 0.9, u: 0.1 });
     set(1, 0.3, { t: 0.2, u: 0.8 });
