@@ -10,6 +10,7 @@ import { canonical } from "#bench/kernel/canonical.ts";
 import { ci } from "#bench/ci/ci.ts";
 import { edge } from "#bench/edge/edge.ts";
 import { streams } from "#bench/edge/streams.ts";
+import { feed } from "#bench/feed/feed.ts";
 import { growth } from "#bench/kernel/growth.ts";
 import { kernel } from "#bench/kernel/kernel.ts";
 import { logs } from "#bench/logs/logs.ts";
@@ -30,6 +31,7 @@ const suites: readonly Suite[] = [
   cache,
   store,
   logs,
+  feed,
   growth,
   protobuf,
   spawn,

@@ -1,6 +1,6 @@
 /**
- * Keeps a large tenant away from the others: finds the shards of this node that are mostly its work, and has them move to
- * the node that is kept for it (ADR 0246). By rule it isolates a tenant, too, and takes it back.
+ * Keeps a large tenant away from the others: finds the shards of this node that are mostly its work, and has them move
+ * to the node that is kept for it (ADR 0246). By rule it isolates a tenant, too, and takes it back.
  */
 import type { ShardId } from "#base/ids.ts";
 import type { IsolatedTenants } from "./actions/isolated-tenants.ts";

@@ -7,7 +7,7 @@ import type { StageSpec, TaskTemplate } from "#kernel/model/model.ts";
 import { joining } from "./workloads.ts";
 
 export type BadContext = { readonly random: Random; readonly job: number; readonly submit: Submit };
-type Bad = (context: BadContext) => Command;
+export type Bad = (context: BadContext) => Command;
 
 /** For values that no type allows. */
 const twisted = (value: object): Command => value as Command;

@@ -10,6 +10,7 @@ import type { JobView, Query, TaskView } from "#kernel/read/query.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import type { Router, Settled } from "#shard/router/router.ts";
 import { badCommands } from "./bad-commands.ts";
+import { badNewerCommands } from "./bad-newer-commands.ts";
 import { doubts } from "./client-doubts.ts";
 import { comesBack, type JoinPorts } from "./client-joins.ts";
 import type { Life } from "#sim/world/machine.ts";
@@ -61,6 +62,8 @@ export const clientActionKinds = [
   "doubts",
 ] as const;
 export type ClientAction = (typeof clientActionKinds)[number];
+
+const nonsense = [...badCommands, ...badNewerCommands];
 
 type Submitted = { readonly shard: number; readonly job: number; readonly drawn: DrawnJob };
 
@@ -139,7 +142,8 @@ export class Client {
   async #signal({ shard, job }: Submitted, stage: number, name: string): Promise<void> {
     const { life, random } = this.#ports;
     await life.clock.sleep(random.below(4_000));
-    const signal = { id: `${name}-${this.#habits.name}-${job}`, name, payload: "" };
+    const by = random.chance(0.3) ? { by: this.#habits.name } : {};
+    const signal = { id: `${name}-${this.#habits.name}-${job}`, name, payload: "", ...by };
     // Some clients are impatient and send it again.
     if (random.chance(0.2)) void this.ask(shard, { kind: "signal", job, stage, signal }, 5_000);
     for (let tries = 0; tries < 200; tries += 1) {
@@ -325,7 +329,7 @@ export class Client {
   async #nonsense({ shard, job, drawn }: Submitted): Promise<void> {
     const { random } = this.#ports;
     for (let i = 0; i < 12; i += 1)
-      await this.ask(shard, random.pick(badCommands)({ random, job, submit: drawn.submit }), 3_000);
+      await this.ask(shard, random.pick(nonsense)({ random, job, submit: drawn.submit }), 3_000);
   }
 
   async #poisons({ shard, job, drawn }: Submitted): Promise<void> {

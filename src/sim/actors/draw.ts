@@ -24,6 +24,7 @@ export type DrawContext = {
 };
 
 export const hour = 3_600_000;
+const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 export const infrastructure: readonly FailReason[] = ["preempted", "out-of-memory", "input-lost", "executor-lost"];
 
 export const withSubmit = (drawn: DrawnJob, change: Partial<Submit>): DrawnJob => ({
@@ -43,6 +44,8 @@ export function job(c: DrawContext, stages: readonly StageSpec[], plans: JobScri
     spec,
     stages,
     deadlineMs: 6 * hour,
+    ...(c.random.chance(0.1) ? { trace } : {}),
+    ...(c.random.chance(0.1) ? { tracked: true } : {}),
   };
   return { submit, signals: [] };
 }
@@ -109,6 +112,7 @@ export function templateOf(c: DrawContext, outside: boolean): TaskTemplate {
     effects: outside ? "outside" : "pure",
     speculate: false,
     graceMs: outside ? 0 : c.random.pick([0, leaseMs, leaseMs * 4]),
+    ...(c.random.chance(0.1) ? { stopMs: c.random.between(100, 20_000) } : {}),
   };
 }
 

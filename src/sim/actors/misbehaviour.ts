@@ -1,4 +1,5 @@
 /** The ways in which an executor may misbehave, as a table. Each is tried on one grant. */
+import type { TaskTemplate } from "#kernel/model/model.ts";
 import type { Executor, Held } from "./executor.ts";
 import { digestOf } from "./outputs.ts";
 import { planFor } from "./planner.ts";
@@ -16,6 +17,21 @@ export async function misbehave(executor: Executor, held: Held): Promise<boolean
   }
   return false;
 }
+
+const simple: TaskTemplate = {
+  kind: "sim",
+  requires: [],
+  leaseMs: 3_000,
+  attemptsMax: 2,
+  retryOn: "any",
+  backoffMs: 0,
+  backoffMsMax: 0,
+  queueMs: 3_600_000,
+  attemptMs: 3_600_000,
+  effects: "pure",
+  speculate: false,
+  graceMs: 0,
+};
 
 type MisbehaviourStep = (executor: Executor, held: Held) => Promise<boolean>;
 
@@ -57,8 +73,15 @@ const ways = {
     const result = { payload: "a plan?", digests: [] };
     const evidence = { digests: [], pinnedForMs: 0 };
     const claim = { executor: executor.habits.name, task, token };
-    if (planning) await executor.ask(shard, { kind: "commit", ...claim, result, evidence }, 3_000);
-    else await executor.ask(shard, { kind: "record-plan", ...claim, plan: { kind: "skip", reason: "" } }, 3_000);
+    if (planning) {
+      await executor.ask(shard, { kind: "commit", ...claim, result, evidence }, 3_000);
+      await executor.ask(shard, { kind: "checkpoint", ...claim, checkpoint: result, evidence }, 3_000);
+      const lock = { name: "stage-0", limit: 1, queueMax: 100, cancelInProgress: false };
+      const set = { template: { ...simple, lock }, tasks: [{ key: "k", spec: "" }] };
+      // Its task would wait for what its own stage holds.
+      const plan = { kind: "tasks" as const, sets: [set], decides: { lock } };
+      await executor.ask(shard, { kind: "record-plan", ...claim, plan }, 3_000);
+    } else await executor.ask(shard, { kind: "record-plan", ...claim, plan: { kind: "skip", reason: "" } }, 3_000);
     return false;
   },
   /** Runs out of memory, whatever it is given. */
