@@ -77,7 +77,7 @@ export class FeedRing {
     this.#through = after;
   }
 
-  /** The batches after this one, up to about so many items, in messages of so many bytes; undefined if they are no longer all here. */
+  /** The batches after this one, up to about so many items and bytes; undefined if they are no longer all here. */
   since(after: Seq, itemsMax: number, bytesMax = Number.POSITIVE_INFINITY): RingSlice | undefined {
     if (after < this.#after) return undefined;
     const batches: FeedBatch[] = [];

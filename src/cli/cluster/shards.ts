@@ -26,7 +26,7 @@ export const shards = command({
     }
     const rows = all.map(({ shard, owner, epoch, isolatedOn, isolatedFor, here: held }) => [
       shard,
-      `${owner ?? "no owner"}${isolatedOn === undefined ? "" : ` (${isolatedOn} is kept for it${isolatedFor === undefined ? "" : ` and tenant ${isolatedFor}`})`}`,
+      `${owner ?? "no owner"}${keptFor(isolatedOn, isolatedFor)}`,
       epoch,
       held?.phase ?? "",
       held?.jobs ?? "",
@@ -48,3 +48,8 @@ export const shards = command({
 /** Tasks that wait, and what an executor must offer to run them. */
 const waiting = ({ requires, tasks }: { readonly requires: readonly string[]; readonly tasks: number }): string =>
   `${tasks} for ${requires.join(" ") || "any executor"}`;
+
+function keptFor(node: string | undefined, tenant: string | undefined): string {
+  if (node === undefined) return "";
+  return tenant === undefined ? ` (${node} is kept for it)` : ` (${node} is kept for tenant ${tenant})`;
+}

@@ -1,8 +1,8 @@
 /**
  * Snapshots that stay beside the archived log: who reads the log from a batch long ago begins at the one before it, not
  * at the first batch. A journal has only its newest snapshot, so the archiver copies it into the store before the next
- * one takes its place. Snapshots are taken when as much log has come as the state is large: what is kept at most doubles
- * the archive.
+ * one takes its place. Snapshots are taken when as much log has come as the state is large: what is kept at most
+ * doubles the archive.
  */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";

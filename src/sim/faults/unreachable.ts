@@ -6,7 +6,32 @@ import type { Block } from "#sim/coverage.ts";
 
 export type Excuse = { readonly file: string; readonly code: string; readonly why: string };
 
+const level = "nodes of an older feature level are not simulated (tags.test.ts, plan-decides.test.ts; e2e/ops)";
+
 export const unreachable: readonly Excuse[] = [
+  {
+    file: "decide/feature.ts",
+    code:
+      "const why = `needs feature level ${level}, the cluster is at ${state.featureLevel}: upgrade its remaining " +
+      'nodes`; return { kind: "invalid", path, why };',
+    why: level,
+  },
+  {
+    file: "decide/submit.ts",
+    code:
+      "const locked = stages.findIndex(({ tasks }) => tasks?.template.lock); if (locked !== -1) return tooNew(state, " +
+      "`stages[${locked}].tasks.template.lock`, taskLocks); if (state.featureLevel >= newestFeatures) return " +
+      'undefined; if (cancelGraceMs !== undefined) return tooNew(state, "cancelGraceMs"); const at = ' +
+      "stages.findIndex(({ tasks }) => tasks && !isPlainTemplate(tasks.template)); if (at !== -1) return tooNew(" +
+      "state, `stages[${at}].tasks.template`); const array = stages.findIndex(({ tasks, manifest }) => tasks?.array || " +
+      "manifest !== undefined); return array === -1 ? undefined",
+    why: level,
+  },
+  {
+    file: "decide/submit.ts",
+    code: ": tooNew(state, `stages[${array}].tasks.array`)",
+    why: level,
+  },
   {
     file: "step.ts",
     code: "catch (error) { state.agenda.file(item, nowMs + 1_000, nowMs); work.note(error); continue; }",
