@@ -2,7 +2,7 @@ import { command } from "#door/command.ts";
 import { workerToken } from "./token.ts";
 
 /** What a runner of CI jobs may offer: the door, jobs of callers that are not operators, and any label of runs-on. */
-const runnerLabels = ["door=ci", "isolation=sandbox", "runner=*"];
+const runnerLabels = ["door=ci", "isolation=sandbox", "runner=*", "containers=*"];
 
 export const runnerToken = command({
   ...workerToken,

@@ -28,6 +28,8 @@ export type CellTask = {
   readonly ends: readonly Ends[];
   /** Its failure stops its siblings. */
   readonly fails: boolean;
+  /** It asks for containers: no sandbox is around the program that starts them. */
+  readonly hasContainers?: boolean;
 };
 type Ends = readonly (readonly [id: string, end: JobEnd["result"], outputs: Readonly<Record<string, string>>])[];
 

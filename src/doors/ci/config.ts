@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ContainerConfig } from "./containers/host.ts";
 import { forkRules } from "./intake/strangers.ts";
 import { RequiredWorkflow } from "#doors/ci/runs/trigger/required-workflow.ts";
 import { Queue } from "./queues.ts";
@@ -45,6 +46,9 @@ export const CiConfig = z.strictObject({
       "what becomes of a job whose runner is lost: resume goes on after its last finished step, on any machine; " +
         "restart runs all of it again",
     ),
+  containers: ContainerConfig.describe(
+    "containers of jobs (container, services, actions that are images) on this node",
+  ),
   actions: z
     .string()
     .min(1)

@@ -39,5 +39,5 @@ export const ciDoor = defineDoor({
   webhook: ciWebhook,
   pages: [{ path: "runs", title: "Runs", module: "pages/doors/ci/runs.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openCi(ports, settings),
-  elsewhere: async (place) => (await import("./job/elsewhere.ts")).ciElsewhere(place),
+  elsewhere: async (place) => await (await import("./job/elsewhere.ts")).ciElsewhere(place),
 });

@@ -1,5 +1,6 @@
 /** Runs are made by the door's own calls, which check what a run may do: others may not put one together by hand. */
 import type { DoorKinds, Refusal, Submitter } from "#shard/door-kinds.ts";
+import { containersLabel, sharedContainersLabel } from "./containers/host.ts";
 import { door, kinds, planLabel, sandboxLabel, taskLabel } from "./plan.ts";
 
 const byDispatch = ({ isOperator }: Submitter): Refusal =>
@@ -7,7 +8,7 @@ const byDispatch = ({ isOperator }: Submitter): Refusal =>
 
 export const ciKinds: DoorKinds = {
   door,
-  nodeLabels: [taskLabel, planLabel, sandboxLabel],
+  nodeLabels: [taskLabel, planLabel, sandboxLabel, containersLabel, sharedContainersLabel],
   job: byDispatch,
   kinds: Object.fromEntries(Object.values(kinds).map((kind) => [kind, (_work, by) => byDispatch(by)])),
   signal: ({ name }) => `a run takes no signal ${name}`,

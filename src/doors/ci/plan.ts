@@ -29,6 +29,7 @@ import type { CellPlan, Frame, JobFacts } from "#doors/ci/workflow/plan/job-plan
 import { ancestorLeaves, type Leaf, leavesOf, missingCall, neededLeaves } from "#doors/ci/workflow/plan/leaves.ts";
 import { type Known, type LeafEnd, type Level, Replay } from "#doors/ci/workflow/plan/replay.ts";
 import { cellKey, cellNumbers } from "./cell-key.ts";
+import { containersLabel, needsContainers, sharedContainersLabel } from "./containers/host.ts";
 import { groupLabel } from "./queues.ts";
 import { type CellTask, endsOf, nameBelow } from "./cell-task.ts";
 import { groupOfRun, groupOfStage, lockOf } from "./locks.ts";
@@ -266,21 +267,36 @@ function taskSets(
   },
 ): readonly TaskSet[] {
   const run = JSON.parse(inputs.spec) as StoredRun;
+  const ofContainers = containerLabels(leaf.job, record.requires ?? []);
+  const hasContainers = ofContainers.length > 0;
   const sets = new Map<string, { readonly template: TaskTemplate; readonly tasks: TaskPlan[] }>();
   for (const { level, cells, facts } of planned) {
     const ends = facts.map((one, at) => endsOf(one, leaf.callers[at] ?? leaf.job));
     for (const cell of cells) {
       const lock = lockOfEnvironment(cell, rules, record.source?.repository);
-      const template = { ...templateOf(cell, record.requires ?? []), ...(lock && { lock }) };
+      const template = { ...templateOf(cell, [...(record.requires ?? []), ...ofContainers]), ...(lock && { lock }) };
       const text = JSON.stringify(template);
       const set = sets.get(text) ?? { template, tasks: [] };
       sets.set(text, set);
       const at = [...level.cells, cell].map(({ index }) => index);
-      const task: CellTask = { run, job: leaf.name, cells: at, ends, fails: stops && !cell.isFailureAllowed };
+      const task: CellTask = {
+        run,
+        job: leaf.name,
+        cells: at,
+        ends,
+        fails: stops && !cell.isFailureAllowed,
+        ...(hasContainers && { hasContainers }),
+      };
       set.tasks.push({ key: cellKey(at, nameBelow(level.cells, cell)), spec: JSON.stringify(task) });
     }
   }
   return [...sets.values()];
+}
+
+/** An engine of containers is as good as root: callers who are not operators need a machine that is theirs. */
+function containerLabels(job: Job, requires: readonly string[]): readonly string[] {
+  if (job.kind === "call" || !needsContainers(job)) return [];
+  return [requires.includes(sandboxLabel) ? sharedContainersLabel : containersLabel];
 }
 
 /** Each cell waits for its environment by itself; the group of its job is the lock of the whole stage. */

@@ -6,6 +6,8 @@ import type { DoorPorts } from "#door/ports.ts";
 import { ciCalls } from "./calls.ts";
 import type { CiSettings } from "./config.ts";
 import { spoolIn } from "#blobs/spool.ts";
+import { sweepContainers } from "./containers/guard.ts";
+import { containersLabel, findContainers, labelledFor } from "./containers/host.ts";
 import { ciAnswers } from "./job/answers.ts";
 import { plainBox, sandboxBox } from "./job/box.ts";
 import { cellRunner } from "./job/cell-runner.ts";
@@ -38,6 +40,12 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     ...new Set([...settings.labels, arch()].map((label) => `runner=${label.toLowerCase()}`)),
     ...settings.groups.map((group) => groupLabel(group)),
   ];
+  const containers =
+    place && settings.isolation !== "sandbox"
+      ? await findContainers(settings.containers, process.env, ports.log)
+      : undefined;
+  const here = { name: node, dataFolder: ports.dataFolder };
+  if (containers) sweepContainers(containers, here);
   const metrics = new CiMetrics();
   const compiled = new CompileCache();
   const intake = openIntake(ports, settings, (lagMs) => metrics.scheduled(lagMs));
@@ -54,7 +62,13 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     onRunnerLoss: settings.onRunnerLoss,
   };
   return {
-    labels: [taskLabel, planLabel, ...(isBoxed ? [sandboxLabel] : []), ...labels],
+    labels: [
+      taskLabel,
+      planLabel,
+      ...(isBoxed ? [sandboxLabel] : []),
+      ...(containers ? [containersLabel] : []),
+      ...labels,
+    ],
     printed: { [door]: printed },
     observer: metrics,
     calls: ciCalls({ sources, start: intake.triggers, artifacts: services.artifacts, store: stored.store }),
@@ -99,7 +113,12 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
               { task, blobs, clock, origin: settings.url ?? ports.origin() },
               known,
             ),
-          box: (context) => (isBoxed && place.boxed ? sandboxBox(place.boxed, context) : plainBox(place, context)),
+          containers: (task) => containers && labelledFor(containers, here, task),
+          box: async (context) => {
+            const { hasContainers = false } = await readCellTask(context.task.spec, context.blobs);
+            const isPlain = hasContainers || !isBoxed || !place.boxed;
+            return isPlain || !place.boxed ? await plainBox(place, context) : await sandboxBox(place.boxed, context);
+          },
         }),
       },
       planners: ciPlanners({

@@ -16,6 +16,7 @@ export type JobBox = AsyncDisposable & {
   readonly folder: string;
   /** As the job sees it. */
   readonly seenAs: string;
+  readonly isSandbox: boolean;
   /** Puts a file into the folder, for the job alone. Before it starts. */
   give(name: string, text: string): void;
   /** Makes a folder in it the job's own. Before it starts. */
@@ -40,6 +41,7 @@ export async function plainBox({ scratch, processes }: WorkPlace, context: RunCo
   return {
     folder: folder.path,
     seenAs: folder.path,
+    isSandbox: false,
     give: (name, text) => writeFileSync(join(folder.path, name), text, { mode: 0o600, flag: "wx" }),
     own: () => {},
     async run({ argv, env }, signal) {
@@ -64,6 +66,7 @@ export async function sandboxBox({ sandbox, pidsMax }: Boxed, context: RunContex
   return {
     folder: root,
     seenAs: sandbox.about.kind === "bubblewrap" ? boxRoot : root,
+    isSandbox: true,
     give(name, text) {
       const path = join(root, name);
       writeFileSync(path, text, { mode: 0o600, flag: "wx" });

@@ -20,6 +20,8 @@ import { archNames, osNames } from "#doors/ci/local/machine.ts";
 import { stopMarginMs } from "#doors/ci/plan.ts";
 import type { CellResult } from "#doors/ci/result.ts";
 import { keep } from "#doors/ci/runs/texts.ts";
+import { type Guard, guardContainers } from "#doors/ci/containers/guard.ts";
+import { type LabelledHost, mayNeedContainers } from "#doors/ci/containers/host.ts";
 import type { JobBox } from "./box.ts";
 import { askToCancel } from "./cancel-file.ts";
 import type { CompileCache } from "./compile-cache.ts";
@@ -39,6 +41,8 @@ export type CellPorts = {
   /** What only a node knows of the job. */
   readonly known: (context: RunContext) => Promise<KnownHere>;
   readonly box: (context: RunContext) => Promise<JobBox>;
+  /** Left out: this machine runs no containers. */
+  readonly containers?: (task: RunContext["task"]) => LabelledHost | undefined;
   readonly logBytesMax?: number;
 };
 
@@ -86,6 +90,8 @@ async function runCell(
   await log?.follow(join(box.folder, names.log));
   await steps.follow(join(box.folder, names.steps));
   using stop = stopping(box, context);
+  // it also removes them if this process is killed
+  await using _guard = guardOf(request);
   try {
     const env = { ...ports.place.env, ...ports.compiled.env(), [folderVariable]: box.seenAs };
     const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env }, stop.signal);
@@ -109,6 +115,9 @@ async function runCell(
     await steps.end().catch(() => {}); // a file that cannot be read is no reason to say that the job failed
   }
 }
+
+const guardOf = ({ containers, spec }: JobRequest): Guard | undefined =>
+  containers && mayNeedContainers(spec) ? guardContainers(containers, process.env) : undefined;
 
 /** As a program of its own: the log is not followed before it is known whether the job goes on or starts again. */
 async function isPutBack(box: JobBox, { signal }: RunContext, { place, compiled }: CellPorts): Promise<boolean> {
@@ -162,10 +171,12 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts, usesK
   const actions = await known.bring(box.folder, { isCommitWanted: !keep.kept });
   for (const name of [names.source, names.actions])
     if (existsSync(join(box.folder, name))) box.own(join(box.folder, name));
+  const containers = box.isSandbox ? undefined : ports.containers?.(context.task);
   const access = await context.access?.();
   const request: JobRequest = {
     ...known.request,
     ...(access && { access: { server: access.server, token: access.token } }),
+    ...(containers && { containers }),
     runner: runnerOf(ports.node),
     env: { ...ports.place.env, ...known.idEnv },
     actions,

@@ -20,6 +20,14 @@ import { archNames, osNames } from "#doors/ci/local/machine.ts";
 import { kinds, sandboxLabel, taskLabel } from "#doors/ci/plan.ts";
 import { type JobAnswer, questions } from "./answers.ts";
 import { type JobBox, plainBox } from "./box.ts";
+import { sweepContainers } from "#doors/ci/containers/guard.ts";
+import {
+  containersLabel,
+  findContainers,
+  labelledFor,
+  settingsFromText,
+  sharedContainersLabel,
+} from "#doors/ci/containers/host.ts";
 import { cellRunner } from "./cell-runner.ts";
 import { CompileCache } from "./compile-cache.ts";
 import { readKept } from "./kept-steps.ts";
@@ -31,10 +39,19 @@ export const machineLabels = (): readonly string[] =>
     (label) => `runner=${label.toLowerCase()}`,
   );
 
-export function ciElsewhere(place: PlaceElsewhere): DoorElsewhere {
+export async function ciElsewhere(place: PlaceElsewhere): Promise<DoorElsewhere> {
   const compiled = new CompileCache();
+  const containers = await findContainers(settingsFromText(process.env["MILLRACE_CONTAINERS"]), process.env, () => {});
+  if (containers) sweepContainers(containers, place);
   return {
-    labels: [...new Set([taskLabel, sandboxLabel, ...machineLabels()])],
+    labels: [
+      ...new Set([
+        taskLabel,
+        sandboxLabel,
+        ...machineLabels(),
+        ...(containers ? [containersLabel, sharedContainersLabel] : []),
+      ]),
+    ],
     runners: {
       [kinds.job]: async (context) => {
         const here = withLogs(place, context.task);
@@ -44,6 +61,7 @@ export function ciElsewhere(place: PlaceElsewhere): DoorElsewhere {
           compiled,
           known: (run) => knownFrom(place, run),
           box: (run) => linkedBox(here, run),
+          containers: (task) => containers && labelledFor(containers, place, task),
           logBytesMax: place.printedBytesMax,
         })(context);
       },

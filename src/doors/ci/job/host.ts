@@ -2,10 +2,12 @@
  * The program that runs one job: started by a node in a folder of the job's own, alone or in a sandbox. It reads the
  * request, runs the job with the same runner as `millrace ci run`, and leaves log, steps and outcome in that folder.
  */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runJob } from "#doors/ci/run/job.ts";
+import { ContainerDesk } from "#doors/ci/containers/desk.ts";
 import { StepKeeper } from "#doors/ci/resume/step-keeper.ts";
 import { nothingToDo } from "#doors/ci/local/machine.ts";
 import { ActionFault } from "#doors/ci/run/manifest.ts";
@@ -85,23 +87,57 @@ function ownProgram({ access, env }: JobRequest): Readonly<Record<string, string
   return { PATH: path, MILLRACE_SERVER: access.server, MILLRACE_TOKEN_FILE: tokenFile };
 }
 
+/** The job's own folders, each under its own name inside as well, and under the names that actions know. */
+function desk(
+  { containers }: JobRequest,
+  {
+    workspace,
+    tempFolder,
+    toolCache,
+    home,
+  }: Readonly<Record<"workspace" | "tempFolder" | "toolCache" | "home", string>>,
+): ContainerDesk | undefined {
+  if (!containers) return undefined;
+  return new ContainerDesk({
+    host: containers,
+    labels: containers.labels,
+    name: `millrace-${randomUUID().slice(0, 13)}`,
+    mounts: [
+      { folder: join(folder, "work"), also: ["/__w"] },
+      { folder: workspace, also: ["/github/workspace"] },
+      { folder: tempFolder, also: ["/__w/_temp"] },
+      { folder: toolCache, also: ["/__t"] },
+      { folder: home, also: ["/github/home"] },
+      ...(existsSync(join(folder, names.actions)) ? [{ folder: join(folder, names.actions), readOnly: true }] : []),
+    ],
+    workspace,
+    home,
+    folder: join(folder, "inside"),
+    node: process.execPath,
+    env: process.env,
+  });
+}
+
 function machineOf(given: JobRequest): JobMachine {
   const { env, runner, secrets, masked = [], actionEnv = {}, actions = {}, access, spec } = given;
   const github = spec.contexts["github"] as { readonly repository?: string } | undefined;
   const name = github?.repository?.split("/").at(-1) ?? "workspace";
   const workspace = join(folder, "work", name);
-  const [tempFolder, toolCache, home] = ["temp", "tools", "home"].map((part) => join(folder, part));
-  for (const path of [workspace, tempFolder, toolCache, home]) mkdirSync(path ?? folder, { recursive: true });
+  const tempFolder = join(folder, "temp");
+  const toolCache = join(folder, "tools");
+  const home = join(folder, "home");
+  for (const path of [workspace, tempFolder, toolCache, home]) mkdirSync(path, { recursive: true });
   return {
     workspace,
-    tempFolder: tempFolder ?? folder,
-    toolCache: toolCache ?? folder,
-    baseEnv: { ...env, ...ownProgram(given), HOME: home ?? folder },
-    runner: { ...runner, temp: tempFolder ?? folder, tool_cache: toolCache ?? folder, workspace: join(folder, "work") },
+    tempFolder,
+    toolCache,
+    baseEnv: { ...env, ...ownProgram(given), HOME: home },
+    runner: { ...runner, temp: tempFolder, tool_cache: toolCache, workspace: join(folder, "work") },
     secrets: new Map(Object.entries(secrets)),
     masked: [...masked, ...(access ? [access.token] : [])],
     actionEnv,
     actionFolder: async (uses) => laidFolder(uses, actions),
     node: process.execPath,
+    containers: desk(given, { workspace, tempFolder, toolCache, home }),
   };
 }

@@ -1,4 +1,5 @@
 /** What passes between a node and the process that runs one job for it: files in the job's own folder. */
+import type { LabelledHost } from "#doors/ci/containers/host.ts";
 import type { JobSpec } from "#doors/ci/run/spec.ts";
 
 /** In the job's folder. The request is removed as soon as it is read: secrets are in it. */
@@ -37,6 +38,8 @@ export type JobRequest = {
   readonly actions?: Readonly<
     Record<string, { readonly folder?: string; readonly sha?: string; readonly missing?: string }>
   >;
+  /** Left out: this machine runs no containers. */
+  readonly containers?: LabelledHost;
   readonly logBytesMax: number;
   /** Left out: if the runner is lost, the job starts again. */
   readonly keep?: {

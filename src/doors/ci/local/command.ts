@@ -1,5 +1,6 @@
 /** What `millrace ci run` does. */
 import { rmSync } from "node:fs";
+import { randomUUID } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +14,8 @@ import { type CellPlan, type Frame, type JobResult, planJob } from "#doors/ci/wo
 import { problemText } from "#doors/ci/workflow/problem.ts";
 import { triggered } from "#doors/ci/workflow/trigger/trigger.ts";
 import { dispatchInputs, eventOf, factsOf, githubContext, type LocalEvent } from "./event.ts";
+import { guardContainers } from "#doors/ci/containers/guard.ts";
+import { findContainers, type LabelledHost, mayNeedContainers, settingsFromText } from "#doors/ci/containers/host.ts";
 import { localMachine } from "./machine.ts";
 import { readRepository, type Repository } from "./repository.ts";
 import { runLocally } from "./run.ts";
@@ -60,6 +63,13 @@ export async function runWorkflows(flags: RunFlags, world: World, folder: string
   if (ran === 0)
     world.note("ci run: no workflow runs on that event; name one to run it anyway: millrace ci run <workflow>");
   return ran === 0 ? 1 : code;
+}
+
+/** Looked for only where a job may need them. */
+async function containersFor({ jobs }: Workflow, world: World): Promise<LabelledHost | undefined> {
+  if (!jobs.some((job) => job.kind === "call" || mayNeedContainers(job))) return undefined;
+  const host = await findContainers(settingsFromText(world.env["MILLRACE_CONTAINERS"]), world.env, world.note);
+  return host && { ...host, labels: [`millrace.run=${randomUUID()}`] };
 }
 
 type Context = {
@@ -118,12 +128,15 @@ async function runFrame(frame: Frame, { flags, world, repository, cancel }: Cont
   const folder = await mkdtemp(join(tmpdir(), "millrace-ci-"));
   const removeNow = (): void => rmSync(folder, { recursive: true, force: true });
   process.once("exit", removeNow);
+  const containers = await containersFor(frame.workflow, world);
+  await using _guard = containers && guardContainers(containers, world.env);
   try {
     const settings = {
       repository,
       isInPlace: flags["in-place"] === true,
       actionsFolder: flags.actions ?? world.env["MILLRACE_ACTIONS"],
       env: world.env,
+      containers,
     };
     const result = await runLocally({
       frame,

@@ -3,6 +3,9 @@ import { mkdir, stat } from "node:fs/promises";
 import { arch, homedir, hostname, platform } from "node:os";
 import { join } from "node:path";
 import { ActionFault } from "#doors/ci/run/manifest.ts";
+import { randomUUID } from "node:crypto";
+import { ContainerDesk, type Mount } from "#doors/ci/containers/desk.ts";
+import type { LabelledHost } from "#doors/ci/containers/host.ts";
 import type { JobMachine } from "#doors/ci/run/spec.ts";
 import { type Repository } from "./repository.ts";
 import { foldersOf } from "./workflows.ts";
@@ -15,6 +18,8 @@ export type MachineSettings = {
   /** Where actions of others are: `owner/repo` or `owner/repo@ref` below it. */
   readonly actionsFolder: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Left out: this computer runs no containers. */
+  readonly containers?: LabelledHost | undefined;
 };
 
 /** Of our own variables a step sees those that programs need to start; tokens in the environment stay out. */
@@ -54,7 +59,39 @@ export async function localMachine(
     secrets,
     actionFolder: (uses) => actionFolder(uses, settings),
     node: process.execPath,
+    containers: await deskIn(settings, { folder, workspace, tempFolder }),
   };
+}
+
+/** A container has a home of its own: this person's is not shown to it. */
+async function deskIn(
+  { containers, actionsFolder, env }: MachineSettings,
+  {
+    folder,
+    workspace,
+    tempFolder,
+  }: { readonly folder: string; readonly workspace: string; readonly tempFolder: string },
+): Promise<ContainerDesk | undefined> {
+  if (!containers) return undefined;
+  const home = join(folder, "home");
+  await mkdir(home, { recursive: true });
+  const mounts: Mount[] = [
+    { folder: workspace, also: ["/github/workspace"] },
+    { folder: tempFolder },
+    { folder: home, also: ["/github/home"] },
+  ];
+  if (actionsFolder !== undefined) mounts.push({ folder: actionsFolder, readOnly: true });
+  return new ContainerDesk({
+    host: containers,
+    labels: containers.labels,
+    name: `millrace-${randomUUID().slice(0, 13)}`,
+    mounts,
+    workspace,
+    home,
+    folder: join(folder, "inside"),
+    node: process.execPath,
+    env,
+  });
 }
 
 export const osNames: Readonly<Record<string, string>> = { linux: "Linux", darwin: "macOS", win32: "Windows" };

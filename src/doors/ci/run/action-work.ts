@@ -7,7 +7,8 @@ import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { templateText, templateTexts } from "#doors/ci/workflow/plan/template.ts";
 import { envContext, inputVariable } from "./environment.ts";
 import { type Frame, type JobState } from "./job-state.ts";
-import { type Action, ActionFault, type ActionRuns, readAction } from "./manifest.ts";
+import { type Action, ActionFault, type ActionRuns, dockerAction, readAction } from "./manifest.ts";
+import { runDocker } from "#doors/ci/containers/act.ts";
 import { type StepJob, runCommand, type WorkEnd } from "./step-work.ts";
 
 /** What is left to do for an action when all steps have ended (CI-13). Data, so that another process can do it. */
@@ -25,7 +26,10 @@ export type PostStep = {
 };
 
 export async function runPost({ uses, file, inputs, state }: PostStep, job: StepJob): Promise<WorkEnd> {
-  return await runNode(job, await actionOf(uses, job.state), file, { inputs, state });
+  const action = await actionOf(uses, job.state);
+  const env = actionVariables(job, { inputs, state });
+  if (action.runs.kind === "docker") return await runDocker(job, action, { entrypoint: file, inputs, env });
+  return await runNode(job, action, file, { inputs, state });
 }
 
 export type ActionPorts = {
@@ -41,7 +45,7 @@ export type ActionPorts = {
 const depthMax = 9;
 
 export async function actionOf(uses: string, state: JobState): Promise<Action> {
-  if (uses.startsWith("docker://")) throw new ActionFault(`${uses}: container actions cannot be run yet`);
+  if (uses.startsWith("docker://")) return dockerAction(uses, state.machine.workspace, uses);
   return await readAction(isLocalUses(uses) ? localFolder(uses, state) : await state.machine.actionFolder(uses), uses);
 }
 
@@ -57,10 +61,9 @@ export async function runAction(step: UsesStep, job: StepJob, ports: ActionPorts
   const inputs = inputsOf(step, action, job);
   job.output.line("command", [`Run ${step.uses}`, ...shownInputs(step, inputs)].join("\n"));
   const { runs } = action;
-  if (runs.kind === "docker") throw new ActionFault(`${step.uses}: container actions cannot be run yet`);
   if (runs.kind === "composite") return await runComposite(step, action, runs.steps, { job, ports, inputs });
   const framed = { ...job, frame: actionFrame(job.frame, step, action) };
-  const { post } = runs;
+  const post = runs.kind === "docker" ? runs.postEntrypoint : runs.post;
   if (post !== undefined)
     ports.posts.push({
       name: `Post ${job.ref.name}`,
@@ -72,7 +75,9 @@ export async function runAction(step: UsesStep, job: StepJob, ports: ActionPorts
       inputs,
       state: job.output.effects.state,
     });
-  return await runNode(framed, action, runs.main, { inputs, state: new Map() });
+  if (runs.kind === "javascript") return await runNode(framed, action, runs.main, { inputs, state: new Map() });
+  const env = actionVariables(framed, { inputs, state: new Map() });
+  return await runDocker(framed, action, { entrypoint: runs.entrypoint, inputs, env });
 }
 
 /** What the step says, not the action's defaults. */
@@ -85,12 +90,19 @@ function shownInputs(step: UsesStep, inputs: ReadonlyMap<string, string>): reado
 /** The part of an action that runs before all steps; only actions from elsewhere have one. */
 export async function runPre(step: UsesStep, action: Action, job: StepJob): Promise<WorkEnd> {
   const { runs } = action;
-  if (runs.kind !== "javascript" || runs.pre === undefined) return "success";
-  const inputs = inputsOf(step, action, job);
-  return await runNode({ ...job, frame: actionFrame(job.frame, step, action) }, action, runs.pre, {
-    inputs,
-    state: new Map(),
-  });
+  const file = preOf(runs);
+  if (file === undefined) return "success";
+  const given = { inputs: inputsOf(step, action, job), state: new Map<string, string>() };
+  const framed = { ...job, frame: actionFrame(job.frame, step, action) };
+  if (runs.kind !== "docker") return await runNode(framed, action, file, given);
+  const env = actionVariables(framed, given);
+  return await runDocker(framed, action, { entrypoint: file, inputs: given.inputs, env });
+}
+
+/** What of an action runs before all steps. */
+export function preOf(runs: ActionRuns): string | undefined {
+  if (runs.kind === "composite") return undefined;
+  return runs.kind === "docker" ? runs.preEntrypoint : runs.pre;
 }
 
 type NodeInput = { readonly inputs: ReadonlyMap<string, string>; readonly state: ReadonlyMap<string, string> };
@@ -98,15 +110,20 @@ type NodeInput = { readonly inputs: ReadonlyMap<string, string>; readonly state:
 async function runNode(job: StepJob, action: Action, file: string, { inputs, state }: NodeInput): Promise<WorkEnd> {
   const path = join(action.folder, file);
   if (!existsSync(path)) throw new ActionFault(`The action '${action.name}' has no file ${file}`);
+  const program = job.state.inside ? job.state.inside.node : job.state.machine.node;
+  if (program === undefined)
+    throw new ActionFault(
+      `The action '${action.name}' needs Node, which cannot run in the job's container: its image has none, and no glibc for ours`,
+    );
+  const env = actionVariables(job, { inputs, state });
+  return await runCommand(job, { program, args: [path], folder: job.state.machine.workspace, env });
+}
+
+function actionVariables(job: StepJob, { inputs, state }: NodeInput): Readonly<Record<string, string>> {
   const env: Record<string, string> = { ...job.state.machine.actionEnv };
   for (const [name, value] of inputs) env[inputVariable(name)] = value;
   for (const [name, value] of state) env[`STATE_${name}`] = value;
-  return await runCommand(job, {
-    program: job.state.machine.node,
-    args: [path],
-    folder: job.state.machine.workspace,
-    env,
-  });
+  return env;
 }
 
 type CompositeInput = {
@@ -168,9 +185,10 @@ function inputsOf(step: UsesStep, action: Action, { scope, output, state }: Step
     if (key !== undefined) inputs.set(name, given.get(key) ?? "");
     else inputs.set(name, initial ? templateText(initial, { ...scope, contexts: withEnv(scope.contexts, state) }) : "");
   }
-  const known = new Set(action.inputs.map(({ name }) => name.toLowerCase()));
+  const ofContainers = action.runs.kind === "docker" ? ["entrypoint", "args"] : [];
+  const known = new Set([...action.inputs.map(({ name }) => name.toLowerCase()), ...ofContainers]);
   const unknown = [...given.keys()].filter((name) => !known.has(name.toLowerCase()));
-  for (const name of unknown) inputs.set(name, given.get(name) ?? "");
+  for (const name of [...ofContainers, ...unknown]) if (given.has(name)) inputs.set(name, given.get(name) ?? "");
   if (unknown.length > 0)
     output.annotate({
       level: "warning",

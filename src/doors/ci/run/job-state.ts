@@ -8,6 +8,7 @@ import { envContext } from "./environment.ts";
 import { hashFiles } from "./hash-files.ts";
 import { Masks } from "#doors/ci/run/printed/mask.ts";
 import { Matchers } from "#doors/ci/run/printed/matchers.ts";
+import type { Inside, StartedContainer } from "./containers.ts";
 import { ProcessGroups } from "./process.ts";
 import type { StepOutcome } from "./report.ts";
 import type { JobMachine, JobSpec } from "./spec.ts";
@@ -47,6 +48,11 @@ export class JobState {
   readonly runner: Dictionary;
   readonly root: Frame;
   paths: readonly string[] = [];
+  /** Where steps run, if not on this machine itself. */
+  inside: Inside | undefined;
+  /** The job's own container and its services, for the job context. */
+  container: StartedContainer | undefined;
+  services: ReadonlyMap<string, StartedContainer> = new Map();
   #contexts: Dictionary;
 
   constructor(spec: JobSpec, machine: JobMachine) {
@@ -115,8 +121,16 @@ export class JobState {
   #job(): Dictionary {
     return new Dictionary([
       ["status", this.root.status],
-      ["container", new Dictionary()],
-      ["services", new Dictionary()],
+      ["container", this.container ? this.#containerContext(this.container) : new Dictionary()],
+      ["services", new Dictionary([...this.services].map(([id, one]) => [id, this.#containerContext(one)]))],
+    ]);
+  }
+
+  #containerContext({ id, ports }: StartedContainer): Dictionary {
+    return new Dictionary([
+      ["id", id] as const,
+      ["network", this.machine.containers?.network ?? null],
+      ["ports", new Dictionary(ports)],
     ]);
   }
 

@@ -11,12 +11,12 @@ import { parseExpression } from "#doors/ci/workflow/expression/parse.ts";
 import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { conditionHolds, templateNumber, templateTexts } from "#doors/ci/workflow/plan/template.ts";
 import { places } from "#doors/ci/workflow/schema/places.ts";
-import { actionOf, type PostStep, runAction, runPost, runPre } from "./action-work.ts";
+import { actionOf, type PostStep, preOf, runAction, runPost, runPre } from "./action-work.ts";
 import { Backgrounds } from "./backgrounds.ts";
+import { startContainers } from "#doors/ci/containers/start.ts";
 import { withPaths } from "./file-commands.ts";
 import { type JobMemory, recall, remember } from "./job-memory.ts";
 import { type Frame, JobState, merged } from "./job-state.ts";
-import { ActionFault } from "./manifest.ts";
 import { standardGrace, type StopGrace } from "./process.ts";
 import type { JobOutcome, Report, StepOutcome, StepRef } from "./report.ts";
 import type { JobMachine, JobSpec } from "./spec.ts";
@@ -75,6 +75,7 @@ class JobRun {
     const { root } = this.#state;
     try {
       this.#setUp();
+      await this.#startContainers();
       await this.#begin();
       for (const step of this.#state.spec.steps.slice(this.#next)) {
         if (this.#stopping.isKilled) break;
@@ -95,6 +96,7 @@ class JobRun {
       return { result: root.status, outputs, ...(url !== undefined && { environmentUrl: url }) };
     } finally {
       this.#state.groups.killAll();
+      await this.#state.machine.containers?.close();
     }
   }
 
@@ -120,12 +122,15 @@ class JobRun {
 
   #setUp(): void {
     const { spec, env } = this.#state;
-    if (spec.container) throw new ActionFault("this job asks for a container, and containers cannot be run yet");
-    if (spec.services) throw new ActionFault("this job asks for services, and containers cannot be run yet");
     for (const node of [spec.workflowEnv, spec.jobEnv])
       if (node)
         for (const [name, value] of templateTexts(node, this.#state.scope(this.#state.root, new Map())))
           env.set(name, value);
+  }
+
+  async #startContainers(): Promise<void> {
+    using running = this.#stopping.enter(() => false);
+    await startContainers(this.#state, (level, text) => this.#note(level, text), running.signal);
   }
 
   #watchCancel(): Disposable {
@@ -148,7 +153,7 @@ class JobRun {
     for (const step of steps) {
       if (step.kind !== "uses" || isLocalUses(step.uses) || step.uses.startsWith("docker://")) continue;
       const action = await actionOf(step.uses, this.#state);
-      if (action.runs.kind !== "javascript" || action.runs.pre === undefined) continue;
+      if (action.runs.kind === "composite" || preOf(action.runs) === undefined) continue;
       const condition = action.runs.preIf;
       await this.#work(
         { id: step.id, name: `Pre ${step.uses}`, condition, frame: this.#state.root, env: new Map() },
@@ -384,7 +389,7 @@ class JobRun {
     return this.#state.masks.mask(text);
   }
 
-  #note(level: "error" | "warning", text: string): void {
+  #note(level: "error" | "warning" | "plain", text: string): void {
     this.#ports.report({ kind: "job-note", level, text: this.#mask(text) });
   }
 

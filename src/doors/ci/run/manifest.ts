@@ -34,7 +34,31 @@ export type ActionRuns =
       readonly postIf: Condition;
     }
   | { readonly kind: "composite"; readonly steps: readonly Step[] }
-  | { readonly kind: "docker" };
+  | DockerRuns;
+
+export type DockerRuns = {
+  readonly kind: "docker";
+  /** A Dockerfile of the action, or an image. */
+  readonly image: string;
+  readonly args: Node | undefined;
+  readonly env: Node | undefined;
+  readonly entrypoint?: string;
+  readonly preEntrypoint?: string;
+  readonly preIf: Condition;
+  readonly postEntrypoint?: string;
+  readonly postIf: Condition;
+};
+
+const always: Condition = { expression: "always()" };
+
+/** An image, or the Dockerfile of a folder that has no action.yml. */
+export const dockerAction = (name: string, folder: string, image: string): Action => ({
+  name,
+  folder,
+  inputs: [],
+  outputs: [],
+  runs: { kind: "docker", image, args: undefined, env: undefined, preIf: always, postIf: always },
+});
 
 /** What is wrong with an action, in words for the log. */
 export class ActionFault extends Error {}
@@ -48,7 +72,7 @@ export async function readAction(folder: string, uses: string): Promise<Action> 
     return actionIn(await readFile(path, "utf8"), { path: join(uses, name), folder });
   }
   const docker = await stat(join(folder, "Dockerfile")).catch(() => undefined);
-  if (docker) return { name: uses, folder, inputs: [], outputs: [], runs: { kind: "docker" } };
+  if (docker) return dockerAction(uses, folder, "Dockerfile");
   throw new ActionFault(
     `Can't find 'action.yml', 'action.yaml' or 'Dockerfile' for action '${uses}'. ` +
       "Did you forget to run actions/checkout before running your local action?",
@@ -96,17 +120,28 @@ function runsOf(node: Node | undefined, problems: Problems): ActionRuns {
       if (step.kind === "run" && !step.shell) problems.add(step.at, "Required property is missing: shell");
     return { kind: "composite", steps };
   }
-  if (using === "docker") return { kind: "docker" };
-  const always = (name: string): Condition => {
+  const conditionAt = (name: string): Condition => {
     const condition = entryOf(node, name);
-    return condition ? conditionOf(condition, places.actionRunsIf, problems) : { expression: "always()" };
+    return condition ? conditionOf(condition, places.actionRunsIf, problems) : always;
   };
+  if (using === "docker")
+    return {
+      kind: "docker",
+      image: stringOf(entryOf(node, "image")) ?? "",
+      args: entryOf(node, "args"),
+      env: entryOf(node, "env"),
+      ...optional("entrypoint", stringOf(entryOf(node, "entrypoint"))),
+      ...optional("preEntrypoint", stringOf(entryOf(node, "pre-entrypoint"))),
+      preIf: conditionAt("pre-if"),
+      ...optional("postEntrypoint", stringOf(entryOf(node, "post-entrypoint"))),
+      postIf: conditionAt("post-if"),
+    };
   return {
     kind: "javascript",
     main: stringOf(entryOf(node, "main")) ?? "",
     ...optional("pre", stringOf(entryOf(node, "pre"))),
-    preIf: always("pre-if"),
+    preIf: conditionAt("pre-if"),
     ...optional("post", stringOf(entryOf(node, "post"))),
-    postIf: always("post-if"),
+    postIf: conditionAt("post-if"),
   };
 }

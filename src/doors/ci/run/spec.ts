@@ -4,6 +4,7 @@ import type { OnRunnerLoss } from "#doors/ci/workflow/compile/millrace.ts";
 import { type Dictionary, type PlainValue, plainOf } from "#doors/ci/workflow/expression/value.ts";
 import type { CellPlan, Frame } from "#doors/ci/workflow/plan/job-plan.ts";
 import type { Node } from "#doors/ci/workflow/yaml/node.ts";
+import type { JobContainers } from "./containers.ts";
 
 export type JobSpec = {
   readonly id: string;
@@ -46,6 +47,8 @@ export type JobMachine = {
   readonly actionFolder: (uses: string) => Promise<string>;
   /** Node for JavaScript actions. */
   readonly node: string;
+  /** Left out: there is neither podman nor docker. */
+  readonly containers?: JobContainers | undefined;
 };
 
 /** One cell of a planned job; the contexts are those of the cell. */
@@ -69,9 +72,9 @@ export function jobSpecOf(job: NormalJob, cell: CellPlan, { workflow }: Frame, c
   };
 }
 
-/** What runs beside the steps is in no file: such a job starts again, unless it says otherwise. */
-function lossOf({ onRunnerLoss, services, steps }: NormalJob): Pick<JobSpec, "onRunnerLoss"> {
+/** What runs beside the steps, or is in a container's own files, is not kept: such a job starts again. */
+function lossOf({ onRunnerLoss, container, services, steps }: NormalJob): Pick<JobSpec, "onRunnerLoss"> {
   if (onRunnerLoss) return { onRunnerLoss };
   const hasBackground = steps.some((step) => "isBackground" in step && step.isBackground);
-  return services || hasBackground ? { onRunnerLoss: "restart" } : {};
+  return container || services || hasBackground ? { onRunnerLoss: "restart" } : {};
 }

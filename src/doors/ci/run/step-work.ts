@@ -11,7 +11,7 @@ import { entryOf, type Node } from "#doors/ci/workflow/yaml/node.ts";
 import { githubVariables, isReserved, runnerVariables } from "./environment.ts";
 import { FileCommandFault } from "./file-commands.ts";
 import type { Frame, JobState } from "./job-state.ts";
-import { type ProcessEnd, runProcess, type StopGrace } from "./process.ts";
+import { type ProcessEnd, type ProcessRequest, runProcess, type StopGrace } from "./process.ts";
 import type { Report, StepRef } from "./report.ts";
 import { defaultShell, shellCommand, ShellFault } from "./shells.ts";
 import { makeStepFiles, readStepFiles, removeStepFiles, type StepFiles } from "./step-files.ts";
@@ -42,7 +42,8 @@ export async function runScript(step: RunStep, job: StepJob): Promise<WorkEnd> {
     state.machine.tempFolder,
     `${randomUUID()}${shell === undefined ? ".sh" : shellCommand(shell, "").extension}`,
   );
-  const command = shell === undefined ? defaultShell(path, hasProgram("bash", state)) : shellCommand(shell, path);
+  const hasBash = !state.inside && hasProgram("bash", state); // inside a container sh is what counts on every image
+  const command = shell === undefined ? defaultShell(path, hasBash) : shellCommand(shell, path);
   output.line("command", `Run ${text.trimEnd()}`);
   if (!existsSync(folder)) {
     output.annotate({ level: "error", message: `The working directory '${folder}' does not exist` });
@@ -62,7 +63,11 @@ export type Command = {
   readonly args: readonly string[];
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
+  /** Left out: where the job's steps run. */
+  readonly run?: Run;
 };
+
+type Run = (request: ProcessRequest) => Promise<ProcessEnd>;
 
 /** Runs a program with the step's variables and files, and takes in what it left in those files. */
 export async function runCommand(job: StepJob, command: Command): Promise<WorkEnd> {
@@ -70,17 +75,15 @@ export async function runCommand(job: StepJob, command: Command): Promise<WorkEn
   const files = await makeStepFiles(state.machine.tempFolder);
   const [stdout, stderr] = [output.reader(), output.reader()];
   try {
-    const end = await runProcess(
-      {
-        ...command,
-        env: { ...variables(job, files), ...command.env },
-        onStdout: (bytes) => stdout.push(bytes),
-        onStderr: (bytes) => stderr.push(bytes),
-        signal,
-        grace,
-      },
-      state.groups,
-    );
+    const run: Run = command.run ?? state.inside?.run ?? (async (request) => await runProcess(request, state.groups));
+    const end = await run({
+      ...command,
+      env: { ...variables(job, files), ...command.env },
+      onStdout: (bytes) => stdout.push(bytes),
+      onStderr: (bytes) => stderr.push(bytes),
+      signal,
+      grace,
+    });
     stdout.end();
     stderr.end();
     const isRead = await takeFiles(job, files);
@@ -124,10 +127,10 @@ async function takeFiles({ state, ref, output, report }: StepJob, files: StepFil
   }
 }
 
-/** Base, then what authors set, then what the runner alone says; the step's own env wins among authors (CI-36). */
 /** By which a step names what it does outside: the ledger of effects has it in its keys. */
 const stepVariable = "MILLRACE_STEP";
 
+/** Base, then what authors set, then what the runner alone says; the step's own env wins among authors (CI-36). */
 function variables({ state, frame, env }: StepJob, files: StepFiles): Record<string, string> {
   const github = new Dictionary(frame.github.entries());
   github.set("env", files.env);
@@ -137,14 +140,21 @@ function variables({ state, frame, env }: StepJob, files: StepFiles): Record<str
   github.set("step_summary", files.summary);
   const authors = Object.fromEntries([...env].filter(([name]) => !isReserved(name)));
   const all: Record<string, string> = {
-    ...state.machine.baseEnv,
+    ...baseOf(state),
     ...authors,
     ...githubVariables(github),
     ...runnerVariables(state.runner),
     [stepVariable]: frame.key,
   };
-  all["PATH"] = [...state.paths, all["PATH"] ?? ""].filter((path) => path !== "").join(delimiter);
+  all["PATH"] = [...state.paths, all["PATH"] ?? state.inside?.path ?? ""].filter((path) => path !== "").join(delimiter);
   return all;
+}
+
+/** A container has variables of its own: of this machine's, only those that are about the job. */
+function baseOf({ machine: { baseEnv, containers }, inside }: JobState): Readonly<Record<string, string>> {
+  if (!inside) return baseEnv;
+  const own = Object.entries(baseEnv).filter(([name]) => name.startsWith("MILLRACE_"));
+  return { ...Object.fromEntries(own), HOME: containers?.home ?? "/" };
 }
 
 function shellOf(step: RunStep, { state, frame, scope }: StepJob): string | undefined {

@@ -7,6 +7,11 @@ import { groupsIn } from "#doors/ci/queues.ts";
 export type UnknownLabel = { readonly label: string; readonly nearest?: string; readonly isGroup?: true };
 
 const prefix = "runner=";
+const containersPrefix = "containers=";
+
+/** What is missing is an engine of containers, wherever else the job might run. */
+export const lacksContainers = (missing: readonly string[]): boolean =>
+  missing.some((label) => label.startsWith(containersPrefix));
 
 /** Of what a job asks for, the labels of runs-on. */
 export const runnerLabels = (requires: readonly string[]): readonly string[] =>

@@ -4,7 +4,7 @@ import { viewWhy } from "#door/view.ts";
 import type { JobDetails } from "#doors/ci/details.ts";
 import type { CellView, RunJobView, StepView } from "#doors/ci/view.ts";
 import { type ConditionPart, conditionLines } from "#doors/ci/workflow/expression/explain.ts";
-import { runnerLabels, tellLabels, type UnknownLabel } from "./labels.ts";
+import { lacksContainers, runnerLabels, tellLabels, type UnknownLabel } from "./labels.ts";
 
 export type Wait = {
   readonly because: WhyReason;
@@ -20,6 +20,8 @@ export function tellWait({ because, runners, unknown }: Wait): string {
   if (because.kind === "no-executor") {
     if (unknown.length > 0) return tellLabels(unknown);
     if (because.nearest === undefined) return "no runner has asked for work yet";
+    if (lacksContainers(because.missing))
+      return `it needs podman or docker for its container, services or an action that is an image, and no runner that fits it offers them (ci.containers.engine of a node); the nearest is ${because.nearest}`;
     const lacks = runnerLabels(because.missing);
     const shown = lacks.length > 0 ? `the label ${lacks.join(", ")}` : because.missing.join(", ");
     return `no runner has all that it asks for; the nearest, ${because.nearest}, lacks ${shown}`;

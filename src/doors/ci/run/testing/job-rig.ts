@@ -22,6 +22,8 @@ export type Rig = {
   readonly signal?: AbortSignal;
   readonly onReport?: (report: Report) => void;
   readonly spec?: Partial<JobSpec>;
+  /** What else the machine has, given its folder. */
+  readonly machine?: (folder: string) => Partial<JobMachine>;
   readonly keep?: JobPorts["keep"];
   readonly memory?: JobPorts["memory"];
   /** Left out: one of its own, which is removed afterwards. */
@@ -57,7 +59,7 @@ export async function runRig(rig: Rig): Promise<RigEnd> {
   }
 }
 
-async function machineIn(folder: string, { files = {}, secrets = {} }: Rig): Promise<JobMachine> {
+async function machineIn(folder: string, { files = {}, secrets = {}, machine }: Rig): Promise<JobMachine> {
   const workspace = join(folder, "work");
   const tempFolder = join(folder, "temp");
   for (const path of [workspace, tempFolder]) await mkdir(path, { recursive: true });
@@ -75,6 +77,7 @@ async function machineIn(folder: string, { files = {}, secrets = {} }: Rig): Pro
     secrets: new Map(Object.entries(secrets)),
     actionFolder: (uses) => Promise.resolve(join(folder, "actions", uses.split("@")[0] ?? "")),
     node: process.execPath,
+    ...machine?.(folder),
   };
 }
 
@@ -94,6 +97,8 @@ function specOf({ steps, job = "", workflow = "", contexts = {}, spec = {} }: Ri
     ...(first.env && { jobEnv: first.env }),
     ...(first.defaults && { jobDefaults: first.defaults }),
     ...(first.outputs && { outputs: first.outputs }),
+    ...(first.container && { container: first.container }),
+    ...(first.services && { services: first.services }),
     timeoutMinutes: 5,
     cancelTimeoutMinutes: 1,
     contexts: {
