@@ -46,14 +46,19 @@ const decorators: readonly Decorator[] = [
   {
     name: "readThrough before a far store",
     decorate: (far) => readThrough({ near: bare, far, whenDead: "refuse" }),
+    removes: ["adopt", "path"], // files of this machine are the near store's
   },
   { name: "withShortCuts", decorate: (far) => withShortCuts({ clock, far, shortCuts: () => [] }) },
-  { name: "verifyingReads", decorate: verifyingReads, removes: ["file"] },
-  { name: "HeldStore", decorate: (inner) => new HeldStore().over(inner), removes: ["file", ...allOfPrompt] },
+  { name: "verifyingReads", decorate: verifyingReads, removes: ["file", "path"] },
+  {
+    name: "HeldStore",
+    decorate: (inner) => new HeldStore().over(inner),
+    removes: ["file", "adopt", "path", ...allOfPrompt],
+  },
   {
     name: "brokenReads",
     decorate: (inner) => brokenReads(inner, { random: new Random("seed"), mishaps: ["well"] }),
-    removes: ["file", ...allOfPrompt],
+    removes: ["file", "adopt", "path", ...allOfPrompt],
   },
 ];
 

@@ -21,10 +21,13 @@ export function extend(inner: BlobStore, changes: Changes<BlobStore>): BlobStore
     write: (digest, bytes, form) => inner.write(digest, bytes, form),
     pin: (digests, forMs) => inner.pin(digests, forMs),
     file: inner.file && (async (digest) => await inner.file?.(digest)),
+    adopt: inner.adopt && (async (digest, path) => (await inner.adopt?.(digest, path)) ?? false),
+    path: inner.path && (async (digest) => await inner.path?.(digest)),
     prompt: inner.prompt,
   };
-  const { file, prompt, ...required } = { ...forwarded, ...changes };
-  return { ...required, ...(file && { file }), ...(prompt && { prompt }) };
+  const { file, adopt, path, prompt, ...required } = { ...forwarded, ...changes };
+  const optional = { ...(file && { file }), ...(adopt && { adopt }), ...(path && { path }), ...(prompt && { prompt }) };
+  return { ...required, ...optional };
 }
 
 /** Undefined where the store inside has no `prompt`. */

@@ -57,8 +57,21 @@ export function observed(inner: BlobStore, observer: StoreObserver): BlobStore {
         throw error;
       }
     },
+    ...(inner.adopt && { adopt: (digest, path) => observedAdoption(inner, observer, digest, path) }),
     ...(observer.lent && withLoans(inner, observer.lent.bind(observer))),
   });
+}
+
+/** A write, if it was one. */
+async function observedAdoption(
+  inner: BlobStore,
+  observer: StoreObserver,
+  digest: Digest,
+  path: string,
+): Promise<boolean> {
+  const isTaken = (await inner.adopt?.(digest, path)) === true;
+  if (isTaken) observer.begin({ name: "write", count: 1, digest }).ended("ok", digestSizeBytes(digest));
+  return isTaken;
 }
 
 async function* observedRead(

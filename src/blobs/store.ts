@@ -40,11 +40,23 @@ export type BlobStore = {
    * the blob.
    */
   file?(digest: Digest): Promise<LentFile | undefined>;
+  /**
+   * Takes a finished file of this machine into the store without copying it, and verifies it like a write. Nothing may
+   * have it open, and its name is gone afterwards. False, and it stays where it is, if only a copy can be stored.
+   */
+  adopt?(digest: Digest, path: string): Promise<boolean>;
+  /**
+   * The plain bytes of a blob as a file of this machine, for a program that opens it itself and only reads: there until
+   * released, even if the blob is evicted. Undefined if there is no such file; `read` may still find the blob.
+   */
+  path?(digest: Digest): Promise<LentPath | undefined>;
   /** Answers that need no waiting. They are the same answers as those of the other methods, only sooner. */
   readonly prompt?: Prompt;
 };
 
 export type LentFile = { readonly file: Pick<FileHandle, "readv">; release(): Promise<void> };
+
+export type LentPath = { readonly path: string; release(): Promise<void> };
 
 export type Prompt = {
   /** Whether the blob is there; counts as a use. `hash` holds the raw hash at position `at`. */

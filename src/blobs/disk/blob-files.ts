@@ -29,7 +29,8 @@ export class BlobFiles {
   readonly #folder: string;
   /** One operation at a time for each name: a new file must not be taken for the one being deleted. */
   readonly #turns = new Turns();
-
+  /** By path; with `isWanted`, it was to be removed meanwhile. */
+  readonly #lent = new Map<string, { count: number; isWanted: (() => boolean) | undefined }>();
   readonly #names: DurableNames;
   readonly #syncs: Syncs;
 
@@ -59,12 +60,32 @@ export class BlobFiles {
     });
   }
 
-  /** Does nothing if the blob is wanted again meanwhile. */
+  /** Does nothing if the blob is wanted again meanwhile. A file that is lent is removed when it is given back. */
   async remove(name: FileName, isWanted: () => boolean): Promise<void> {
     const path = this.path(name);
     await this.#turns.take(path, async () => {
-      if (!isWanted()) await rm(path, { force: true });
+      if (isWanted()) return;
+      const lent = this.#lent.get(path);
+      if (lent) lent.isWanted = isWanted;
+      else await rm(path, { force: true });
     });
+  }
+
+  /** Until the returned function is called, the file stays where it is. */
+  lend(name: FileName): () => Promise<void> {
+    const path = this.path(name);
+    const lent = this.#lent.get(path) ?? { count: 0, isWanted: undefined };
+    lent.count += 1;
+    this.#lent.set(path, lent);
+    let isLent = true;
+    return async () => {
+      if (!isLent) return;
+      isLent = false;
+      lent.count -= 1;
+      if (lent.count > 0) return;
+      this.#lent.delete(path);
+      if (lent.isWanted) await this.remove(name, lent.isWanted);
+    };
   }
 
   open(name: FileName): Promise<FileHandle> {

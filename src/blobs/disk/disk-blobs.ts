@@ -11,7 +11,9 @@ import type { Core } from "./core.ts";
 import { bitTenantMax, nodeItself } from "./holdings.ts";
 import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyFromPlain, keyWords, type Key } from "./table/key.ts";
 import { checkedFirstBytesMax, readLarge } from "./upload/large-blobs.ts";
+import { adoptFile } from "./upload/adopt-file.ts";
 import { lendFile } from "./lend-file.ts";
+import { lendPath } from "./lend-path.ts";
 import { packedNow, readPacked, writePacked } from "./log/packed-blobs.ts";
 import { kinds } from "./log/record.ts";
 import { flags, groupMax, noEntry } from "./table/table.ts";
@@ -49,6 +51,12 @@ export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteL
       const parts = partsOf(digest);
       const entry = find(parts);
       return entry === noEntry ? undefined : await lendFile(core, entry, parts);
+    },
+    adopt: (digest, path) => adoptFile(core, view, partsOf(digest), path),
+    async path(digest) {
+      const parts = partsOf(digest);
+      const entry = find(parts);
+      return entry === noEntry ? undefined : await lendPath(core, entry, parts);
     },
     prompt: promptOf(core, view, find),
   };

@@ -10,6 +10,8 @@ export const completeStore: Complete = {
   write: async () => {},
   pin: async (digests, forMs) => ({ digests, pinnedForMs: forMs }),
   file: async () => undefined,
+  adopt: async () => false,
+  path: async () => undefined,
   prompt: { has: () => true, hasMany: () => {}, sizeOf: () => 1, bytes: () => undefined },
 };
 

@@ -1,10 +1,14 @@
 /** What every BlobStore must do, as tests: call `exerciseBlobs` from the test file of an implementation. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { digestFunctions, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
+import { keepFile } from "#blobs/keep-file.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
 
@@ -81,6 +85,39 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
     check("many writers of one blob at once all succeed", async (blobs) => {
       const digests = await Promise.all(Array.from({ length: 20 }, () => put(blobs, "crowd")));
       equal(await text(blobs.read(digests[0] ?? "")), "crowd");
+    });
+
+    check("a finished file is adopted, or stays where it is; with other bytes it is refused", async (blobs) => {
+      await using folder = await mkdtempDisposable(join(tmpdir(), "millrace-adopt-"));
+      for (const sizeBytes of [10, 300_000]) {
+        const [path, whole] = [join(folder.path, "finished"), Buffer.alloc(sizeBytes, "flour ")];
+        await writeFile(path, whole);
+        const digest = sha256Digest(whole);
+        const other = sha256Digest(bytes(`another of ${sizeBytes}`));
+        const wrong = `${other.split("/")[0]}/${sizeBytes}`;
+        const answer = await blobs.adopt?.(wrong, path).catch((e: unknown) => isFault(e, "invalid") && "refused");
+        ok(answer === undefined || answer === false || answer === "refused");
+        deepEqual(await blobs.missing([wrong]), [wrong]);
+        ok((await readFile(path)).equals(whole), "what was refused can be looked at");
+        await keepFile(blobs, digest, path);
+        ok((await collect(blobs.read(digest))).equals(whole));
+        await writeFile(path, whole);
+        await keepFile(blobs, digest, path);
+        ok((await collect(blobs.read(digest))).equals(whole), "a second one changes nothing");
+      }
+    });
+
+    check("a blob may be lent as a file of this machine", async (blobs) => {
+      const whole = Buffer.alloc(300_000, "bread ");
+      const digest = sha256Digest(whole);
+      equal(await blobs.path?.(digest).catch(() => undefined), undefined, "not one that is missing");
+      await blobs.write(digest, whole);
+      const [one, two] = [await blobs.path?.(digest), await blobs.path?.(digest)];
+      await two?.release();
+      await two?.release();
+      if (one) ok((await readFile(one.path)).equals(whole));
+      await one?.release();
+      ok((await collect(blobs.read(digest))).equals(whole));
     });
 
     check("a pin keeps all blobs or none, and names the missing ones", async (blobs) => {
@@ -192,7 +229,7 @@ export async function put(blobs: BlobStore, value: string): Promise<Digest> {
   return digest;
 }
 
-async function collect(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
+export async function collect(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const all: Uint8Array[] = [];
   for await (const part of parts) all.push(Uint8Array.from(part));
   return Buffer.concat(all);

@@ -9,10 +9,10 @@ import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { readsFrom } from "#blobs/plain-reads.ts";
 import { extend } from "#blobs/extend.ts";
-import type { BlobStore, LentFile, Range } from "#blobs/store.ts";
+import type { BlobStore, LentFile, LentPath, Range } from "#blobs/store.ts";
 import { Flight } from "./flight.ts";
 import { Gate } from "./gate.ts";
-import { writeThrough } from "./write-through.ts";
+import { pushThrough, writeThrough } from "./write-through.ts";
 
 export type WhenDead = "refuse" | "serve-local";
 
@@ -93,8 +93,25 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
     return file;
   };
 
+  /** A blob that is only far is brought here first. */
+  const lentPath = async (digest: Digest): Promise<LentPath | undefined> => {
+    checkAlive(digest);
+    const here = await near.path?.(digest);
+    if (here || (await near.missing([digest])).length === 0) return here;
+    for await (const _ of plain(digest, { offset: 0 }));
+    await flights.get(digest)?.kept;
+    return await near.path?.(digest);
+  };
+  const adopt = async (digest: Digest, path: string): Promise<boolean> => {
+    if (!(await near.adopt?.(digest, path))) return false;
+    await pushThrough(near, far, digest);
+    return true;
+  };
+
   return extend(far, {
     write: writeThrough(near, far),
+    adopt: near.adopt && adopt,
+    path: near.path && lentPath,
     file: near.file || far.file ? lent : undefined,
     read: readsFrom((digest, range) => {
       checkAlive(digest);

@@ -38,12 +38,13 @@ export async function* verifiedRange(
 const wrong = (digest: Digest, why: string): Fault => new Fault("corrupt", "read blob", { digest, why });
 
 /**
- * Checks every read of a store that may return wrong bytes. It lends no file and gives no bytes from memory, because
+ * Checks every read of a store that may return wrong bytes. It lends no files and gives no bytes from memory, because
  * those would reach the reader unchecked.
  */
 export const verifyingReads = (blobs: BlobStore): BlobStore =>
   extend(blobs, {
     file: undefined,
+    path: undefined,
     prompt: extendPrompt(blobs.prompt, { bytes: () => undefined }),
     read: readsFrom((digest, range) => verifiedRange(digest, blobs.read(digest), range)),
   });

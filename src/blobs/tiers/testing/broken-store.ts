@@ -50,6 +50,8 @@ export function brokenReads(inner: BlobStore, { random, mishaps }: BrokenOptions
   return extend(inner, {
     // Removed, so that every byte passes `read` here.
     file: undefined,
+    adopt: undefined,
+    path: undefined,
     prompt: undefined,
     async *read(digest, range) {
       const parts: Uint8Array[] = [];

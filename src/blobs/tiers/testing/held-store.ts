@@ -29,6 +29,8 @@ export class HeldStore {
     return extend(inner, {
       // Removed, so that every byte passes `read` here.
       file: undefined,
+      adopt: undefined,
+      path: undefined,
       prompt: undefined,
       async missing(digests) {
         begin("missing");

@@ -37,11 +37,11 @@ export async function commitTask(
   const place = resolveName(document.folder, askerOf(document, task.tenant), ports.grants, true);
   const digests = document.packs.map(({ digest }) => digest);
   const packs = new Map([["result", { types: [], producers: document.producers, digests }]]);
-  using _held = await heldPacks(packs, ports.blobs, ports);
+  await using held = await heldPacks(packs, ports.blobs, ports);
   await using scratch = await ports.scratch(task.taskId);
   const { engines } = ports;
   const own: CommitPorts = { engines, limits, signal, scratch: scratch.path };
-  const paths = digests.map((digest) => ports.files.path(digest, false));
+  const paths = digests.map((digest) => held.pathOf(digest));
   const mayCommit = async (): Promise<void> => {
     await started?.();
     signal.throwIfAborted();

@@ -30,16 +30,14 @@ export async function packsOf(document: StageDocument, documents: Documents, by:
   return found;
 }
 
+export type HeldPacks = AsyncDisposable & { pathOf(digest: Digest): string };
+
 /** Has all packs here as files. Those that are lost or damaged are asked for again, from exactly who wrote them. */
-export async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalidate }: PackPorts): Promise<Disposable> {
+export async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalidate }: PackPorts): Promise<HeldPacks> {
   const wanted = [...new Set([...packs.values()].flatMap(({ digests }) => digests))];
   const lost = new Set(await blobs.missing(wanted));
   try {
-    if (lost.size === 0)
-      return await files.hold(
-        wanted.map((digest) => ({ digest, executable: false })),
-        blobs,
-      );
+    if (lost.size === 0) return await asFiles(wanted, blobs, files);
   } catch (error) {
     const digest = isFault(error) ? error.facts["digest"] : undefined;
     if (typeof digest !== "string" || !wanted.includes(digest)) throw error;
@@ -51,6 +49,29 @@ export async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalid
       if (by && lost.has(digest)) await invalidate(by.task, by.generation, `its pack ${digest} is lost`);
     }
   throw new Fault("not-found", readPacks, { digest: [...lost][0], lost: lost.size });
+}
+
+/** The store's own files where it has some; copies of the others. */
+async function asFiles(wanted: readonly Digest[], blobs: BlobStore, files: LinkCache): Promise<HeldPacks> {
+  await using undo = new AsyncDisposableStack();
+  const paths = new Map<Digest, string>();
+  for (const digest of wanted) {
+    const lent = await blobs.path?.(digest);
+    if (!lent) continue;
+    undo.defer(() => lent.release());
+    paths.set(digest, lent.path);
+  }
+  const others = wanted.filter((digest) => !paths.has(digest));
+  const copies = await files.hold(
+    others.map((digest) => ({ digest, executable: false })),
+    blobs,
+  );
+  undo.defer(() => copies[Symbol.dispose]());
+  const held = undo.move();
+  return {
+    pathOf: (digest) => paths.get(digest) ?? files.path(digest, false),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
 }
 
 export const readPacks = "read packs";
