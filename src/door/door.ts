@@ -18,6 +18,8 @@ import type { GrpcServer } from "#grpc/server.ts";
 import type { Endpoint } from "#http/endpoint.ts";
 import type { Route } from "#http/route.ts";
 import type { Identify } from "#http/serve.ts";
+import type { Digest } from "#base/digest.ts";
+import type { Result } from "#kernel/model/model.ts";
 import type { FeedItem } from "#kernel/read/feed.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
@@ -56,8 +58,11 @@ export type Door<S = unknown> = {
   readonly whyPath?: ((jobId: string, parts: readonly string[]) => string) | undefined;
   /** The trace in a spec that was written before submissions had one of their own. */
   readonly traceIn?: ((spec: string) => string | undefined) | undefined;
-  /** Whether results of its jobs are kept for `history.results` after their end. Left out: they are a cache. */
-  readonly keepsResults?: boolean | undefined;
+  /**
+   * Whether results of its jobs are kept for `history.results` after their end; or which blobs of a result are. Left
+   * out: they are a cache.
+   */
+  readonly keepsResults?: boolean | ((result: Pick<Result, "payload" | "digests">) => readonly Digest[]) | undefined;
   /**
    * What a webhook with the door's name as its format is sent for an item of the event feed of one of its jobs: events
    * in the words of the dialect. Left out: there is no such format. Pure; nothing: the item is passed over.

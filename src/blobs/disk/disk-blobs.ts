@@ -11,7 +11,6 @@ import type { Core } from "./core.ts";
 import { bitTenantMax, nodeItself } from "./holdings.ts";
 import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyFromPlain, keyWords, type Key } from "./table/key.ts";
 import { checkedFirstBytesMax, readLarge } from "./upload/large-blobs.ts";
-import { adoptFile } from "./upload/adopt-file.ts";
 import { lendFile } from "./lend-file.ts";
 import { lendPath } from "./lend-path.ts";
 import { packedNow, readPacked, writePacked } from "./log/packed-blobs.ts";
@@ -36,10 +35,14 @@ export const viewOf = (core: Core, tenant: string): TenantView => {
   };
 };
 
-/** Writes and verifies blobs too large for the log. */
-export type WriteLarge = (parts: DigestParts, source: AsyncIterable<Uint8Array>) => Promise<void>;
+/** Stores blobs too large for the log, and verifies them. */
+export type StoreLarge = {
+  write(parts: DigestParts, source: AsyncIterable<Uint8Array>): Promise<void>;
+  /** The file as it is; false if only a copy can be stored. */
+  adopt(parts: DigestParts, path: string): Promise<boolean>;
+};
 
-export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteLarge): BlobStore {
+export function createDiskBlobs(core: Core, view: TenantView, large: StoreLarge): BlobStore {
   const find = (parts: DigestParts): number => core.findFor(parts, view.number());
   return {
     missing: async (digests) => digests.filter((digest) => find(partsOf(digest)) === noEntry),
@@ -52,7 +55,7 @@ export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteL
       const entry = find(parts);
       return entry === noEntry ? undefined : await lendFile(core, entry, parts);
     },
-    adopt: (digest, path) => adoptFile(core, view, partsOf(digest), path),
+    adopt: (digest, path) => large.adopt(partsOf(digest), path),
     async path(digest) {
       const parts = partsOf(digest);
       const entry = find(parts);
@@ -67,7 +70,7 @@ export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteL
     if (entry !== noEntry && (await isGood(core, entry, parts))) return;
     if (parts.sizeBytes > core.options.packedBytesMax) {
       const plain = form === "zstd" ? unpacked(source, parts.sizeBytes) : asStream(source);
-      return await writeLarge(parts, plain);
+      return await large.write(parts, plain);
     }
     const bytes = await collected(parts, source, form);
     checkBytes(parts, bytes);

@@ -22,10 +22,11 @@ import type { Upkeep } from "#blobs/upkeep.ts";
 import { Checkpoints } from "./log/checkpoints.ts";
 import { Core } from "./core.ts";
 import { Scrubber } from "./check/scrubber.ts";
-import { createDiskBlobs, nodeView, viewOf, type TenantView, type WriteLarge } from "./disk-blobs.ts";
+import { createDiskBlobs, nodeView, viewOf, type TenantView, type StoreLarge } from "./disk-blobs.ts";
 import { createDiskIndex } from "./table/disk-index.ts";
 import { createDiskStreams } from "./streams/disk-streams.ts";
 import { createDiskUpkeep } from "./janitor/disk-upkeep.ts";
+import { adoptFile } from "./upload/adopt-file.ts";
 import { openUpload } from "./upload/disk-upload.ts";
 import { Holdings } from "./holdings.ts";
 import { Housekeeping } from "./janitor/housekeeping.ts";
@@ -119,7 +120,7 @@ function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
 
   return {
     forTenant,
-    all: createDiskBlobs(core, nodeView, writerOf(core, partials, { view: nodeView, owner: undefined })),
+    all: createDiskBlobs(core, nodeView, largeOf(core, partials, { view: nodeView, owner: undefined })),
     index,
     streams,
     recovered,
@@ -156,19 +157,18 @@ function countAll(holdings: Holdings, segments: Segments): number {
 function tenantStore(core: Core, partials: PartialUploads, tenant: string): TenantStore {
   const view = viewOf(core, tenant);
   return {
-    blobs: createDiskBlobs(core, view, writerOf(core, partials, { view, owner: ownerOf(tenant, undefined) })),
+    blobs: createDiskBlobs(core, view, largeOf(core, partials, { view, owner: ownerOf(tenant, undefined) })),
     uploads: createDiskUploads(core, partials, tenant, view),
   };
 }
 
 /** A large blob written in one call is an upload under a unique key. */
-const writerOf =
-  (
-    core: Core,
-    partials: PartialUploads,
-    whose: { readonly view: TenantView; readonly owner: UploadOwner | undefined },
-  ): WriteLarge =>
-  async (parts, source) => {
+const largeOf = (
+  core: Core,
+  partials: PartialUploads,
+  whose: { readonly view: TenantView; readonly owner: UploadOwner | undefined },
+): StoreLarge => ({
+  async write(parts, source) {
     const name = `once-${randomUUID()}`;
     const upload = await openUpload(core, partials, { name, parts, ...whose, offset: 0, form: "plain" });
     try {
@@ -179,4 +179,6 @@ const writerOf =
       await upload.suspend();
       throw error;
     }
-  };
+  },
+  adopt: (parts, path) => adoptFile(core, whose.view, parts, path),
+});

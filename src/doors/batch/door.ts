@@ -7,7 +7,7 @@ import { batchEndpoints } from "./endpoints.ts";
 import { batchDoorKinds } from "./kinds.ts";
 import { planSubmit, type BatchJob, type MapRequest } from "./plan.ts";
 import { BatchDocument, type MapDocument } from "./request.ts";
-import { stagesOf } from "./view.ts";
+import { keptOf, stagesOf } from "./view.ts";
 
 const documents: JobDocuments = {
   schema: BatchDocument,
@@ -42,6 +42,7 @@ export const batchDoor = defineDoor({
   commands: batchCommands,
   endpoints: batchEndpoints,
   documents,
+  keepsResults: keptOf,
   shows: { show: (_jobId, view) => stagesOf(view) },
   pages: [{ path: "queries", title: "Queries", module: "pages/doors/batch/queries.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openBatch(ports, settings),

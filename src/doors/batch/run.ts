@@ -1,14 +1,15 @@
 /** What a worker does for this door: plans a query, plans a wave of stages, runs one part of a stage. */
-import { createReadStream } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { formatSize } from "#base/units.ts";
+import { keepFile } from "#blobs/keep-file.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import type { FailReason } from "#kernel/model/model.ts";
+import { pinSliceMs } from "#retention/keeps.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { askerOf, encodeDocument, type TaskResult, type TaskSpec } from "./documents.ts";
 import type { OpenBucket } from "./grants/buckets.ts";
@@ -123,12 +124,9 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
   // Another generation is wanted because the bytes of the one before could not be read.
   if (memo?.found && task.generation === 1 && !fresh) return await reusedOutcome(memo.found, known, task, ports);
   const startedMs = ports.nowMs();
-  using _held = await heldPacks(named, by.blobs, ports);
+  await using held = await heldPacks(named, by.blobs, ports);
   const packs: TaskFiles["packs"] = new Map(
-    [...named].map(([id, { types, digests }]) => [
-      id,
-      { types, paths: digests.map((one) => ports.files.path(one, false)) },
-    ]),
+    [...named].map(([id, { types, digests }]) => [id, { types, paths: digests.map((one) => held.pathOf(one)) }]),
   );
   await using scratch = await ports.scratch(task.taskId);
   const asker = askerOf(document, task.tenant);
@@ -142,9 +140,8 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
   }).catch((error: unknown) => {
     throw withNames(error, [here]);
   });
-  const bytes = () => createReadStream(packIn(folder), { highWaterMark: 1024 * 1024 });
-  await ports.blobs.write(result.pack, bytes());
-  if (result.isResult) await ports.store.forTenant(task.tenant).blobs.write(result.pack, bytes());
+  await keepFile(ports.blobs, result.pack, packIn(folder));
+  if (result.isResult) await giveResult(result.pack, task.tenant, ports);
   // What was read is what was there when the job began, until the end.
   await checkSources(document, part);
   const ms = Math.round(ports.nowMs() - startedMs);
@@ -219,11 +216,7 @@ async function reusedOutcome(
 ): Promise<RunOutcome> {
   const { stage } = document;
   const isResult = stage.output.kind === "result";
-  if (isResult) {
-    const { blobs } = ports.store.forTenant(tenant);
-    const missing = await blobs.missing([found.pack]);
-    if (missing.length > 0) await blobs.write(found.pack, ports.blobs.read(found.pack));
-  }
+  if (isResult) await giveResult(found.pack, tenant, ports);
   ports.counts.reused();
   const done: TaskResult = {
     ...found,
@@ -236,6 +229,16 @@ async function reusedOutcome(
     by: { task: task.taskId, generation: task.generation },
   };
   return { kind: "done", payload: JSON.stringify(done), digests: [found.pack] };
+}
+
+/** What the tenant asked for is its own, and is kept (`Door.keepsResults`): pinned until that is looked at first. */
+async function giveResult(pack: Digest, tenant: string, { blobs: own, store }: BatchPorts): Promise<void> {
+  const { blobs } = store.forTenant(tenant);
+  const missing = await blobs.missing([pack]);
+  if (missing.length > 0) await blobs.write(pack, own.read(pack));
+  await blobs.pin([pack], pinSliceMs).catch((error: unknown) => {
+    if (!isFault(error, "invalid")) throw error; // a store that allows only shorter pins
+  });
 }
 
 /** Doubled each time that it was not enough. */

@@ -1,6 +1,7 @@
 /** Pure: what a batch job has come to, from the kernel's view of it. */
 import type { Digest } from "#base/digest.ts";
 import { formatSize } from "#base/units.ts";
+import type { Result } from "#kernel/model/model.ts";
 import type { JobView, TaskView } from "#kernel/read/query.ts";
 import { commitPayload, type CommitResult, type TaskResult } from "./documents.ts";
 import type { PlanResult } from "./plan-wave.ts";
@@ -150,3 +151,9 @@ export const stageText = (line: StageLine): string => {
 
 /** A line for each stage that has written anything. */
 export const stagesOf = (view: JobView): readonly string[] => viewBatch(view).stages.map(stageText);
+
+/** What stays of a task's result after the job: what was asked for, and how. Packs between stages are a cache. */
+export function keptOf({ payload, digests }: Pick<Result, "payload" | "digests">): readonly Digest[] {
+  const { isResult, plan } = JSON.parse(payload) as Partial<TaskResult & PlanResult>;
+  return isResult === true || plan !== undefined ? digests : [];
+}

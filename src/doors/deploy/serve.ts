@@ -6,6 +6,7 @@ import type { DoorPorts } from "#door/ports.ts";
 import { FleetDesk } from "./fleet/desk.ts";
 import { fleetOf, seenMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
+import { KeptReleases } from "./fleet/kept-releases.ts";
 import { Upkeep } from "./fleet/upkeep.ts";
 import { ServiceBook } from "./fleet/service-book.ts";
 import { MachineBook } from "./fleet/machine-book.ts";
@@ -58,7 +59,8 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const services = new ServiceBook(records, clock);
   const closing = new AbortController();
   const missed = (reason: string): void => warn("deploy goals not looked after", { reason });
-  const upkeep = new Upkeep({ goals, keys, desk, news, clock, warn: missed });
+  const kept = new KeptReleases({ keeps: ports.keeps, store, goals, clock });
+  const upkeep = new Upkeep({ goals, keys, desk, news, clock, releases: kept, warn: missed });
   const keeping = upkeep.run(closing.signal);
   const releases = new ReleaseMetrics();
   const seal = sealRunner({ store, goals, signer, warn });

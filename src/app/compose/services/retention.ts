@@ -1,9 +1,11 @@
 /** What a node keeps until a declared time: named blobs, and the results of jobs of doors that promise them. */
 import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { Door } from "#door/door.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Journal } from "#journal/journal.ts";
+import type { Result } from "#kernel/model/model.ts";
 import type { Records } from "#records/watch.ts";
 import { RetentionKeeper, type KeeperEvent } from "#retention/keeper.ts";
 import { pinSliceMs, type Keeps, type Pins as KeepPins } from "#retention/keeps.ts";
@@ -28,16 +30,28 @@ type RetentionParts = {
 
 const pageMax = 200;
 
-/** The names of the jobs whose results are kept. */
-export const keepingNames = (doors: readonly Door[]): ReadonlySet<string> =>
-  new Set(doors.filter(({ keepsResults }) => keepsResults).flatMap(({ kinds }) => kinds.map(({ door }) => door)));
+type KeptOf = (result: Pick<Result, "payload" | "digests">) => readonly Digest[];
+
+const allOf: KeptOf = ({ digests }) => digests;
+
+/** By the names of the jobs whose results are kept: what of a result is. */
+const keptOf = (doors: readonly Door[]): ReadonlyMap<string, KeptOf> =>
+  new Map(
+    doors.flatMap(({ kinds, keepsResults }) =>
+      keepsResults ? kinds.map(({ door }) => [door, keepsResults === true ? allOf : keepsResults] as const) : [],
+    ),
+  );
+
+/** The names of the jobs whose results are kept as a whole. */
+const keepingNames = (doors: readonly Door[]): ReadonlySet<string> =>
+  new Set([...keptOf(doors)].filter(([, kept]) => kept === allOf).map(([door]) => door));
 
 export function startRetention(parts: RetentionParts) {
   const { config, keeps, records, pins, clock, journal, node, doors, log } = parts;
   let observed: ((event: KeeperEvent) => void) | undefined;
   const observe = (event: KeeperEvent): void => observed?.(event);
   const owns = (key: string): boolean => node.keeper.held.has(shardOf(`kept ${key}`, node.cluster.shards));
-  const names = keepingNames(doors);
+  const names = keptOf(doors);
   const keepMs = Math.min(config.history.results, config.history.keep ?? Infinity);
   const keeper = new RetentionKeeper({ keeps, records, clock, owns, log, observe });
   const results = new ResultsKeeper({
@@ -64,25 +78,31 @@ export function startRetention(parts: RetentionParts) {
 
 /** Results of jobs of this node's shards: live ones from memory, the others from history. */
 async function* jobResults(
-  { node, journal, names }: Pick<RetentionParts, "node" | "journal"> & { readonly names: ReadonlySet<string> },
+  { node, journal, names }: Pick<RetentionParts, "node" | "journal"> & { readonly names: ReadonlyMap<string, KeptOf> },
   fromMs: number,
   signal: AbortSignal,
 ): AsyncGenerator<JobResults> {
   for (const { state, phase } of node.host.shards.values()) {
     if (phase !== "serving") continue;
-    for (const job of [...state.jobs.values()].filter(({ door }) => names.has(door))) {
-      const digests = job.stages.flatMap(({ tasks }) => tasks.flatMap(({ result }) => result?.digests ?? []));
+    for (const job of state.jobs.values().toArray()) {
+      const kept = names.get(job.door);
+      if (!kept) continue;
+      const digests = job.stages.flatMap(({ tasks }) => tasks.flatMap(({ result }) => (result ? kept(result) : [])));
       yield { tenant: job.tenant.name, endedAtMs: job.endedAtMs ?? 0, digests };
     }
   }
-  for (const door of names) {
+  for (const [door, kept] of names) {
     let cursor: string | undefined;
     do {
       const page = await journal.history.jobs({ door, fromMs, limit: pageMax, cursor });
       for (const { shard, job, tenant, endedAtMs } of page.jobs) {
         if (endedAtMs === 0 || !node.keeper.held.has(shard) || signal.aborted) continue;
         const found = await journal.history.job(shard, job);
-        if (found) yield { tenant, endedAtMs, digests: found.tasks.flatMap(({ digests }) => digests) };
+        if (!found) continue;
+        const digests = found.tasks.flatMap(({ result, digests: all }) =>
+          all.length > 0 ? kept({ payload: result, digests: all }) : [],
+        );
+        yield { tenant, endedAtMs, digests };
       }
       ({ cursor } = page);
     } while (cursor !== undefined && !signal.aborted);

@@ -38,8 +38,8 @@ export async function adoptFile(core: Core, view: TenantView, parts: DigestParts
 }
 
 /**
- * Before it is hashed: in the store's own folder no other program finds it. A file that has other names might be changed
- * through them. Undefined if it cannot be had by its name.
+ * Before it is hashed: in the store's own folder no other program finds it. A file that has other names might be
+ * changed through them. Undefined if it cannot be had by its name.
  */
 async function movedHere(core: Core, path: string): Promise<string | undefined> {
   const stats = await lstat(path);

@@ -1,7 +1,7 @@
 /**
  * Looks after the goals of the regions that this node's machines are in: takes pins out when their time is over (PN1),
- * signs those again whose key was revoked, since machines follow them no more, and counts machines that run another
- * version than their goal says.
+ * signs those again whose key was revoked, since machines follow them no more, keeps the releases that they may run
+ * (KR1), and counts machines that run another version than their goal says.
  */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
@@ -11,6 +11,7 @@ import { livePins, pinOf } from "#doors/deploy/goal/pins.ts";
 import type { FleetDesk, Seen } from "./desk.ts";
 import type { Waking } from "./fleet.ts";
 import type { GoalStore, Head } from "./goals.ts";
+import type { KeptReleases } from "./kept-releases.ts";
 import type { KeyBook } from "./key-book.ts";
 
 export type UpkeepPorts = {
@@ -18,6 +19,7 @@ export type UpkeepPorts = {
   readonly keys: Pick<KeyBook, "trusted">;
   readonly desk: Pick<FleetDesk, "places" | "seen">;
   readonly news: Waking;
+  readonly releases: Pick<KeptReleases, "keep">;
   readonly clock: Clock;
   readonly warn: (why: string) => void;
 };
@@ -44,7 +46,7 @@ export class Upkeep {
   }
 
   async look(): Promise<void> {
-    const { goals, desk } = this.#ports;
+    const { goals, desk, releases, warn } = this.#ports;
     const seen = desk.seen();
     const revoked = new Set((await this.#ports.keys.trusted()).revoked);
     let [drift, pinned] = [0, 0];
@@ -55,6 +57,10 @@ export class Upkeep {
         drift += found.drift;
         pinned += found.pinned;
         await this.#renew({ tenant, region }, head, revoked.has(head.signed.key));
+        const { service } = head.goal;
+        await releases.keep({ tenant, service, region }, head).catch((error: unknown) => {
+          warn(`keep releases of ${service} in ${region}: ${(error as Error).message}`);
+        });
       }
     }
     this.found = { drift, pinned };
