@@ -455,8 +455,8 @@ export function applyReused`,
     name: "feed gap: an owner says what it no longer keeps",
     file: "feed/desk.ts",
     find: `if (after < ring.after) return { kind: "behind", shard, after: ring.after };
-  const news = ring.since(after, room);`,
-    replace: `const news = ring.since(Math.max(after, ring.after), room);`,
+  const news = ring.since(after, room.items, room.bytes);`,
+    replace: `const news = ring.since(Math.max(after, ring.after), room.items, room.bytes);`,
     focus: ["readers"],
   },
   {

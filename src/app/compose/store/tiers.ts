@@ -151,6 +151,8 @@ export function later(open: () => Promise<BlobStore>): BlobStore {
     write: async (digest, source, form) => await (await opened()).write(digest, source, form),
     pin: async (digests, forMs) => await (await opened()).pin(digests, forMs),
     file: async (digest) => await (await opened()).file?.(digest),
+    adopt: async (digest, path) => (await (await opened()).adopt?.(digest, path)) ?? false,
+    path: async (digest) => await (await opened()).path?.(digest),
     async *read(digest, range, form) {
       yield* (await opened()).read(digest, range, form);
     },
