@@ -1,5 +1,5 @@
 import { deepEqual, equal, rejects } from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -56,6 +56,16 @@ describe("a folder of versions", () => {
     for (const version of ["v1", "v2", "v3", "v1", "v4"]) await write(folder, version);
     deepEqual((await readdir(versionsOf(folder))).toSorted(), ["v1", "v4"]);
     deepEqual(await content(folder), ["v4", "v4"]);
+  });
+
+  test("a version whose files were made long before it was committed stays", async () => {
+    const folder = join(home, "slow");
+    await using staging = await openStaging(folder, "slow");
+    for (const file of ["a", "b"]) await writeFile(join(staging.path, file), "slow");
+    await utimes(staging.path, new Date(0), new Date(0));
+    await write(folder, "v1");
+    await commitVersion(folder, staging.path, "slow", granted);
+    deepEqual(await content(folder), ["slow", "slow"]);
   });
 
   test("takes the place of an empty folder, and of nothing else", async () => {

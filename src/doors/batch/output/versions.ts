@@ -39,6 +39,8 @@ export async function commitVersion(
   const target = join(versions, version);
   if (!(await touched(target))) {
     await syncFolder(staging);
+    // A folder's own time is that of the last file made in it, by a clock some milliseconds behind ours.
+    await touched(staging);
     await rename(staging, target).catch((error: NodeJS.ErrnoException) => {
       // Another attempt was quicker; what it wrote has the same name because it is the same.
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
@@ -55,18 +57,21 @@ export async function commitVersion(
     await rename(link, folder);
     await syncFolder(dirname(folder));
   }
-  if (before !== undefined && before !== now) await forgetOlder(versions, basename(before));
+  if (before !== undefined && before !== now) await forgetOlder(versions, { before: basename(before), now: version });
 }
 
 /**
  * A reader may still be in the version before, so only what is older than that goes. What is younger may be another
  * attempt's, just before its link.
  */
-async function forgetOlder(versions: string, before: string): Promise<void> {
+async function forgetOlder(
+  versions: string,
+  { before, now }: { readonly before: string; readonly now: string },
+): Promise<void> {
   const kept = await stat(join(versions, before)).catch(() => undefined);
   if (!kept) return;
   for (const name of await readdir(versions)) {
-    if (name.startsWith(".")) continue; // being staged or linked
+    if (name === now || name.startsWith(".")) continue; // the one that counts; being staged or linked
     const about = await stat(join(versions, name)).catch(() => undefined);
     if (about && about.mtimeMs < kept.mtimeMs) await rm(join(versions, name), { recursive: true, force: true });
   }
