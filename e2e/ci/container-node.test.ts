@@ -59,9 +59,9 @@ test(
       const other = new CiNode(`http://${plain.address}`, () => readOwnerToken(dataFolder(plainFolder)) ?? "");
       await other.register("mill/flour", repository.folder);
       const third = await other.dispatch("mill/flour", "w");
-      const told = async (): Promise<string> =>
-        (await callEndpoint(other.fetch, whyRun, { params: { run: third } })).told.join("\n");
-      await until("why says it", async () => /needs podman or docker/.test(await told()), wait);
+      const lines = async (): Promise<string> =>
+        (await callEndpoint(other.fetch, whyRun, { params: { run: third } })).lines.join("\n");
+      await until("why says it", async () => /needs podman or docker/.test(await lines()), wait);
     } finally {
       await node[Symbol.asyncDispose]();
       for (const one of [folder, plainFolder]) clearAway(one);

@@ -83,10 +83,10 @@ test("a run stands still until a person has said whether an effect was done", { 
       (await ci.list()).map((one) => [one.run, one.status]),
       [[run, "needs_decision"]],
     );
-    const why = (await (await ci.fetch(`/v1/runs/${run}/why`)).json()) as { readonly told: readonly string[] };
+    const why = (await (await ci.fetch(`/v1/runs/${run}/why`)).json()) as { readonly lines: readonly string[] };
     ok(
-      why.told.some((line) => line.includes(`effect decide ${key}`)),
-      why.told.join("\n"),
+      why.lines.some((line) => line.includes(`effect decide ${key}`)),
+      why.lines.join("\n"),
     );
     const headers = { "content-type": "application/json" };
     const decided = await ci.fetch(`/v1/effects/${key}`, { method: "PUT", headers, body: '{"wasDone":true}' });

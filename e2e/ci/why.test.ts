@@ -133,7 +133,7 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
     const run = await ci.dispatch("mill/flour", "skipped");
     equal((await ci.ended(run)).conclusion, "failure");
     const lint = await callEndpoint(ci.fetch, whyRunJob, { params: { run, job: "lint" } });
-    deepEqual(lint.told, [
+    deepEqual(lint.lines, [
       "it was skipped: if: github.ref == 'refs/heads/never' is false",
       "  success() && (github.ref == 'refs/heads/never') → false",
       "    success() → true",
@@ -148,7 +148,7 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
       ["skipped", ["success() true", "env.PLACE == 'elsewhere' && github.actor != '' false"]],
     );
     const failed = await callEndpoint(ci.fetch, whyStep, { params: { run, job: "parts", step: "2" } });
-    match(failed.told.join("\n"), /failed\n {2}mill\.c:3: it is blunt\n {2}Process completed with exit code 3\./);
+    match(failed.lines.join("\n"), /failed\n {2}mill\.c:3: it is blunt\n {2}Process completed with exit code 3\./);
     await rejects(callEndpoint(ci.fetch, whyStep, { params: { run, job: "parts", step: "99" } }), /no such step/);
     await rejects(callEndpoint(ci.fetch, whyRunJob, { params: { run, job: "nobody" } }), /find the job/);
     const at = { step: 2 };
@@ -201,7 +201,7 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
     const run = await ci.dispatch("mill/flour", "labels");
     await until("its job is planned", async () => (await ci.show(run)).jobs[0]?.job !== undefined, wait);
     const why = await whyOfRun(run);
-    deepEqual(why.jobs[0]?.told, ['no runner has the label "ubunut-latest" (is "ubuntu-latest" meant?)']);
+    deepEqual(why.jobs[0]?.lines, ['no runner has the label "ubunut-latest" (is "ubuntu-latest" meant?)']);
     deepEqual(why.jobs[0]?.waits?.["unknownLabels"], [{ label: "ubunut-latest", nearest: "ubuntu-latest" }]);
     const lines: string[] = [];
     const watched = cliLine(dataFolder(folder).path, "ci", "watch", run).then(({ out }) => lines.push(...out));
@@ -222,8 +222,8 @@ describe("why runs, jobs and steps are where they are", { timeout: 60_000 }, () 
     const [, , last] = why.jobs;
     equal(last?.waits?.kind, "queued");
     deepEqual([last?.waits?.["position"], last?.waits?.["runners"]?.length], [0, 1]);
-    match(last?.told[0] ?? "", /^it waits for the one runner that can run it \(.+\): it is the next of its tenant$/);
-    ok(why.told.some((line) => line.startsWith("a (1): it runs on ")));
+    match(last?.lines[0] ?? "", /^it waits for the one runner that can run it \(.+\): it is the next of its tenant$/);
+    ok(why.lines.some((line) => line.startsWith("a (1): it runs on ")));
     const metrics = await (await ci.fetch("/metrics")).text();
     for (const line of [
       'cicd_jobs_running_gauge{tenant="default",runs_on="ubuntu-latest"} 2',

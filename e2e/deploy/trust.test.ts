@@ -18,9 +18,9 @@ run:
   drain: 100ms
 targets: { labels: [role=web], regions: [eu] }
 `;
-const limits = { limitMs: 60_000, everyMs: 200 };
+const limits = { limitMs: 120_000, everyMs: 200 };
 
-describe("machines without a node", { skip, timeout: 240_000 }, () => {
+describe("machines without a node", { skip, timeout: 280_000 }, () => {
   let fleet: DeployFleet;
   let line: CutLine;
   before(async () => {

@@ -27,7 +27,7 @@ export const why = command({
     const { instance } = values;
     const query = new URLSearchParams({ of, ...(key !== undefined && { key }), ...(instance && { instance }) });
     const server = serverOf(values, world.env);
-    let answer: { readonly told: readonly string[] };
+    let answer: { readonly lines: readonly string[] };
     try {
       const path = (parseJob(of) && (await pathOfDoor(values, of, parts, world))) ?? `/v1/why?${query.toString()}`;
       const response = await askServer(server, path, "ask why");
@@ -39,8 +39,8 @@ export const why = command({
       return await explainJob(values, of, world);
     }
     if (values.json) world.out(JSON.stringify(answer));
-    else for (const line of answer.told) world.out(line);
-    if (!values.json && answer.told.length === 0) world.out("there is nothing to say about it");
+    else for (const line of answer.lines) world.out(line);
+    if (!values.json && answer.lines.length === 0) world.out("there is nothing to say about it");
     return 0;
   },
 });

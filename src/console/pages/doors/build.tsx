@@ -4,7 +4,7 @@ import type { JobDetails } from "#api/jobs.ts";
 import { Trouble } from "#console/parts.tsx";
 import { useAsked } from "#console/live.ts";
 
-type WhyAnswer = { readonly told: readonly string[] };
+type WhyAnswer = { readonly lines: readonly string[] };
 
 export function Part({ job }: { readonly job: z.output<typeof JobDetails> }) {
   // Asked again when the phase changes: the answer is another one then.
@@ -13,9 +13,9 @@ export function Part({ job }: { readonly job: z.output<typeof JobDetails> }) {
     <>
       <h2>Why</h2>
       <Trouble problem={problem} />
-      {value && value.told.length > 0 ? (
+      {value && value.lines.length > 0 ? (
         <ul>
-          {value.told.map((line) => (
+          {value.lines.map((line) => (
             <li key={line}>{line}</li>
           ))}
         </ul>

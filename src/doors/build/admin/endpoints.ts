@@ -37,7 +37,7 @@ export const cacheWhy = endpoint({
   action: "action-cache.read",
   about: "Explains why an action missed, by what changed since it was last stored.",
   query: z.object({ action: digest.default(""), instance: z.string().max(1_000).default("") }),
-  answer: json(z.looseObject({ told: z.array(z.string()).describe("The differences in words.") })),
+  answer: json(z.looseObject({ lines: z.array(z.string()).describe("The differences in words.") })),
 });
 
 export const cacheMisses = endpoint({

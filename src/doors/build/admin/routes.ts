@@ -37,7 +37,7 @@ const lookRoutes = ({ index, seen, store }: AdminPorts): readonly Route[] => [
   buildRoute(cache.cacheWhy, async ({ query: { action, instance }, tenant }) => {
     if (!isDigest(action)) throw new Problem(400, "say which action: ?action=HASH/SIZE");
     const explanation = await explainMiss({ tenant, instance, action }, seen, store.forTenant(tenant).blobs);
-    return { body: { ...explanation, told: explanation.differences.map(tell) } };
+    return { body: { ...explanation, lines: explanation.differences.map(tell) } };
   }),
   buildRoute(cache.cacheMisses, ({ query: { target, limit }, tenant }) => ({
     body: { misses: seen.recent(tenant, limit, target).map((miss) => ({ ...miss })) },

@@ -16,7 +16,7 @@ type WhyAnswer = {
   readonly verdict: string;
   readonly miss?: Omit<Miss, "action">;
   readonly nearest?: { readonly action: Digest; readonly atMs: number };
-  readonly told: readonly string[];
+  readonly lines: readonly string[];
 };
 
 export const cacheWhy = command({
@@ -39,9 +39,9 @@ export const cacheWhy = command({
       return 0;
     }
     for (const action of actions) {
-      const told = await server.json<WhyAnswer>("GET", "why", { action, instance: values.instance });
-      if (values.json) world.out(JSON.stringify(told));
-      else for (const line of linesOf(told)) world.out(line);
+      const answer = await server.json<WhyAnswer>("GET", "why", { action, instance: values.instance });
+      if (values.json) world.out(JSON.stringify(answer));
+      else for (const line of linesOf(answer)) world.out(line);
     }
     return 0;
   },
@@ -56,11 +56,15 @@ async function missesOf(server: CacheServer, target: string | undefined): Promis
   return misses.map(({ action }) => action);
 }
 
-function linesOf({ action, verdict, miss, nearest, told }: WhyAnswer): readonly string[] {
+function linesOf({ action, verdict, miss, nearest, lines }: WhyAnswer): readonly string[] {
   const ago = (atMs: number): string => `${formatDuration(Math.max(0, Date.now() - atMs))} ago`;
   const head = miss ? `${miss.target} ${miss.mnemonic}, ${ago(miss.atMs)}: ${action}` : action;
   if (verdict === "differs" && nearest)
-    return [head, `  differs from ${nearest.action}, stored ${ago(nearest.atMs)}:`, ...told.map((one) => `    ${one}`)];
+    return [
+      head,
+      `  differs from ${nearest.action}, stored ${ago(nearest.atMs)}:`,
+      ...lines.map((one) => `    ${one}`),
+    ];
   const missing = miss?.reason.missing;
   return [
     head,

@@ -55,7 +55,7 @@ export type WhyQuestion = {
 export type WhyAnswer = {
   readonly of: string;
   /** For people, all of it. */
-  readonly told: readonly string[];
+  readonly lines: readonly string[];
   readonly waits: readonly Pick<Why, "key" | "phase" | "because">[];
   /** If the shard has seen no worker: what the nodes report. */
   readonly workers?: Workers;
@@ -136,7 +136,7 @@ async function whyJob(ports: WhyPorts, job: Job, call: WhyCall): Promise<WhyAnsw
   const { phase, reason } = job.view;
   const ended = isLive(job) ? [] : [`it has ended: ${phase.toLowerCase()}${reason === "" ? "" : `: ${reason}`}`];
   const answer = await answered(ports, { of: job.jobId, waits, runs: [], instance: "" }, call);
-  return { ...answer, told: [...ended, ...answer.told] };
+  return { ...answer, lines: [...ended, ...answer.lines] };
 }
 
 async function whyStep(ports: WhyPorts, job: Job, key: string, call: WhyCall): Promise<WhyAnswer> {
@@ -161,7 +161,7 @@ async function whyUnplanned(ports: WhyPorts, job: Job, key: string, call: WhyCal
   const answer = await answered(ports, { of: `${jobId} ${key}`, waits, runs: [], instance: "" }, call);
   if (waits.length > 0) return answer;
   const { state, message } = actionWords(status);
-  return { ...answer, told: [`${key}  ${state}${message === undefined ? "" : `: ${message}`}`, ...answer.told] };
+  return { ...answer, lines: [`${key}  ${state}${message === undefined ? "" : `: ${message}`}`, ...answer.lines] };
 }
 
 /** The kernel's name for the task that plans a stage. */
@@ -189,7 +189,7 @@ async function whyAction(ports: WhyPorts, action: Digest, instance: string, call
   const inOrder = runs.toSorted((a, b) => b.submittedAtMs - a.submittedAtMs);
   const answer = await answered(ports, { of: action, waits, runs: inOrder, instance, action }, call);
   if (runs.length > 0) return answer;
-  return { ...answer, told: [...answer.told, `no run of it is among the last ${looked} jobs`] };
+  return { ...answer, lines: [...answer.lines, `no run of it is among the last ${looked} jobs`] };
 }
 
 const isNamed = (name: string, action: Digest): boolean => name === action || name.startsWith(`${action} `);
@@ -207,13 +207,13 @@ async function answered(ports: WhyPorts, gathered: Gathered, { caller }: WhyCall
   const miss = mayLook && wasRun ? await missOf(ports, caller.tenant, instance, action) : undefined;
   const isUnseen = waits.some(({ because }) => because.kind === "no-executor" && because.nearest === undefined);
   const workers = isUnseen ? await workersOf(ports) : undefined;
-  const told = [
+  const lines = [
     ...waits.map(({ key, phase, because }) => `${key}  ${phase.toLowerCase()}: ${tellWaits(because, workers)}`),
     ...tellRuns(runs, nowMs),
     ...(miss ? tellMiss(miss, nowMs) : []),
     ...(cached ? [tellCached(cached, nowMs)] : []),
   ];
-  return { of, told, waits, runs, ...(workers && { workers }), ...(cached && { cached }), ...(miss && { miss }) };
+  return { of, lines, waits, runs, ...(workers && { workers }), ...(cached && { cached }), ...(miss && { miss }) };
 }
 
 async function workersOf({ client }: WhyPorts): Promise<Workers> {

@@ -12,5 +12,5 @@ export const showWhy = endpoint({
     key: z.string().max(1_000).optional().describe("Of a build: which action."),
     instance: z.string().max(1_000).optional(),
   }),
-  answer: json(z.looseObject({ of: z.string(), told: z.array(z.string()).readonly() })),
+  answer: json(z.looseObject({ of: z.string(), lines: z.array(z.string()).readonly() })),
 });

@@ -57,8 +57,8 @@ const isStuck = ({ status, job }: Shown["jobs"][number]): boolean => status === 
 /** A label that no runner has is said at once: nothing would ever happen. */
 async function unknownLabelsOf(fetch: Fetch, run: string): Promise<readonly string[]> {
   const { jobs } = await patiently(() => callEndpoint(fetch, whyRun, { params: { run } }));
-  return jobs.flatMap(({ name, waits, told }) =>
-    waits?.unknownLabels ? [`[${name}] waits: ${told.at(-1) ?? ""}`] : [],
+  return jobs.flatMap(({ name, waits, lines }) =>
+    waits?.unknownLabels ? [`[${name}] waits: ${lines.at(-1) ?? ""}`] : [],
   );
 }
 

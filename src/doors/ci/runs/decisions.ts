@@ -3,9 +3,9 @@ import { Effects, effectsTag } from "#effects/effects.ts";
 import type { DoorPorts } from "#door/ports.ts";
 
 /** The keys of the effects that wait for a person. */
-export type Decisions = (run: AskedRun) => Promise<readonly string[]>;
+export type Decisions = (run: TaggedRun) => Promise<readonly string[]>;
 
-export type AskedRun = {
+export type TaggedRun = {
   readonly tenant: string;
   readonly run: string;
   readonly tags?: readonly { readonly name: string; readonly value: string }[] | undefined;
@@ -26,10 +26,10 @@ export function decisionsIn({ records, clock }: Pick<DoorPorts, "records" | "clo
 /** A run that would go on but for a person's word. */
 export async function withDecisions<T extends { readonly status: string }>(
   shown: T,
-  asked: AskedRun,
+  run: TaggedRun,
   decisions: Decisions,
 ): Promise<T & { status: T["status"] | "needs_decision"; decisions?: string[] }> {
   if (shown.status !== "in_progress") return shown;
-  const keys = await decisions(asked);
+  const keys = await decisions(run);
   return keys.length === 0 ? shown : { ...shown, status: "needs_decision", decisions: [...keys] };
 }

@@ -27,14 +27,14 @@ export type WhyPorts = {
   readonly decisions: Decisions;
 };
 
-export type AskedRun = { readonly run: string; readonly tenant: string };
-type Told = z.input<typeof JobWhy>;
+export type RunOfTenant = { readonly run: string; readonly tenant: string };
+type ExplainedJob = z.input<typeof JobWhy>;
 
 /** Of a run with hundreds of cells, only so many are explained. */
 const jobsMax = 100;
 const runnersMax = 10;
 
-type Explained = AskedRun & {
+type Explained = RunOfTenant & {
   readonly view: JobView;
   readonly shard: number;
   readonly waits: readonly Why[];
@@ -43,7 +43,7 @@ type Explained = AskedRun & {
   readonly written: { readonly record: RunRecord; readonly stored: StoredRun } | undefined;
 };
 
-async function explained({ client, start: { blobs } }: WhyPorts, { run, tenant }: AskedRun): Promise<Explained> {
+async function explained({ client, start: { blobs } }: WhyPorts, { run, tenant }: RunOfTenant): Promise<Explained> {
   const { view: found, about } = await findRun(client, run, tenant);
   const isOver = found.endedAtMs !== undefined;
   const stored = await findStored(blobs, about.record);
@@ -59,32 +59,28 @@ async function explained({ client, start: { blobs } }: WhyPorts, { run, tenant }
   };
 }
 
-export async function askRun(ports: WhyPorts, asked: AskedRun): Promise<z.input<typeof whyRun.answer.schema>> {
-  const about = await explained(ports, asked);
+export async function askRun(ports: WhyPorts, of: RunOfTenant): Promise<z.input<typeof whyRun.answer.schema>> {
+  const about = await explained(ports, of);
   const { status, conclusion, jobs } = viewRun(about.view);
-  const told: Told[] = [];
+  const explainedJobs: ExplainedJob[] = [];
   for (const job of jobs) {
-    if (told.length >= jobsMax) break;
-    told.push(...(await tellJob(ports, about, job)));
+    if (explainedJobs.length >= jobsMax) break;
+    explainedJobs.push(...(await tellJob(ports, about, job)));
   }
   const state = conclusion ?? (status === "in_progress" ? "is running" : "is queued");
   const why = reasonOf(about.view);
   const reason = why === "" ? "" : `: ${why}`;
-  const wanted = told.filter((one) => one.conclusion !== "success");
-  const stands = await withDecisions({ status }, { ...asked, tags: about.view.tags }, ports.decisions);
+  const wanted = explainedJobs.filter((one) => one.conclusion !== "success");
+  const stands = await withDecisions({ status }, { ...of, tags: about.view.tags }, ports.decisions);
   const undecided = (stands.decisions ?? []).map(
     (key) => `it waits for a person: was ${key} done? millrace effect decide ${key} --done, or --not-done`,
   );
   return {
-    run: asked.run,
+    run: of.run,
     ...stands,
     ...(conclusion && { conclusion }),
-    told: [
-      `${asked.run} ${state}${reason}`,
-      ...undecided,
-      ...wanted.flatMap(({ name, told: lines }) => under(name, lines)),
-    ],
-    jobs: told,
+    lines: [`${of.run} ${state}${reason}`, ...undecided, ...wanted.flatMap(({ name, lines }) => under(name, lines))],
+    jobs: explainedJobs,
   };
 }
 
@@ -93,15 +89,15 @@ const under = (name: string, [first = "", ...rest]: readonly string[]): readonly
   ...rest.map((line) => `  ${line}`),
 ];
 
-export async function askJob(ports: WhyPorts, asked: AskedRun & { readonly job: string }): Promise<Told> {
-  const about = await explained(ports, asked);
+export async function askJob(ports: WhyPorts, of: RunOfTenant & { readonly job: string }): Promise<ExplainedJob> {
+  const about = await explained(ports, of);
   const { jobs } = viewRun(about.view);
-  const cell = findCell(about, asked.job);
-  const job = cell?.job ?? jobs.find(({ id, cells }) => id === asked.job && cells.length === 0);
-  if (!job) throw unknownJob(asked);
-  const [told] = await tellJob(ports, about, cell ? { ...job, cells: [cell.cell] } : job);
-  if (!told) throw unknownJob(asked);
-  return told;
+  const cell = findCell(about, of.job);
+  const job = cell?.job ?? jobs.find(({ id, cells }) => id === of.job && cells.length === 0);
+  if (!job) throw unknownJob(of);
+  const [explanation] = await tellJob(ports, about, cell ? { ...job, cells: [cell.cell] } : job);
+  if (!explanation) throw unknownJob(of);
+  return explanation;
 }
 
 const unknownJob = ({ run, job }: { readonly run: string; readonly job: string }): Fault =>
@@ -109,18 +105,18 @@ const unknownJob = ({ run, job }: { readonly run: string; readonly job: string }
 
 export async function askStep(
   ports: WhyPorts,
-  asked: AskedRun & { readonly job: string; readonly step: number },
+  of: RunOfTenant & { readonly job: string; readonly step: number },
 ): Promise<z.input<typeof whyStep.answer.schema>> {
-  const about = await explained(ports, asked);
-  const found = findCell(about, asked.job);
-  if (!found) throw unknownJob(asked);
+  const about = await explained(ports, of);
+  const found = findCell(about, of.job);
+  if (!found) throw unknownJob(of);
   const { steps } = found.cell;
-  const step = steps.find(({ number }) => number === asked.step);
+  const step = steps.find(({ number }) => number === of.step);
   if (!step)
     throw new Fault("not-found", "find the step", {
-      run: asked.run,
-      job: asked.job,
-      step: asked.step,
+      run: of.run,
+      job: of.job,
+      step: of.step,
       why: found.cell.status === "completed" ? "the job has no such step" : "the job has not come to it yet",
     });
   const details = await detailsOf(ports, about, found.cell);
@@ -130,15 +126,15 @@ export async function askStep(
     name: step.name,
     status: step.status,
     ...(step.conclusion && { conclusion: step.conclusion }),
-    told: tellStep(step, { details, steps }),
+    lines: tellStep(step, { details, steps }),
     ...(condition && { condition }),
   };
 }
 
-export async function askDetails(ports: WhyPorts, asked: AskedRun & { readonly job: string }): Promise<JobDetails> {
-  const { view } = await findRun(ports.client, asked.run, asked.tenant);
-  const found = findCell({ view, shard: parseJob(asked.run)?.shard ?? 0 }, asked.job);
-  if (!found) throw unknownJob(asked);
+export async function askDetails(ports: WhyPorts, of: RunOfTenant & { readonly job: string }): Promise<JobDetails> {
+  const { view } = await findRun(ports.client, of.run, of.tenant);
+  const found = findCell({ view, shard: parseJob(of.run)?.shard ?? 0 }, of.job);
+  if (!found) throw unknownJob(of);
   return await detailsOf(ports, { view }, found.cell);
 }
 
@@ -152,7 +148,7 @@ function findCell({ view, shard }: Pick<Explained, "view" | "shard">, named: str
   return byId ?? (byName.length === 1 ? byName[0] : undefined);
 }
 
-async function tellJob(ports: WhyPorts, about: Explained, job: RunJobView): Promise<readonly Told[]> {
+async function tellJob(ports: WhyPorts, about: Explained, job: RunJobView): Promise<readonly ExplainedJob[]> {
   const stage = about.view.stages.find(({ name }) => name === job.id && name !== conclusionStage);
   if (!stage) return [];
   if (job.cells.length > 0) {
@@ -172,7 +168,7 @@ async function tellJob(ports: WhyPorts, about: Explained, job: RunJobView): Prom
       name: id,
       status,
       ...(conclusion && { conclusion }),
-      told: tellUnplanned(job, planning, condition),
+      lines: tellUnplanned(job, planning, condition),
       ...(condition && { condition }),
       ...(planning && { waits: shownWait(planning) }),
     },
@@ -184,7 +180,7 @@ async function tellOneCell(
   about: Explained,
   { job, cell }: FoundCell,
   requires?: ReadonlyMap<string, readonly string[]>,
-): Promise<Told> {
+): Promise<ExplainedJob> {
   const wait = waitOf(about, ({ task }) => task === cell.task, requires);
   const details = cell.status === "completed" ? await detailsOf(ports, about, cell) : noDetails;
   return {
@@ -193,7 +189,7 @@ async function tellOneCell(
     job: formatTask(about.shard, cell.task),
     status: cell.status,
     ...(cell.conclusion && { conclusion: cell.conclusion }),
-    told: tellCell(cell, wait, details),
+    lines: tellCell(cell, wait, details),
     ...(wait && { waits: shownWait(wait) }),
   };
 }
@@ -230,7 +226,7 @@ async function requiresIn(
   return new Map(sets.flatMap(({ template, tasks = [] }) => tasks.map(({ key }) => [key, template.requires] as const)));
 }
 
-const shownWait = ({ because, runners, unknown }: Wait): Told["waits"] => ({
+const shownWait = ({ because, runners, unknown }: Wait): ExplainedJob["waits"] => ({
   ...because,
   ...(runners.length > 0 && { runners: [...runners] }),
   ...(unknown.length > 0 && { unknownLabels: unknown.map((one) => ({ ...one })) }),
@@ -257,7 +253,7 @@ async function detailsOf(
   cell: CellView,
 ): Promise<JobDetails> {
   const task = view.tasks.find((one) => one.task === cell.task);
-  const told = task?.result ?? task?.lastFailure?.result;
-  const blob = told && readCellResult(told.payload)?.details;
+  const left = task?.result ?? task?.lastFailure?.result;
+  const blob = left && readCellResult(left.payload)?.details;
   return blob === undefined ? noDetails : await recall<JobDetails>(blobs, { blob }).catch(() => noDetails);
 }

@@ -4,7 +4,7 @@ import { endpoint, json } from "#http/endpoint.ts";
 import { Actions, Annotation, Summary } from "#doors/ci/details.ts";
 import { Conclusion, decisions, jobParams, RunId, RunStatus, Status } from "#doors/ci/run-fields.ts";
 
-const told = z.array(z.string()).readonly().describe("The answer for people, line by line.");
+const lines = z.array(z.string()).readonly().describe("The answer for people, line by line.");
 const state = { status: Status, conclusion: Conclusion.optional() };
 /** Recursive, which a JSON schema could say only with a name of its own. */
 const Condition = z.object({
@@ -36,7 +36,7 @@ export const JobWhy = z.object({
   name: z.string(),
   job: z.string().optional(),
   ...state,
-  told,
+  lines,
   condition,
   waits: Wait.optional().describe("What it waits for; absent when it has ended."),
 });
@@ -48,7 +48,7 @@ export const whyRun = endpoint({
   about: "Explains a run: what each of its jobs waits for, why it was skipped, or what failed in it.",
   params: z.object({ run: RunId }),
   answer: json(
-    z.object({ run: RunId, ...state, status: RunStatus, decisions, told, jobs: z.array(JobWhy).readonly() }),
+    z.object({ run: RunId, ...state, status: RunStatus, decisions, lines, jobs: z.array(JobWhy).readonly() }),
   ),
 });
 
@@ -67,7 +67,7 @@ export const whyStep = endpoint({
   action: "ci.read",
   about: "Explains one step of a job: why it was skipped, what it waits for, or what failed in it.",
   params: jobParams.extend({ step: z.coerce.number().int().min(0).describe("Its number in the job, from 0.") }),
-  answer: json(z.object({ step: z.int(), name: z.string(), ...state, told, condition })),
+  answer: json(z.object({ step: z.int(), name: z.string(), ...state, lines, condition })),
 });
 
 export const showDetails = endpoint({

@@ -86,7 +86,7 @@ export const deployWhy = command({
     const query = { ...(of !== undefined && { of }) };
     const answer = await callEndpoint(await fetchOf(values, world), whyRelease, { params: { job }, query });
     if (values.json) world.out(JSON.stringify(answer));
-    else for (const line of answer.told) world.out(printable(line));
+    else for (const line of answer.lines) world.out(printable(line));
     return 0;
   },
 });

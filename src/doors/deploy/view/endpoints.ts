@@ -74,7 +74,7 @@ export const whyRelease = endpoint({
   about: "Says what a release waits for, or how it ended; with `of`, one of its waves or machines.",
   params,
   query: z.object({ of: z.string().max(200).optional().describe("A wave, such as wave-2, or a machine's name.") }),
-  answer: json(z.object({ of: z.string(), told: z.array(z.string()).readonly() })),
+  answer: json(z.object({ of: z.string(), lines: z.array(z.string()).readonly() })),
 });
 
 export const viewEndpoints = [showRelease, watchRelease, whyRelease] as const;

@@ -22,9 +22,9 @@ export type LookPorts = {
   readonly clock: Clock;
 };
 
-export type Asked = { readonly tenant: string; readonly job: string };
+export type ReleaseOfTenant = { readonly tenant: string; readonly job: string };
 
-export async function lookAt(ports: LookPorts, { tenant, job }: Asked): Promise<Facts> {
+export async function lookAt(ports: LookPorts, { tenant, job }: ReleaseOfTenant): Promise<Facts> {
   const view = await findJob(ports.client, tenant, job);
   const about = view && aboutOf(view);
   if (!about) throw new Fault("not-found", "find release", { job });
@@ -40,12 +40,12 @@ export async function lookAt(ports: LookPorts, { tenant, job }: Asked): Promise<
   return { jobId: job, view, about, machines, goals, paused: await ports.controls.paused(tenant, job) };
 }
 
-export async function tellFactsOf(ports: LookPorts, asked: Asked): Promise<TellFacts> {
-  const facts = await lookAt(ports, asked);
+export async function tellFactsOf(ports: LookPorts, wanted: ReleaseOfTenant): Promise<TellFacts> {
+  const facts = await lookAt(ports, wanted);
   const isOver = facts.view.endedAtMs !== undefined;
-  const waits = isOver ? [] : await ports.client.why(asked.job, { of: { tenant: asked.tenant } });
+  const waits = isOver ? [] : await ports.client.why(wanted.job, { of: { tenant: wanted.tenant } });
   const { about } = facts;
-  const hold = about.kind === "release" ? await holdOf(ports, asked.tenant, about.release) : undefined;
+  const hold = about.kind === "release" ? await holdOf(ports, wanted.tenant, about.release) : undefined;
   return { ...facts, hold: hold?.why, waits };
 }
 

@@ -108,8 +108,8 @@ function Why({ run, changed }: { readonly run: string; readonly changed: string 
   if (queued.length === 0) return null;
   return (
     <ul aria-label="what jobs wait for">
-      {queued.slice(0, 20).map(({ name, told }) => (
-        <li key={name}>{`${name}: ${told[0] ?? ""}`}</li>
+      {queued.slice(0, 20).map(({ name, lines }) => (
+        <li key={name}>{`${name}: ${lines[0] ?? ""}`}</li>
       ))}
     </ul>
   );

@@ -49,7 +49,7 @@ export type JobDetails = {
 };
 
 export type WhyAnswer = {
-  readonly jobs: readonly (Standing & { readonly name: string; readonly told: readonly string[] })[];
+  readonly jobs: readonly (Standing & { readonly name: string; readonly lines: readonly string[] })[];
 };
 
 export type ApprovalsAnswer = {

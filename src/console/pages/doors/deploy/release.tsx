@@ -57,8 +57,8 @@ function Actions({ shown, act }: { readonly shown: Shown; readonly act: (to: str
 /** Asked again when a stage changes. */
 function Why({ path, shown }: { readonly path: string; readonly shown: Shown }) {
   const changed = shown.stages.map(({ phase, why }) => phase + why.replace(/\d+/g, "")).join() + (shown.paused ?? "");
-  const { value } = useAsked<{ readonly told: readonly string[] }>(`${path}/why#${encodeURIComponent(changed)}`);
-  const [, ...lines] = value?.told ?? [];
+  const { value } = useAsked<{ readonly lines: readonly string[] }>(`${path}/why#${encodeURIComponent(changed)}`);
+  const [, ...lines] = value?.lines ?? [];
   if (lines.length === 0) return null;
   return (
     <ul aria-label="what it waits for">
