@@ -4,6 +4,7 @@
  * target could not be shown (with --check), as when a peer is not installed.
  */
 import { parseArgs } from "node:util";
+import { array } from "#bench/array/array.ts";
 import { attacks } from "#bench/edge/attacks.ts";
 import { cache } from "#bench/cache/cache.ts";
 import { canonical } from "#bench/kernel/canonical.ts";
@@ -37,6 +38,7 @@ const suites: readonly Suite[] = [
   spawn,
   exec,
   tasks,
+  array,
   ci,
 ];
 

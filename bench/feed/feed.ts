@@ -1,15 +1,8 @@
 /** What the event feed costs a node: no reader, one, and a hundred, while jobs go through it. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { clearAway } from "#testing/clear-away.ts";
-import { freePort } from "#testing/free-port.ts";
-import { isOpen } from "#bench/edge/contestants.ts";
 import type { RemoteDone, RemoteWork } from "#bench/kernel/remote-load.ts";
 import { LoadProcess } from "#bench/load-process.ts";
-import { processCpuUs } from "#bench/measure.ts";
+import { NodeProcess } from "#bench/node-process.ts";
 import type { Figure, Report } from "#bench/report.ts";
 import type { Suite } from "#bench/suite.ts";
 import type { SubscribersAsked, SubscribersDid } from "./subscribers.ts";
@@ -26,7 +19,7 @@ export const feed: Suite = {
     "readers on other nodes than the owner's",
   ],
   async run(report, { smoke }) {
-    await using node = await FeedNode.start();
+    await using node = await NodeProcess.start(["worker.enabled=false"]);
     const load = new LoadProcess<RemoteWork, RemoteDone>(join(root, "bench/kernel/remote-load.ts"));
     const readers = new LoadProcess<SubscribersAsked, SubscribersDid>(join(import.meta.dirname, "subscribers.ts"));
     using _stop = { [Symbol.dispose]: () => [load, readers].forEach((one) => one.stop()) };
@@ -58,7 +51,7 @@ type Parts = {
 const eventsOf = (tasks: number): number => tasks * 3 + (tasks / tasksPerJob) * 4;
 const tasksPerJob = 100;
 
-async function measure(node: FeedNode, { load, readers, count, tasks }: Parts): Promise<Round> {
+async function measure(node: NodeProcess, { load, readers, count, tasks }: Parts): Promise<Round> {
   const { port, token } = node;
   await readers.ask({ kind: "subscribe", port, token, count });
   const work = { kind: "work", digests: [], tasks, tasksPerJob, batch: 100, submitters: 4, executors: 4 } as const;
@@ -94,44 +87,4 @@ function show(report: Report, rounds: readonly Round[], tasks: number): void {
   if (!most) return;
   report.figure("feed_events_per_s", most.events / most.seconds);
   report.figure("feed_cpu_us_per_event", extraUs(most));
-}
-
-class FeedNode implements AsyncDisposable {
-  readonly port: number;
-  readonly #folder: string;
-  readonly #child;
-
-  private constructor(port: number) {
-    this.port = port;
-    this.#folder = mkdtempSync(join(tmpdir(), "millrace-bench-feed-"));
-    const settings = [`edge.listen=127.0.0.1:${port}`, "worker.enabled=false", "cluster.shards=1"];
-    const args = ["--max-semi-space-size=64", join(root, "src/cli/main.ts"), "up", "--data", this.#folder];
-    this.#child = spawn(process.execPath, [...args, ...settings.flatMap((one) => ["--set", one])], {
-      stdio: ["ignore", "ignore", "inherit"],
-    });
-  }
-
-  static async start(): Promise<FeedNode> {
-    const node = new FeedNode(await freePort());
-    for (let tries = 0; !(await isOpen(node.port)); tries += 1) {
-      if (node.#child.exitCode !== null || tries > 2_000) throw new Error("the node does not listen");
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    return node;
-  }
-
-  get token(): string {
-    return readFileSync(join(this.#folder, "operator.token"), "utf8").trim();
-  }
-
-  cpuUs(): number {
-    return processCpuUs(this.#child.pid ?? 0);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const ended = once(this.#child, "exit");
-    this.#child.kill();
-    await ended;
-    clearAway(this.#folder);
-  }
 }
