@@ -125,12 +125,17 @@ function checkCommand({ arguments: words, environmentVariables }: Command): void
 }
 
 const attemptsMax = 5;
+/** Workers that are lost under it do not use those up, unless it is the action that takes them along. */
+const lossesMax = 10;
 /** Time for staging inputs and uploading outputs, which the action's timeout does not include (REAPI-56). */
 const aroundMs = 30 * 60_000;
 
 export type Wishes = { readonly tenant: string; readonly priority: number; readonly subscriber: string };
 /** Where it should preferably run, and the trace that it is recorded in. */
 export type OrderWishes = Wishes & { readonly here?: string | undefined; readonly trace?: string | undefined };
+
+const deadlineMsOf = ({ queueMs, attemptMs, backoffMsMax }: TaskTemplate): number =>
+  Math.min(deadlineMsMax, queueMs + (attemptsMax + lossesMax) * (attemptMs + backoffMsMax));
 
 /** The same spec gives the same order, and a client of its job can join with it again. */
 export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here, trace }: OrderWishes): Order {
@@ -148,7 +153,7 @@ export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here
     ...(trace !== undefined && { trace }),
     priority: kernelPriority(priority),
     spec: text,
-    deadlineMs: Math.min(deadlineMsMax, template.queueMs + attemptsMax * (template.attemptMs + template.backoffMsMax)),
+    deadlineMs: deadlineMsOf(template),
     stages: [
       {
         name: "action",
@@ -192,6 +197,7 @@ export const templateOf = ({
   requires,
   leaseMs: 10_000,
   attemptsMax,
+  lossesMax,
   retryOn: "infrastructure",
   backoffMs: 200,
   backoffMsMax: 5_000,

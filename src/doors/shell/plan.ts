@@ -119,7 +119,15 @@ const templateOf = (stage: ShellStage, task: TaskSpec): TaskTemplate => ({
   effects: stage.effects,
   speculate: false,
   graceMs: stage.effects === "outside" ? 0 : 60_000,
+  ...lossesOf(stage),
+  ...(stage.stop !== undefined && { stopMs: stage.stop }),
 });
+
+/** A lost machine does not use up the attempts of work that may be repeated. */
+function lossesOf({ losses, effects }: ShellStage): Pick<TaskTemplate, "lossesMax"> {
+  const lossesMax = losses ?? (effects === "pure" ? 10 : 0);
+  return lossesMax === 0 ? {} : { lossesMax };
+}
 
 function taskSpec({ run, sleep, fail, env }: ShellStage): TaskSpec {
   if (run !== undefined) return { do: "command", run: typeof run === "string" ? ["/bin/sh", "-c", run] : run, env };

@@ -54,9 +54,16 @@ const Stage = z
     array: z.int().min(1).max(1_000_000).optional(),
     parallelMax: z.int().min(0).default(0),
     attempts: z.int().min(1).max(100).default(3),
+    /**
+     * How many attempts that were lost to infrastructure do not count as `attempts`; left out, 10, and none for work
+     * with outside effects.
+     */
+    losses: z.int().min(0).max(100).optional(),
     retry: z.enum(["infrastructure", "any"]).default("infrastructure"),
     backoff: Duration.default(1_000),
     timeout: Duration.default(3_600_000),
+    /** How long an attempt that is asked to stop has to do so; left out, ten seconds. */
+    stop: Duration.refine((ms) => ms <= 3_600_000, "an hour at most").optional(),
     effects: z.enum(["pure", "outside"]).default("pure"),
     requires: z.array(Label).default([]),
     env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not a name for a variable"), z.string()).default({}),
