@@ -287,6 +287,7 @@ export const whyJob = endpoint({
             .describe("Where the next attempt goes on."),
           failures: z.record(z.string(), z.number()).optional().describe("How its attempts failed: counts by reason."),
           pending: z.array(z.string()).optional().describe("Signals that it has not received yet: their names."),
+          second: z.string().optional().describe("Who runs its second attempt, while the first one takes long."),
         }),
       ),
       lines: z.array(z.string()).describe("What the job's door adds, for people."),

@@ -96,12 +96,13 @@ export const viewNotices = ({ notices, forMs }: Extract<WhyReason, { kind: "noti
   `it ended ${formatDuration(forMs)} ago; ${plural(notices, "end notice")} not delivered yet`;
 
 /** What else is known of a task that is explained: a sentence for each, none for most. */
-export function viewBesides({ checkpoint, failures, pending }: WhyBesides): readonly string[] {
+export function viewBesides({ checkpoint, failures, pending, second }: WhyBesides): readonly string[] {
   const counts = Object.entries(failures ?? {}).map(([reason, count]) => `${reason} ${plural(count, "time")}`);
   return [
     ...(counts.length > 0 ? [`it failed before: ${counts.join(", ")}`] : []),
     ...(checkpoint ? [`it goes on from a checkpoint, recorded ${formatDuration(checkpoint.agoMs)} ago`] : []),
     ...(pending ? [`it has not received these signals yet: ${pending.join(", ")}`] : []),
+    ...(second === undefined ? [] : [`it takes long, so ${second} makes a second attempt: the first to end counts`]),
   ];
 }
 

@@ -186,6 +186,8 @@ export type WhyBesides = {
   readonly failures?: FailureCounts | undefined;
   /** Signals to its stage that its planner or its executor has not received yet: the newest, oldest first. */
   readonly pending?: readonly string[] | undefined;
+  /** The executor of its second attempt, besides the one that runs. */
+  readonly second?: string | undefined;
 };
 
 export type PlanInputs = {

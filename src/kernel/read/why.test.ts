@@ -286,6 +286,24 @@ describe("besides the reason, why says", () => {
     deepEqual([reason.kind, checkpoint, failures], ["back-off", { token: 1, agoMs: 1_000 }, { "executor-lost": 1 }]);
   });
 
+  test("who makes a second attempt", () => {
+    const t = specify(`
+      submit j : a[x,y];speculate -> job 1 new; x y READY, a j RUNNING
+      reserve ada n=2 start       -> x#1 y#2; x y RUNNING
+      +1s                         ->
+      commit ada x                -> committed generation=1; x SUCCEEDED
+      +5s                         ->
+      renew ada                   -> held y#2 lost -
+      +5s                         ->
+    `);
+    deepEqual(lines(t)[0]?.second, undefined);
+    t.say("reserve bea");
+    deepEqual(
+      lines(t).map(({ because: reason, second }) => [reason, second]),
+      [[{ kind: "running", executor: "ada" }, "bea"]],
+    );
+  });
+
   test("which signals a planner has not received, and which ones an executor", () => {
     const t = new Transcript();
     t.say("submit j : a[?] b[y]<a");

@@ -75,6 +75,7 @@ function besides(stage: Stage, task: Task | undefined, nowMs: number): WhyBeside
     ...(task?.checkpoint && { checkpoint: checkpointView(task.checkpoint, nowMs) }),
     ...(task?.failures && { failures: task.failures }),
     ...(pending.length > 0 && { pending: pending.slice(-pendingShown) }),
+    ...(task?.claim && task.second && { second: task.second.executor.id }),
   };
 }
 

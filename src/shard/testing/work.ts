@@ -244,6 +244,7 @@ const answers: { readonly [K in QueryKind]: Arbitrary<Answers[K]> } = {
           checkpoint: record({ token: id, agoMs: ms }),
           failures: record({ preempted: small, "out-of-memory": small }),
           pending: fc.array(text, { minLength: 1, maxLength: 3 }),
+          second: fc.string({ minLength: 1 }),
         },
       ),
     ),

@@ -94,14 +94,16 @@ export const writeWhy = (why: kernel.Why): wire.Why => ({
   because: writeReason(why.because),
   failures: writeCounts(why.failures),
   pending: why.pending ?? [],
+  second: why.second ?? "",
 });
 
-export const readWhy = ({ because, checkpoint, failures, pending, ...why }: wire.Why): kernel.Why => ({
+export const readWhy = ({ because, checkpoint, failures, pending, second, ...why }: wire.Why): kernel.Why => ({
   ...why,
   because: readReason(because),
   ...(checkpoint && { checkpoint }),
   ...(failures.length > 0 && { failures: readCounts(failures) }),
   ...(pending.length > 0 && { pending }),
+  ...(second !== "" && { second }),
 });
 
 function writeReason(reason: kernel.WhyReason): wire.Why["because"] {

@@ -6,7 +6,7 @@ import { Problem } from "#http/problem.ts";
 import { route, type Call, type Route } from "#http/route.ts";
 import { lastEventId, type ServerEvent } from "#http/live/sse.ts";
 import type { JobPhase } from "#kernel/model/model.ts";
-import type { JobView } from "#kernel/read/query.ts";
+import type { JobView, WhyBesides } from "#kernel/read/query.ts";
 import type { Job, WorkClient } from "#shard/client/client.ts";
 import { jobRef } from "#shard/client/ask.ts";
 import { tagOf } from "#shard/client/history.ts";
@@ -79,16 +79,14 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
       const { view, live } = await find(call, task === undefined ? tasksShown : tasksListed);
       // The view has said that the job has ended, but not that others are still to hear of it.
       const why = (live ? await whyOf(work, job, view, call) : []).filter(({ because }) => because.kind !== "ended");
-      const tasks = why.map(({ taskId, stage, key, phase, because, checkpoint, failures, pending }) => ({
+      const tasks = why.map(({ taskId, stage, key, phase, because, ...besides }) => ({
         task: taskId,
         stage: nameOf(stage, view.stages),
         key,
         phase,
         because: { ...because },
-        says: showWhy({ because, checkpoint, failures, pending }),
-        ...(checkpoint && { checkpoint }),
-        ...(failures && { failures }),
-        ...(pending && { pending: [...pending] }),
+        says: showWhy({ because, ...besides }),
+        ...besidesOf(besides),
       }));
       const hot = tasks.length > 0 ? await hotLines(work, job, view.tenant) : [];
       return { body: { tasks, lines: [...hot, ...explainJob(job, view, ports.doors)] } };
@@ -195,6 +193,13 @@ type Filters = {
   readonly to?: string | undefined;
 };
 type Wanted = Filters & { readonly limit: number; readonly cursor?: string | undefined };
+
+const besidesOf = ({ checkpoint, failures, pending, second }: WhyBesides) => ({
+  ...(checkpoint && { checkpoint }),
+  ...(failures && { failures }),
+  ...(pending && { pending: [...pending] }),
+  ...(second !== undefined && { second }),
+});
 
 const filterOf = ({ tenant, phase, door, tag = [], from, to }: Filters): JobsFilter => ({
   ...(tenant !== undefined && { tenant }),

@@ -965,6 +965,8 @@ export type Why = {
   readonly failures: readonly ReasonCount[];
   /** Names of signals to its stage that its planner or executor has not received yet. */
   readonly pending: readonly string[];
+  /** The executor of its second attempt: the first one takes far longer than those of other tasks did. */
+  readonly second: string;
 };
 
 export const Why: Message<Why> = {
@@ -1087,6 +1089,9 @@ export const Why: Message<Why> = {
     for (const one of message.pending) {
       to.string(362, one);
     }
+    if (message.second !== "") {
+      to.string(370, message.second);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -1097,6 +1102,7 @@ export const Why: Message<Why> = {
     let checkpoint = before?.checkpoint;
     const failures: ReasonCount[] = before === undefined ? [] : (before.failures as ReasonCount[]);
     const pending: string[] = before === undefined ? [] : (before.pending as string[]);
+    let second = before === undefined ? "" : before.second;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1223,11 +1229,15 @@ export const Why: Message<Why> = {
           pending.push(from.string());
           break;
         }
+        case 370: {
+          second = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, stage, key, phase, because, checkpoint, failures, pending };
+    return { task, stage, key, phase, because, checkpoint, failures, pending, second };
   },
 };
 
