@@ -157,6 +157,30 @@ describe("the event feed", () => {
     ]);
   });
 
+  test("says how far readers are behind, and for how long an owner has been silent", async () => {
+    const rig = new FeedRig();
+    const a = await (await rig.fed("a")).serving();
+    const b = await rig.fed("b");
+    await rig.clock.advance(3_000);
+    using reader = await rig.through(b.feed.open({}, "now"));
+    await rig.drain(reader);
+    await workOff(a);
+    await rig.clock.advance(4_000);
+    const behind = b.feed.status();
+    ok(behind.lagBatches > 0 && behind.lagMs >= 4_000 && behind.lagMs < 10_000, JSON.stringify(behind));
+    equal(behind.silentMs, 0);
+    await rig.drain(reader);
+    await rig.clock.advance(20_000); // long questions without an answer are no silence
+    const { lagBatches, lagMs, silentMs } = b.feed.status();
+    deepEqual({ lagBatches, lagMs, silentMs }, { lagBatches: 0, lagMs: 0, silentMs: 0 });
+    rig.kill(a, "a");
+    await rig.clock.advance(9_000);
+    ok(b.feed.status().silentMs >= 8_000);
+    await b.serving();
+    await rig.clock.advance(6_000);
+    equal(b.feed.status().silentMs, 0);
+  });
+
   test("sends a reader away that is too slow; its cursor leads on without a gap", async () => {
     const rig = new FeedRig();
     const a = await rig.fed("a", { feed: { hub: { bytesMax: 1 } } }); // the smallest ring: about 100 items

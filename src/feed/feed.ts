@@ -37,6 +37,10 @@ export type FeedStatus = {
   readonly readers: number;
   /** Of the reader that is furthest behind, in batches of the log. */
   readonly lagBatches: number;
+  /** For how long the oldest item has waited for the reader that is furthest behind. */
+  readonly lagMs: number;
+  /** For how long the owner of some shard has said nothing although it was asked; 0 if all answer. */
+  readonly silentMs: number;
   /** Reads of the log or the archive for readers that were behind. */
   readonly replays: number;
   /** Batches that these reads applied. */
@@ -46,6 +50,7 @@ export type FeedStatus = {
 };
 
 export class Feed {
+  readonly #clock: Clock;
   readonly #readersMax: number;
   readonly #reading: ReaderPorts;
   readonly #hub: FeedHub;
@@ -55,6 +60,7 @@ export class Feed {
 
   constructor(ports: FeedPorts) {
     const { clock, node, desk, journal, blobs, limits, report, settings } = ports;
+    this.#clock = clock;
     this.#readersMax = settings?.readersMax ?? readersMaxDefault;
     this.#replayed = new ReplayedFeed({
       clock,
@@ -94,9 +100,19 @@ export class Feed {
   }
 
   status(): FeedStatus {
-    const lagBatches = [...this.#open.keys()].reduce((most, { lag }) => Math.max(most, lag), 0);
+    const nowMs = this.#clock.wallMs();
+    const most = (of: (reader: FeedReader) => number) =>
+      [...this.#open.keys()].reduce((max, one) => Math.max(max, of(one)), 0);
+    const lags = { lagBatches: most(({ lag }) => lag), lagMs: most((one) => one.lagMs(nowMs)) };
     const { reads: replays, batches: replayedBatches } = this.#replayed.counts;
-    return { readers: this.#open.size, lagBatches, replays, replayedBatches, ...this.counts };
+    return {
+      readers: this.#open.size,
+      ...lags,
+      silentMs: this.#hub.silentMs,
+      replays,
+      replayedBatches,
+      ...this.counts,
+    };
   }
 
   stop(): void {

@@ -45,6 +45,9 @@ export const hubDefaults: HubSettings = {
   lingerMs: 60_000,
 };
 
+/** How long an answer may be on its way before its owner counts as silent. */
+const answerMs = 2_000;
+
 type Lane = { shards: ReadonlySet<ShardId>; abort: AbortController };
 
 export class FeedHub {
@@ -52,6 +55,8 @@ export class FeedHub {
   readonly #settings: HubSettings;
   readonly #rings = new Map<ShardId, FeedRing>();
   readonly #lanes = new Map<string, Lane>();
+  /** When a shard's owner answered last, by the monotonic clock. */
+  readonly #heard = new Map<ShardId, number>();
   /** Shards that the owner we know does not serve; until the next look. */
   readonly #homeless = new Set<ShardId>();
   readonly #wakes = new Set<() => void>();
@@ -72,6 +77,13 @@ export class FeedHub {
 
   get readers(): number {
     return this.#readers;
+  }
+
+  /** For how long the owner of some shard has not answered; a question may take as long as it waits for news. */
+  get silentMs(): number {
+    const nowMono = this.#ports.clock.monotonicMs();
+    const silentMs = this.#heard.values().reduce((most, atMono) => Math.max(most, nowMono - atMono), 0);
+    return silentMs > this.#settings.waitMs + answerMs ? silentMs : 0;
   }
 
   /** Where a shard's newest items are; undefined if there was no reader for long. */
@@ -134,10 +146,12 @@ export class FeedHub {
       const all = Array.from({ length: shards() }, (_, shard) => shard);
       await inTurns(all, 16, async (shard) => {
         this.#rings.set(shard, new FeedRing(await tailOf(shard), bytesMax));
+        this.#heard.set(shard, this.#ports.clock.monotonicMs());
       });
     } catch (error) {
       this.#isRunning = false;
       this.#rings.clear();
+      this.#heard.clear();
       throw error;
     }
     this.#tick();
@@ -156,6 +170,7 @@ export class FeedHub {
     this.#isRunning = false;
     for (const { abort } of this.#lanes.values()) abort.abort();
     this.#rings.clear();
+    this.#heard.clear();
   }
 
   /** One lane for each owner; a lane whose shards have changed asks again at once. */
@@ -193,7 +208,9 @@ export class FeedHub {
       const inTurn = [...all.slice(first), ...all.slice(0, first)];
       const shards = inTurn.map((shard) => ({ shard, after: this.#rings.get(shard)?.through }));
       try {
-        for (const answer of await ask(owner, { shards, waitMs }, lane.abort.signal)) await this.#take(answer);
+        const answers = await ask(owner, { shards, waitMs }, lane.abort.signal);
+        this.#hear(shards, answers);
+        for (const answer of answers) await this.#take(answer);
         if (owner !== "" && gatherMs > 0) await clock.sleep(gatherMs);
       } catch (error) {
         if (lane.abort.signal.aborted) continue;
@@ -205,6 +222,12 @@ export class FeedHub {
       }
     }
     if (this.#lanes.get(owner) === lane) this.#lanes.delete(owner);
+  }
+
+  #hear(shards: FeedQuestion["shards"], answers: readonly FeedAnswer[]): void {
+    const elsewhere = new Set(answers.filter(({ kind }) => kind === "elsewhere").map(({ shard }) => shard));
+    const nowMono = this.#ports.clock.monotonicMs();
+    for (const { shard } of shards) if (!elsewhere.has(shard)) this.#heard.set(shard, nowMono);
   }
 
   async #take(answer: FeedAnswer): Promise<void> {

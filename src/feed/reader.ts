@@ -97,6 +97,14 @@ export class FeedReader implements Disposable {
     );
   }
 
+  /** For how long the oldest item that it has not seen has been there; what the filter leaves out counts, too. */
+  lagMs(nowMs: number): number {
+    return this.#positions.reduce((most, { seq }, shard) => {
+      const at = this.#ports.hub.ring(shard)?.oldestAfter(seq);
+      return at === undefined ? most : Math.max(most, nowMs - at);
+    }, 0);
+  }
+
   /**
    * The next items, of one shard or several, at most so many; none if there are none now. The cursor stands right after
    * them.

@@ -92,6 +92,11 @@ export class FeedRing {
     return { batches, through: this.#through, isFull: false };
   }
 
+  /** When the oldest item that is kept after this batch happened, by kernel time; undefined if there is none. */
+  oldestAfter(after: Seq): number | undefined {
+    return this.#kept[this.#find(after)]?.batch.items[0]?.at;
+  }
+
   #push(batch: FeedBatch): void {
     this.#through = batch.seq;
     if (batch.items.length === 0) return;

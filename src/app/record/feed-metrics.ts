@@ -10,6 +10,14 @@ export function feedMetrics(registry: MetricsRegistry, feed: Pick<Feed, "status"
     "millrace_feed_lag_batches",
     "Batches of the log that the reader of the event feed on this node that is furthest behind has not seen.",
   );
+  const lagSeconds = gauge(
+    "millrace_feed_lag_seconds",
+    "For how long the oldest event has waited for the reader of the feed on this node that is furthest behind.",
+  );
+  const silent = gauge(
+    "millrace_feed_silent_seconds",
+    "For how long the owner of some shard has not answered the event feed of this node; 0 if all answer.",
+  );
   const delivered = counter(
     "millrace_feed_items_total",
     "Items of the event feed that readers on this node were given.",
@@ -28,6 +36,8 @@ export function feedMetrics(registry: MetricsRegistry, feed: Pick<Feed, "status"
     const now = feed.status();
     readers.set(now.readers);
     lag.set(now.lagBatches);
+    lagSeconds.set(now.lagMs / 1_000);
+    silent.set(now.silentMs / 1_000);
     delivered.add(now.delivered - before.delivered);
     replays.add(now.replays - before.replays);
     replayed.add(now.replayedBatches - before.replayedBatches);
