@@ -2,6 +2,7 @@
  * `npm run sim`       one seed (SIM_SEED, or any), run twice.
  * `npm run sim:hunt`  seed after seed until one fails:
  *                     --seeds N --from N --minutes M --jobs N --double-check every|N|off
+ *                     --reached FILE  adds what was reached to FILE, and judges all hunts in it together
  * `--focus a,b` draws more of the named faults, client actions, misbehaviours and shapes. `--trace FILE` keeps all.
  * A failing seed exits with 1 and says how to play it again.
  */
@@ -10,6 +11,7 @@ import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { blocksOf, unreachedByAll } from "./coverage.ts";
 import { differs, failureOf, hunt, merge, type Failure, type HuntPlan, type Totals } from "./hunt.ts";
+import { addReached } from "./reached.ts";
 import { runSeed } from "./run.ts";
 import { describeVerdict, judge } from "./faults/unreachable.ts";
 
@@ -22,6 +24,7 @@ const { values } = parseArgs({
     jobs: { type: "string", default: "1" },
     "double-check": { type: "string" },
     "no-coverage": { type: "boolean", default: false },
+    reached: { type: "string" },
     quiet: { type: "boolean", default: false },
     trace: { type: "string" },
     focus: { type: "string", default: "" },
@@ -190,9 +193,12 @@ function printTotals(all: readonly Totals[], tookS: number): void {
     );
   const reached = all.flatMap(({ unreached }) => (unreached ? [unreached] : []));
   if (reached.length === 0) return;
-  const verdict = judge(blocksOf(unreachedByAll(reached)));
+  const hunted = { seeds, unreached: unreachedByAll(reached) };
+  const together = values.reached === undefined ? hunted : addReached(values.reached, hunted);
+  if (together.seeds > seeds) console.log(`with the hunts before, ${together.seeds} seeds:`);
+  const verdict = judge(blocksOf(together.unreached));
   for (const line of describeVerdict(verdict)) console.log(line);
-  const isLong = seeds >= longHunt && focus.length === 0;
+  const isLong = together.seeds >= longHunt && focus.length === 0;
   if (verdict.wrongExcuses.length > 0 || (isLong && verdict.decide.length > 0)) process.exitCode = 1;
 }
 
