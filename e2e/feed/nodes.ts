@@ -96,15 +96,17 @@ export class FeedFollower {
   }
 }
 
-/** Every item that there is, page by page. */
-export async function everything({ url, headers }: NodeProcess): Promise<readonly EventItem[]> {
+export type Pages = { readonly items: readonly EventItem[]; readonly next: string };
+
+/** Every item that there is behind a cursor, page by page, and the cursor behind them; left out, from the first. */
+export async function everything({ url, headers }: NodeProcess, after?: string): Promise<Pages> {
   const items: EventItem[] = [];
-  for (let cursor: string | undefined; ;) {
+  for (let cursor = after; ;) {
     const query = cursor === undefined ? "from=oldest" : `cursor=${cursor}`;
     const response = await fetch(`${url}/v1/events?limit=7&${query}`, { headers });
     if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
     const page = (await response.json()) as { readonly items: readonly EventItem[]; readonly next: string };
-    if (page.items.length === 0) return items;
+    if (page.items.length === 0) return { items, next: page.next };
     items.push(...page.items);
     cursor = page.next;
   }

@@ -1,6 +1,6 @@
 // The event feed of two nodes on one PostgreSQL, which reach each other over TCP: each has what the other's shards do,
 // and goes on without a gap when the other is killed.
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -76,15 +76,20 @@ describe("the event feed on PostgreSQL", { skip: postgres.skip, timeout: 300_000
       await submit(b, 2);
       await until("a reader at one node has heard of all jobs", () => ended() === jobs, patience);
     }
+    const early = await everything(b);
     await submit(b, 1);
     await b.kill();
     await until("the other owns all", async () => String([...(await ownersAt(a)).values()]) === "4", patience);
     await submit(a, 2);
     jobs += 3;
     await until("nothing is missing", () => ended() === jobs, patience);
+    const late = await everything(a, early.next);
     await b.start();
-    const [there, here] = [await everything(b), await everything(a)];
+    const [{ items: there }, { items: here }] = [await everything(b), await everything(a)];
     deepEqual(byShard(there), byShard(here));
     deepEqual(byShard(follower.items), byShard(here));
+    equal(early.items.length + late.items.length, here.length, "a cursor of the dead owner goes on elsewhere");
+    deepEqual(byShard([...early.items, ...late.items]), byShard(here));
+    match(await (await fetch(`${a.url}/metrics`, { headers: a.headers })).text(), /^millrace_feed_lag_batches \d+$/m);
   });
 });

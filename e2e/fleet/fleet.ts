@@ -25,6 +25,8 @@ export type FleetPlan = {
   readonly slots: number;
   /** Settings of all nodes besides, such as `node.features=3`. */
   readonly settings?: readonly string[];
+  /** Another version's checkout, which the nodes run at first; left out, this one. */
+  readonly checkout?: string | undefined;
 };
 
 export type FleetPorts = {
@@ -46,7 +48,7 @@ export type Member = {
   child: Child | undefined;
 };
 
-const program = join(import.meta.dirname, "../../src/cli/main.ts");
+const here = join(import.meta.dirname, "../..");
 /** On a busy machine. */
 const startMsMax = 240_000;
 
@@ -71,7 +73,7 @@ export class Fleet implements AsyncDisposable {
       for (let i = 1; i <= plan.nodes; i += 1) fleet.members.push(await fleet.#member(`n${i}`));
       if (ports.wires) await fleet.#connect(ports.wires);
       for (const member of fleet.members) fleet.#write(member);
-      for (const member of fleet.members) fleet.up(member);
+      for (const member of fleet.members) fleet.up(member, plan.settings, plan.checkout);
       await Promise.all(fleet.members.map((member) => fleet.ready(member)));
       return fleet;
     } catch (error) {
@@ -92,8 +94,14 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** Started, whether it is ready or not; with other settings than the plan's, if they are given. */
-  up(member: Member, settings: readonly string[] = this.plan.settings ?? []): void {
-    const args = [program, "up", "--config", member.config, ...settings.flatMap((one) => ["--set", one])];
+  up(member: Member, settings: readonly string[] = this.plan.settings ?? [], checkout = here): void {
+    const args = [
+      join(checkout, "src/cli/main.ts"),
+      "up",
+      "--config",
+      member.config,
+      ...settings.flatMap((one) => ["--set", one]),
+    ];
     const env = { XDG_CACHE_HOME: join(this.folder, "cache") };
     const { within = [] } = member.net ?? {};
     member.child = this.#ports.processes.spawn({ name: member.name, args, within, env, logFile: member.log });

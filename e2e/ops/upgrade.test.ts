@@ -1,6 +1,7 @@
 /**
- * Three nodes of a lower feature level are replaced one by one while builds run: nothing is lost, and the level of the
- * cluster rises only when the last one is new. Then one shard gets a node of its own, under the same load.
+ * Three nodes of a lower feature level are replaced one by one while builds and an array of tasks run: nothing is lost,
+ * and the level of the cluster rises only when the last one is new. Then one shard gets a node of its own, under the
+ * same load. With MILLRACE_UPGRADE_FROM the nodes run another version at first: a checkout with its node_modules.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -12,14 +13,21 @@ import { Fleet, type Member } from "#e2e/fleet/fleet.ts";
 import { featuresHere } from "#shard/features.ts";
 import { PatientClient } from "./patient-client.ts";
 
-const before4 = featuresHere - 1;
-const plan = { nodes: 3, shards: 8, leaseMs: 4_000, slots: 2, settings: [`node.features=${before4}`] };
+const checkout = process.env["MILLRACE_UPGRADE_FROM"];
+const settings = checkout === undefined ? [`node.features=${featuresHere - 1}`] : [];
+const plan = { nodes: 3, shards: 8, leaseMs: 4_000, slots: 2, settings, checkout };
+const parts = checkout === undefined ? 30 : 120;
 const clients = 3;
 const patience = { limitMs: 120_000, everyMs: 200 };
 
 const postgres: SharedPostgres = await sharedPostgres();
 const skip = process.platform === "linux" ? postgres.skip : "needs linux: the sandbox";
 
+type Shown = {
+  readonly phase: string;
+  readonly endedAt?: string;
+  readonly stages: readonly { readonly done: number; readonly manifest?: string }[];
+};
 type Cluster = {
   readonly featureLevel: number;
   readonly shards: readonly { readonly shard: number; readonly owner?: string; readonly isolatedOn?: string }[];
@@ -40,6 +48,11 @@ describe("a cluster under load", { skip, timeout: 400_000 }, () => {
   const ask = async (member: Member, path: string, init: Omit<RequestInit, "headers"> = {}): Promise<Response> => {
     const headers = { ...fleet.headers(member), "content-type": "application/json" };
     return await fetch(`http://${member.edge}${path}`, { ...init, headers });
+  };
+  const submitArray = async (member: Member): Promise<string> => {
+    const document = { stages: [{ name: "parts", sleep: "1s", array: parts, parallelMax: 2 }] };
+    const answer = await ask(member, "/v1/jobs", { method: "POST", body: JSON.stringify({ document }) });
+    return ((await answer.json()) as { readonly job: string }).job;
   };
   const clusterAt = async (member: Member): Promise<Cluster> =>
     (await (await ask(member, "/v1/cluster")).json()) as Cluster;
@@ -80,7 +93,8 @@ describe("a cluster under load", { skip, timeout: 400_000 }, () => {
     await during(until("builds run", () => counts.done >= clients, patience));
     const [first] = fleet.members;
     ok(first);
-    equal((await clusterAt(first)).featureLevel, before4);
+    const { featureLevel: levelBefore } = await clusterAt(first);
+    const job = await submitArray(first);
     for (const [i, member] of fleet.members.entries()) {
       const doneBefore = counts.done;
       member.child?.signal("SIGTERM");
@@ -88,13 +102,17 @@ describe("a cluster under load", { skip, timeout: 400_000 }, () => {
       fleet.up(member, []);
       await during(fleet.ready(member));
       await during(until("builds go on", () => counts.done > doneBefore, patience));
-      if (i < fleet.members.length - 1) equal((await clusterAt(member)).featureLevel, before4, member.name);
+      if (i < fleet.members.length - 1) equal((await clusterAt(member)).featureLevel, levelBefore, member.name);
     }
     await during(
       until("the level rises", async () => (await clusterAt(first)).featureLevel === featuresHere, patience),
     );
+    const ofArray = async (): Promise<Shown> => (await (await ask(first, `/v1/jobs/${job}`)).json()) as Shown;
+    await during(until("the array ends", async () => (await ofArray()).endedAt !== undefined, patience));
+    const { phase, stages } = await ofArray();
+    deepEqual([phase, stages[0]?.done, stages[0]?.manifest !== undefined], ["SUCCEEDED", parts, true]);
     await end();
-    t.diagnostic(`${counts.done} actions`);
+    t.diagnostic(`${counts.done} actions, from level ${levelBefore} to ${featuresHere}`);
   });
 
   test("an isolated shard keeps its node, the others leave it, and builds go on", async (t) => {
