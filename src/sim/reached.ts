@@ -10,7 +10,7 @@ type Kept = { readonly sources: string; readonly seeds: number; readonly unreach
 
 export type Reached = { readonly seeds: number; readonly unreached: Unreached };
 
-/** Adds the hunt to the file. The file of other sources is begun anew: offsets into them mean nothing any more. */
+/** Adds the hunt to the file. If the sources have changed the file starts again: its offsets point into other texts. */
 export function addReached(file: string, hunt: Reached): Reached {
   const sources = stampOf(Object.keys(hunt.unreached));
   const before = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Kept) : undefined;
