@@ -30,9 +30,9 @@ export class DeployFleet implements AsyncDisposable {
     this.node = node;
   }
 
-  static async open(machines: readonly string[]): Promise<DeployFleet> {
+  static async open(machines: readonly string[], config: object = {}): Promise<DeployFleet> {
     const folder = mkdtempSync(join(tmpdir(), "millrace-deploy-"));
-    const node = await NodeProcess.open(join(folder, "node"), { worker: { slots: 2 } });
+    const node = await NodeProcess.open(join(folder, "node"), { worker: { slots: 2 }, ...config });
     const fleet = new DeployFleet(folder, node);
     mkdirSync(fleet.repository);
     fleet.#git("init", "--quiet");
@@ -54,15 +54,20 @@ export class DeployFleet implements AsyncDisposable {
   }
 
   /** `wrongShare` of the units that it sends to others are wrong. */
-  startAgent(machine: string, wrongShare = 0, region = "eu"): void {
+  startAgent(machine: string, wrongShare = 0, region = "eu", env: Readonly<Record<string, string>> = {}): void {
     const at = ["--data", this.node.folder, "--machine", machine, "--region", region, "--label", "role=web"];
     const root = join(this.folder, machine);
     const honest = [main, "agent", "run", ...at, "--root", root];
     const lying = [liar, this.node.folder, machine, root, String(wrongShare)];
     const child = spawn(process.execPath, wrongShare > 0 ? lying : honest, {
       stdio: ["ignore", "ignore", openSync(join(this.folder, `${machine}.log`), "a")],
+      env: { ...process.env, ...env },
     });
     this.#agents.set(machine, child);
+  }
+
+  agentPid(machine: string): number | undefined {
+    return this.#agents.get(machine)?.pid;
   }
 
   /** Through another address, such as one that a test cuts. */
@@ -106,7 +111,7 @@ export class DeployFleet implements AsyncDisposable {
 
   servicePid(machine: string, service = "web"): number | undefined {
     const path = join(this.folder, machine, "services", service, "process.json");
-    return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as { pid: number }).pid : undefined;
+    return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as { pid?: number }).pid : undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -45,10 +45,11 @@ describe("the pages of releases", { skip, timeout: 120_000 }, () => {
   });
 
   const shows = (text: string): string => `document.body.innerText.includes(${JSON.stringify(text)})`;
-  const click = (text: string): Promise<void> =>
-    page.evaluate(
-      `[...document.querySelectorAll("a, button")].find((one) => one.innerText.startsWith("${text}")).click()`,
-    );
+  const click = async (text: string): Promise<void> => {
+    const named = `[...document.querySelectorAll("a, button")].find((one) => one.innerText.startsWith("${text}"))`;
+    await page.until(`${text} can be clicked`, `${named} !== undefined`);
+    await page.evaluate(`${named}.click()`);
+  };
 
   async function isSound(what: string): Promise<void> {
     for (const look of [

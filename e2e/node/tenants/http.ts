@@ -328,6 +328,10 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       alike: "any name is a machine's",
     }),
   ],
+  "api GET /v1/deploy/caps": [ask("GET", () => "/v1/deploy/caps", { alike: "it names nothing" })],
+  "api POST /v1/deploy/caps": [
+    ask("POST", () => "/v1/deploy/caps", { ...json({ host: null, rack: null, wan: null }), alike: "it names nothing" }),
+  ],
   "api DELETE /v1/deploy/machines/{machine}": [ask("DELETE", ({ key }) => `/v1/deploy/machines/${key}`)],
   "api GET /v1/deploy/blobs/{digest+}": [ask("GET", (named) => `/v1/deploy/blobs/${digest(named)}`)],
   "api POST /v1/deploy/machines/{machine}/swarm": [

@@ -18,6 +18,9 @@ const machineQuery = z.object({
   labels: z.string().max(10_000).default("").describe("Labels as name=value, separated by commas."),
 });
 
+const Rate = z.number().min(0).nullable().describe("Bytes a second; null: no limit.");
+const Caps = z.object({ host: Rate, rack: Rate, wan: Rate });
+
 export const listKeys = endpoint({
   method: "GET",
   path: "/v1/deploy/keys",
@@ -77,6 +80,23 @@ export const reportMachine = endpoint({
     }),
     64 * 1024,
   ),
+  answer: json(z.object({ caps: Caps.describe("What the machine may send to others from now on.") })),
+});
+
+export const showCaps = endpoint({
+  method: "GET",
+  path: "/v1/deploy/caps",
+  action: "deploy.read",
+  about: "Shows how much each machine may send to others.",
+  answer: json(Caps),
+});
+
+export const setCaps = endpoint({
+  method: "POST",
+  path: "/v1/deploy/caps",
+  action: "deploy.release",
+  about: "Limits how much each machine may send to others: in all, out of its rack, and out of its region.",
+  body: jsonBody(z.strictObject({ host: Rate, rack: Rate, wan: Rate }), 16 * 1024),
   answer: none,
 });
 
@@ -97,9 +117,6 @@ export const readBlob = endpoint({
   params: z.object({ digest: DigestText }),
   answer: { kind: "bytes", contentType: "application/octet-stream" },
 });
-
-const Rate = z.number().min(0).nullable().describe("Bytes a second; null: no limit.");
-const Caps = z.object({ host: Rate, rack: Rate, wan: Rate });
 
 const SwarmQuestionBody = z.discriminatedUnion("kind", [
   z.strictObject({
@@ -425,6 +442,8 @@ export const deployEndpoints = [
   revokeKey,
   attachMachine,
   reportMachine,
+  showCaps,
+  setCaps,
   forgetMachine,
   readBlob,
   askSwarm,

@@ -10,6 +10,7 @@ import * as endpoints from "./endpoints.ts";
 import type { FleetDesk, Machine } from "./fleet/desk.ts";
 import { isTarget, type Fleet, type Waking } from "./fleet/fleet.ts";
 import { machineKeyHeader } from "./agent/machine-key.ts";
+import type { CapsBook } from "./fleet/caps-book.ts";
 import type { MachineBook } from "./fleet/machine-book.ts";
 import type { KeyBook } from "./fleet/key-book.ts";
 import type { ServiceBook } from "./fleet/service-book.ts";
@@ -20,7 +21,7 @@ import { planRelease, planRollback } from "./plan.ts";
 import { releaseRoutes, requireRelease, type ReleaseRoutePorts } from "./release-routes.ts";
 import type { Signed } from "./signing/signing.ts";
 import type { Priority } from "#swarm/uploads.ts";
-import { capsAsJson } from "./swarm/caps.ts";
+import { capsAsJson, capsFromJson } from "./swarm/caps.ts";
 import type { Origin } from "./swarm/origin.ts";
 import { questionOf, type SwarmDesk } from "./swarm/swarm-desk.ts";
 import type { LookPorts } from "./view/look.ts";
@@ -40,6 +41,7 @@ export type RoutePorts = PinRoutePorts &
     readonly origin: Origin;
     readonly book: Pick<MachineBook, "check" | "forget">;
     readonly services: ServiceBook;
+    readonly caps: CapsBook;
     readonly clock: Pick<Clock, "wallMs">;
   };
 
@@ -63,7 +65,7 @@ type MachineCall = Pick<Call<EndpointDeclaration>, "tenant" | "caller" | "header
   readonly params: { readonly machine: string };
 };
 
-const agentRoutes = ({ desk, origin, keys, book }: RoutePorts): readonly Route[] => [
+const agentRoutes = ({ desk, origin, keys, book, caps }: RoutePorts): readonly Route[] => [
   route(endpoints.listKeys, async () => ({
     body: { ...(await keys.trusted()), signs: (await keys.signer()).keyId },
   })),
@@ -81,15 +83,20 @@ const agentRoutes = ({ desk, origin, keys, book }: RoutePorts): readonly Route[]
     const { params, query, body, tenant } = call;
     await speaking({ book })(call);
     desk.report(machineOf(tenant, params, query), { machine: params.machine, ...body });
-    return undefined;
+    return { body: { caps: capsAsJson(await caps.of(tenant)) } };
   }),
-  route(endpoints.readBlob, ({ params, tenant, signal }) => {
+  route(endpoints.readBlob, async ({ params, tenant, signal }) => {
     if (!isDigest(params.digest)) throw new Fault("invalid", "read blob", { digest: params.digest });
-    return { body: origin.blob(tenant, params.digest, signal) };
+    return { body: await begun(origin.blob(tenant, params.digest, signal)) };
   }),
 ];
 
-const swarmRoutes = ({ swarms, origin, book }: RoutePorts): readonly Route[] => [
+const swarmRoutes = ({ swarms, origin, book, caps: kept }: RoutePorts): readonly Route[] => [
+  route(endpoints.showCaps, async ({ tenant }) => ({ body: capsAsJson(await kept.of(tenant)) })),
+  route(endpoints.setCaps, async ({ body, caller, tenant }) => {
+    await kept.set(tenant, capsFromJson(body), caller.principal.name);
+    return undefined;
+  }),
   route(endpoints.askSwarm, async (call) => {
     const { params, body, tenant } = call;
     await speaking({ book })(call);
@@ -186,6 +193,15 @@ const machineOf = (
   { machine }: { readonly machine: string },
   { region, labels }: { readonly region: string; readonly labels: string },
 ): Machine => ({ tenant, machine, region, labels: labels.split(",").filter((label) => label !== "") });
+
+/** Reads the first part before the answer begins: what is not there is a 404, not an answer without bytes. */
+async function begun(parts: AsyncGenerator<Uint8Array>): Promise<AsyncIterable<Uint8Array>> {
+  const first = await parts.next();
+  return (async function* () {
+    if (first.done !== true) yield first.value;
+    yield* parts;
+  })();
+}
 
 async function* goalEvents(goals: AsyncIterable<Signed>) {
   for await (const data of goals) yield { data };

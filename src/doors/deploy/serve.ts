@@ -3,12 +3,15 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
+import { CapsBook } from "./fleet/caps-book.ts";
 import { FleetDesk } from "./fleet/desk.ts";
-import { fleetOf, seenMethod, wakeMethod, waking } from "./fleet/fleet.ts";
+import { fleetOf, heldMethod, seenMethod, snapshotMethod, tallyMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
 import { KeptReleases } from "./fleet/kept-releases.ts";
 import { Upkeep } from "./fleet/upkeep.ts";
 import { ServiceBook } from "./fleet/service-book.ts";
+import { SnapshotQuestion, Snapshots } from "./fleet/snapshots.ts";
+import { TallyQuestion } from "./fleet/tally.ts";
 import { MachineBook } from "./fleet/machine-book.ts";
 import { KeyBook } from "./fleet/key-book.ts";
 import { openSigner, openTicketKey, vaultSigner } from "./fleet/signing-key.ts";
@@ -26,7 +29,6 @@ import { sealRunner } from "./run/seal.ts";
 import { waveRunner } from "./run/wave.ts";
 import { planWorkflow, unpackRunner } from "./run/workflow-build.ts";
 import type { DeploySettings } from "./config.ts";
-import { noCaps } from "./swarm/caps.ts";
 import { Origin } from "./swarm/origin.ts";
 import { SwarmDesk } from "./swarm/swarm-desk.ts";
 
@@ -39,16 +41,19 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   if (settings.signingKey !== undefined) await first(); // a file that cannot be read is told at the start
   const keys = new KeyBook({ records, clock, first, signerOf: (name) => vaultSigner(keyOf, name) });
   const signer = () => keys.signer();
+  const caps = new CapsBook(records, clock);
   const swarms = new SwarmDesk({
     clock,
     random: random.fork("swarm"),
     clusterKey: () => openTicketKey(cluster),
-    caps: () => Promise.resolve(noCaps),
+    caps: (tenant) => caps.of(tenant),
   });
   const origin = new Origin({ store, clock, bytesPerSecond: settings.originUpload });
   const goals = new GoalStore({ index, store, signer, clock });
   const desk = new FleetDesk(goals, keys, clock);
-  const fleet = fleetOf(node, desk, peers);
+  const missed = (reason: string): void => warn("deploy goals not looked after", { reason });
+  const snapshots = new Snapshots({ node, desk, folder: cluster.folder, store, clock, warn: missed });
+  const fleet = fleetOf({ node, desk, snapshots, peers });
   const news = waking(node, desk, peers);
   const book = new MachineBook({
     records,
@@ -58,10 +63,9 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const controls = new ReleaseControls(index, clock);
   const services = new ServiceBook(records, clock);
   const closing = new AbortController();
-  const missed = (reason: string): void => warn("deploy goals not looked after", { reason });
   const kept = new KeptReleases({ keeps: ports.keeps, store, goals, clock });
   const upkeep = new Upkeep({ goals, keys, desk, news, clock, releases: kept, warn: missed });
-  const keeping = upkeep.run(closing.signal);
+  const keeping = Promise.all([upkeep.run(closing.signal), snapshots.run(closing.signal)]);
   const releases = new ReleaseMetrics();
   const seal = sealRunner({ store, goals, signer, warn });
   const running = { goals, desk: news, fleet };
@@ -87,6 +91,12 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     }),
     calls: {
       [seenMethod]: () => Promise.resolve(desk.seen()),
+      [tallyMethod]: (body) => Promise.resolve(desk.tally(TallyQuestion.parse(body))),
+      [heldMethod]: (body) => {
+        const { question, names } = HeldQuestion.parse(body);
+        return Promise.resolve(desk.held(question, new Set(names)));
+      },
+      [snapshotMethod]: (body) => snapshots.write(SnapshotQuestion.parse(body)),
       [wakeMethod]: (body) => {
         desk.wake(z.object({ region: z.string() }).parse(body));
         return Promise.resolve({});
@@ -106,6 +116,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
       news,
       book,
       services,
+      caps,
       controls,
       clock,
     }),
@@ -115,6 +126,8 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     },
   };
 }
+
+const HeldQuestion = z.object({ question: TallyQuestion, names: z.array(z.string()) });
 
 /** Regions with a node that runs work there (node.region). */
 const regionsServed = ({ peers, labels }: Pick<DoorPorts, "peers" | "labels">): ReadonlySet<string> =>

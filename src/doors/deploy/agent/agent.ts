@@ -74,7 +74,10 @@ export class Agent {
       if (!signal.aborted) await this.#ports.clock.sleep(retryMsMin * (0.5 + 4 * Math.random()), signal);
     });
     const beating = this.#forever(signal, "report", async () => {
-      for (const service of this.#services.values()) await link.report(service.status);
+      for (const service of this.#services.values()) {
+        const caps = await link.report(service.status);
+        if (caps) this.#swarm?.setCaps(caps);
+      }
       await this.#ports.clock.sleep(heartbeatMs, signal);
     });
     let pauseMs = meetMsMin;

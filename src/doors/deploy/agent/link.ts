@@ -8,6 +8,7 @@ import type { SwarmAnswer, SwarmQuestion } from "#doors/deploy/swarm/agent-swarm
 import { capsFromJson } from "#doors/deploy/swarm/caps.ts";
 import { unitFrameBytesMax } from "#doors/deploy/swarm/wire.ts";
 import type { Machine } from "#doors/deploy/fleet/desk.ts";
+import type { Caps } from "#swarm/uploads.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
 import type { Trusted } from "#doors/deploy/signing/trust.ts";
 import type { ServiceStatus } from "./service-agent.ts";
@@ -31,7 +32,8 @@ export type AgentLink = {
   goals(trust: number, signal: AbortSignal): AsyncIterable<Signed>;
   manifest(digest: Digest): Promise<Signed>;
   segment(digest: Digest): AsyncIterable<Uint8Array>;
-  report(status: ServiceStatus): Promise<void>;
+  /** Answers with what the machine may send to others; undefined: the node does not say. */
+  report(status: ServiceStatus): Promise<Caps | undefined>;
 };
 
 const manifestBytesMax = 64 * 1024 * 1024;
@@ -63,6 +65,7 @@ export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machin
         parts.push(part);
       }
       const whole = Buffer.concat(parts);
+      if (bytes < sizeBytes) throw new Fault("unavailable", "fetch manifest", { digest, why: "the bytes ended early" });
       if (createHash("sha256").update(whole).digest("hex") !== hash)
         throw new Fault("corrupt", "fetch manifest", { digest, why: "its bytes do not have this digest" });
       return JSON.parse(whole.toString("utf8")) as Signed;
@@ -79,7 +82,14 @@ export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machin
     },
     async report({ service, goalVersion, state, running, why }) {
       const body = { service, goalVersion, state, running, why: why.slice(0, 4_000) };
-      await callEndpoint(fetch, reportMachine, { params, query, body, signal: AbortSignal.timeout(reportMsMax) });
+      const signal = AbortSignal.timeout(reportMsMax);
+      try {
+        const { caps } = await callEndpoint(fetch, reportMachine, { params, query, body, signal });
+        return capsFromJson(caps);
+      } catch (error) {
+        if (error instanceof SyntaxError) return undefined; // a node of an earlier version answers with nothing
+        throw error;
+      }
     },
   };
 }

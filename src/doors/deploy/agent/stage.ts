@@ -120,7 +120,10 @@ async function fetchSegment(
     await file.write(part, 0, part.length, offset + at);
     at += part.length;
   }
-  if (at !== sizeBytes || hashing.digest("hex") !== hash)
+  // A connection that broke is no proof against the version: it is tried again.
+  if (at < sizeBytes)
+    throw new Fault("unavailable", doing, { digest, receivedBytes: at, why: "the bytes ended early" });
+  if (hashing.digest("hex") !== hash)
     throw new Fault("corrupt", doing, { digest, receivedBytes: at, why: "its bytes do not have this digest" });
 }
 

@@ -1,5 +1,6 @@
 import { agentInstall, agentStatus, agentStop } from "./agent-install.ts";
 import { agentRun } from "./agent-run.ts";
+import { deployCaps } from "./caps.ts";
 import { deployKeys, deployRevokeKey, deployRotateKey } from "./keys.ts";
 import { deployPin, deployUnpin } from "./pin.ts";
 import { deployRelease } from "./release.ts";
@@ -33,6 +34,7 @@ export const deployCommands = [
   deployDrift,
   deployPin,
   deployUnpin,
+  deployCaps,
   deployKeys,
   deployRotateKey,
   deployRevokeKey,

@@ -8,6 +8,7 @@ import type { MachineReport } from "#doors/deploy/health/judge.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
 import type { GoalStore, Head } from "./goals.ts";
 import type { KeyBook } from "./key-book.ts";
+import { heldOf, tallyOf, type Known, type Standee, type Tally, type TallyQuestion } from "./tally.ts";
 
 export type Machine = {
   readonly tenant: string;
@@ -16,8 +17,7 @@ export type Machine = {
   readonly labels: readonly string[];
 };
 
-export type ServiceReport = Omit<MachineReport, "state" | "atMs"> & {
-  readonly state: MachineReport["state"] | "idle";
+export type ServiceReport = Omit<MachineReport, "agoMs"> & {
   readonly service: string;
   readonly goalVersion: number;
 };
@@ -110,21 +110,46 @@ export class FleetDesk {
   }
 
   seen(): readonly Seen[] {
-    const nowMs = this.#clock.monotonicMs();
-    for (const [name, { streams, seenAtMs }] of this.#machines)
-      if (streams === 0 && nowMs - seenAtMs > forgottenAfterMs) this.#machines.delete(name);
-    return [...this.#machines.values()].map(({ tenant, machine, region, labels, reports }) => ({
+    return this.known().map(({ tenant, machine, region, labels, reports }) => ({
       tenant,
       machine,
       region,
       labels,
-      reports: [...reports.values()].map(({ atMs, ...report }) => ({ ...report, agoMs: nowMs - atMs })),
+      reports,
     }));
+  }
+
+  known(): readonly Known[] {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [name, { streams, seenAtMs }] of this.#machines)
+      if (streams === 0 && nowMs - seenAtMs > forgottenAfterMs) this.#machines.delete(name);
+    return [...this.#machines.values()].map((one) => knownOf(one, nowMs));
+  }
+
+  /** The machines of a wave that are here, as counts. */
+  tally(question: TallyQuestion): Tally {
+    return tallyOf(this.known(), question);
+  }
+
+  held(question: TallyQuestion, names: ReadonlySet<string>): readonly Standee[] {
+    return heldOf(this.known(), question, names);
+  }
+
+  /** A machine that was here before this node was restarted, so long ago; unless it has come back already. */
+  remember(machine: Omit<Known, "isHeld">, sinceMs: number): void {
+    const { tenant, region, labels } = machine;
+    const key = keyOf(machine);
+    const agoMs = machine.agoMs + sinceMs;
+    if (agoMs > forgottenAfterMs || this.#machines.has(key) || this.#machines.size >= machinesMax) return;
+    const nowMs = this.#clock.monotonicMs();
+    const reports = machine.reports.map((one) => [one.service, { ...one, atMs: nowMs - one.agoMs - sinceMs }] as const);
+    const known = { tenant, machine: machine.machine, region, labels, reports: new Map(reports) };
+    this.#machines.set(key, { ...known, streams: 0, seenAtMs: nowMs - agoMs });
   }
 
   #attached(machine: Machine): Attached {
     // One tenant's machine cannot take another's place, whatever it calls itself.
-    const key = JSON.stringify([machine.tenant, machine.machine]);
+    const key = keyOf(machine);
     const known = this.#machines.get(key);
     if (known && known.region === machine.region && known.labels.join() === machine.labels.join()) return known;
     if (!known && this.#machines.size >= machinesMax)
@@ -162,6 +187,18 @@ export class FleetDesk {
     return look;
   }
 }
+
+const keyOf = ({ tenant, machine }: Machine): string => JSON.stringify([tenant, machine]);
+
+const knownOf = ({ tenant, machine, region, labels, reports, streams, seenAtMs }: Attached, nowMs: number): Known => ({
+  tenant,
+  machine,
+  region,
+  labels,
+  isHeld: streams > 0,
+  agoMs: streams > 0 ? 0 : nowMs - seenAtMs,
+  reports: [...reports.values()].map(({ atMs, ...report }) => ({ ...report, agoMs: nowMs - atMs })),
+});
 
 type Look = {
   readonly heads: Promise<readonly Head[]>;

@@ -7,29 +7,32 @@
  */
 import type { AtOnce } from "#doors/deploy/service/service-file.ts";
 import { wholePpm } from "#doors/deploy/service/service-file.ts";
-import { placeOf } from "./membership.ts";
 
-export type Placed = { readonly machine: string; readonly labels: readonly string[] };
+export type PlacedMachine = {
+  /** Where it stands in the release (membership.ts). */
+  readonly place: number;
+  readonly rack: string | undefined;
+  /** Whether it is done with the new version. */
+  readonly isDone: boolean;
+};
 
 export type ShareQuestion = {
-  readonly release: string;
   /** All machines of the wave's regions. */
-  readonly machines: readonly Placed[];
+  readonly machines: readonly PlacedMachine[];
   /** The share that is activated now, and the one that the wave wants. */
   readonly fromPpm: number;
   readonly toPpm: number;
-  /** Whether a machine is done with the new version. */
-  readonly isDone: (machine: string) => boolean;
   readonly atOnce: AtOnce;
 };
 
-export function nextShare({ release, machines, fromPpm, toPpm, isDone, atOnce }: ShareQuestion): number {
-  if (atOnce.service >= wholePpm && atOnce.rack >= wholePpm) return toPpm;
-  const placed = machines
-    .map((one) => ({ ...one, place: placeOf(one.machine, release), rack: rackOf(one) }))
-    .toSorted((a, b) => a.place - b.place);
+/** Without a limit the machines need not be known. */
+export const isBounded = ({ service, rack }: AtOnce): boolean => service < wholePpm || rack < wholePpm;
+
+export function nextShare({ machines, fromPpm, toPpm, atOnce }: ShareQuestion): number {
+  if (!isBounded(atOnce)) return toPpm;
+  const placed = machines.toSorted((a, b) => a.place - b.place);
   const room = new Room(placed, atOnce);
-  for (const one of placed) if (one.place < fromPpm && !isDone(one.machine)) room.take(one.rack);
+  for (const one of placed) if (one.place < fromPpm && !one.isDone) room.take(one.rack);
   let reached = fromPpm;
   for (const { place, rack } of placed) {
     if (place < fromPpm) continue;
@@ -41,8 +44,6 @@ export function nextShare({ release, machines, fromPpm, toPpm, isDone, atOnce }:
   }
   return toPpm;
 }
-
-const rackOf = ({ labels }: Placed): string | undefined => labels.find((label) => label.startsWith("rack="));
 
 class Room {
   #left: number;

@@ -1,25 +1,46 @@
 import { equal, match } from "node:assert/strict";
 import { describe, test } from "node:test";
-import { judge, type MachineReport, type Question } from "./judge.ts";
+import type { HealthLimits } from "#doors/deploy/service/service-file.ts";
+import { judge, standingOf, type Counts, type MachineReport, type Verdict } from "./judge.ts";
+
+type Question = {
+  readonly members: readonly string[];
+  readonly activatedAtMs: number;
+  readonly nowMs: number;
+  readonly limits: HealthLimits;
+  readonly bakeMs: number;
+};
+type Report = Omit<MachineReport, "agoMs"> & { readonly atMs: number };
 
 const limits = { failedMax: 10_000, silentMax: 20_000, samplesMin: 1, silentAfter: 30_000 };
 const question = (more: Partial<Question> = {}): Question => ({
   members: ["a", "b"],
-  manifest: "new",
   activatedAtMs: 1_000,
   nowMs: 2_000,
   limits,
   bakeMs: 0,
   ...more,
 });
-const report = (machine: string, more: Partial<MachineReport> = {}): [string, MachineReport] => [
+const report = (machine: string, more: Partial<Report> = {}): [string, Report] => [
   machine,
   { machine, state: "healthy", running: "new", atMs: 1_500, ...more },
 ];
-const reports = (...all: [string, MachineReport][]): ReadonlyMap<string, MachineReport> => new Map(all);
+const reports = (...all: [string, Report][]): ReadonlyMap<string, Report> => new Map(all);
+
+/** Counts the machines and judges the counts. */
+function judged({ members, activatedAtMs, nowMs, ...rest }: Question, known: ReadonlyMap<string, Report>): Verdict {
+  const activatedAgoMs = nowMs - activatedAtMs;
+  const counts = { machines: members.length, healthy: 0, failed: 0, silent: 0, working: 0 };
+  const activation = { manifest: "new", activatedAgoMs, silentAfterMs: rest.limits.silentAfter };
+  for (const machine of members) {
+    const one = known.get(machine);
+    counts[standingOf(one && { ...one, agoMs: nowMs - one.atMs }, activation)] += 1;
+  }
+  return judge(counts satisfies Counts, { ...rest, activatedAgoMs });
+}
 
 /** What is known, and the verdict with its reason. */
-const cases: readonly [name: string, Question, ReadonlyMap<string, MachineReport>, verdict: string, why: RegExp][] = [
+const cases: readonly [name: string, Question, ReadonlyMap<string, Report>, verdict: string, why: RegExp][] = [
   ["all machines answer with the new version", question(), reports(report("a"), report("b")), "healthy", /2 of 2/],
   ["HJ1: no report is not healthy", question(), reports(), "wait", /2 of 2 are still/],
   [
@@ -99,8 +120,8 @@ const cases: readonly [name: string, Question, ReadonlyMap<string, MachineReport
 describe("judge", () => {
   for (const [name, asked, known, verdict, why] of cases)
     test(name, () => {
-      const judged = judge(asked, known);
-      equal(judged.verdict, verdict, judged.why);
-      match(judged.why, why);
+      const said = judged(asked, known);
+      equal(said.verdict, verdict, said.why);
+      match(said.why, why);
     });
 });

@@ -13,67 +13,71 @@ export type MachineState = "staging" | "staged" | "activating" | "healthy" | "fa
 
 export type MachineReport = {
   readonly machine: string;
-  readonly state: MachineState;
+  /** An idle machine has not begun yet. */
+  readonly state: MachineState | "idle";
   /** The manifest that answers on the machine, not the one that it was asked to run. */
   readonly running: string | null;
-  readonly atMs: number;
-  readonly why?: string;
+  readonly agoMs: number;
+  readonly why?: string | undefined;
 };
 
-export type Verdict = {
+/** What a machine's last report means for the wave that it is in. */
+export type Standing = "healthy" | "failed" | "silent" | "working";
+
+export type Activation = {
+  /** The manifest that the wave's machines should run. */
+  readonly manifest: string;
+  /** Older reports say nothing about the wave (HJ1). */
+  readonly activatedAgoMs: number;
+  readonly silentAfterMs: number;
+};
+
+export function standingOf(
+  report: Pick<MachineReport, "state" | "running" | "agoMs"> | undefined,
+  { manifest, activatedAgoMs, silentAfterMs }: Activation,
+): Standing {
+  const agoMs = report?.agoMs ?? Infinity;
+  const isFresh = report !== undefined && agoMs <= activatedAgoMs;
+  if (isFresh && (report.state === "failed" || report.state === "reverted")) return "failed";
+  if (Math.min(agoMs, activatedAgoMs) > silentAfterMs) return "silent";
+  return isFresh && report.state === "healthy" && report.running === manifest ? "healthy" : "working";
+}
+
+/** The wave's machines. */
+export type Counts = Readonly<Record<Standing, number>> & { readonly machines: number };
+
+export type Verdict = Counts & {
   readonly verdict: "healthy" | "unhealthy" | "wait";
-  readonly machines: number;
-  readonly healthy: number;
-  readonly failed: number;
-  readonly silent: number;
-  readonly working: number;
   /** For people: what decided, with the numbers. */
   readonly why: string;
 };
 
 export type Question = {
-  /** The machines of the wave. */
-  readonly members: readonly string[];
-  /** The manifest that they should run. */
-  readonly manifest: string;
-  /** Reports before this say nothing about the wave (HJ1). */
-  readonly activatedAtMs: number;
-  readonly nowMs: number;
   readonly limits: HealthLimits;
   readonly bakeMs: number;
+  readonly activatedAgoMs: number;
 };
 
-export function judge(question: Question, reports: ReadonlyMap<string, MachineReport>): Verdict {
-  const { members, manifest, activatedAtMs, nowMs, limits, bakeMs } = question;
-  let [healthy, failed, silent, working] = [0, 0, 0, 0];
-  for (const machine of members) {
-    const report = reports.get(machine);
-    const isFresh = report !== undefined && report.atMs >= activatedAtMs;
-    const lastMs = Math.max(report?.atMs ?? 0, activatedAtMs);
-    if (isFresh && (report.state === "failed" || report.state === "reverted")) failed += 1;
-    else if (nowMs - lastMs > limits.silentAfter) silent += 1;
-    else if (isFresh && report.state === "healthy" && report.running === manifest) healthy += 1;
-    else working += 1;
-  }
-  const counts = { machines: members.length, healthy, failed, silent, working };
+export function judge(counts: Counts, { limits, bakeMs, activatedAgoMs }: Question): Verdict {
+  const { machines, healthy, failed, silent, working } = counts;
   const say = (verdict: Verdict["verdict"], why: string): Verdict => ({ verdict, ...counts, why });
-  if (exceeds(failed, members.length, limits.failedMax))
-    return say("unhealthy", `${failed} of ${members.length} failed, limit ${percent(limits.failedMax)}`);
-  if (exceeds(silent, members.length, limits.silentMax))
-    return say("unhealthy", `${silent} of ${members.length} are silent, limit ${percent(limits.silentMax)}`);
+  if (exceeds(failed, machines, limits.failedMax))
+    return say("unhealthy", `${failed} of ${machines} failed, limit ${percent(limits.failedMax)}`);
+  if (exceeds(silent, machines, limits.silentMax))
+    return say("unhealthy", `${silent} of ${machines} are silent, limit ${percent(limits.silentMax)}`);
   const test = sequential({ healthy, failed }, limitsFor(limits.failedMax / wholePpm));
   const numbers = `evidence ${test.evidence.toFixed(1)}, bad from ${test.badAt.toFixed(1)}`;
   if (test.says === "bad")
     return say("unhealthy", `${failed} of the first ${healthy + failed} failed: stopped early (${numbers})`);
-  const samplesMin = Math.min(limits.samplesMin, members.length);
-  if (members.length === 0) return say("wait", "no machine matches the service's targets");
+  const samplesMin = Math.min(limits.samplesMin, machines);
+  if (machines === 0) return say("wait", "no machine matches the service's targets");
   // A few that still stage do not hold up a large wave whose others have shown enough.
-  const isShown = test.says === "good" && healthy >= limits.samplesMin && !exceeds(working, members.length, fewPpm);
-  if (working > 0 && !isShown) return say("wait", `${working} of ${members.length} are still staging or starting`);
+  const isShown = test.says === "good" && healthy >= limits.samplesMin && !exceeds(working, machines, fewPpm);
+  if (working > 0 && !isShown) return say("wait", `${working} of ${machines} are still staging or starting`);
   if (healthy < samplesMin) return say("wait", `${healthy} healthy reports, ${samplesMin} needed`);
-  const bakedMs = nowMs - activatedAtMs;
-  if (bakedMs < bakeMs) return say("wait", `healthy; bakes for ${Math.ceil((bakeMs - bakedMs) / 1_000)} s more`);
-  return say("healthy", `${healthy} of ${members.length} healthy, ${failed} failed, ${silent} silent`);
+  if (activatedAgoMs < bakeMs)
+    return say("wait", `healthy; bakes for ${Math.ceil((bakeMs - activatedAgoMs) / 1_000)} s more`);
+  return say("healthy", `${healthy} of ${machines} healthy, ${failed} failed, ${silent} silent`);
 }
 
 /** How many machines of a wave may still be under way when the others decide. */

@@ -1,9 +1,8 @@
 /** The end of a release: what ended well becomes the version to go back to, and what did not is rolled back. */
 import { isFault } from "#base/fault.ts";
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
-import { isTarget, type Fleet, type Waking } from "#doors/deploy/fleet/fleet.ts";
+import type { Fleet, Waking } from "#doors/deploy/fleet/fleet.ts";
 import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
-import { pinOf } from "#doors/deploy/goal/pins.ts";
 import type { FinishSpec, RollbackSpec } from "#doors/deploy/plan.ts";
 import { wholePpm } from "#doors/deploy/service/service-file.ts";
 
@@ -112,15 +111,24 @@ async function machinesBack(
     for (const region of regions) {
       const goal = (await goals.head({ tenant, service, region }))?.goal;
       if (goal?.kind !== "rollback" || goal.manifest === null) continue;
-      for (const seen of await fleet.machines(tenant)) {
-        if (!isTarget(seen, { regions: [region], labels: goal.labels }) || pinOf(seen, goal.pins)) continue;
-        machines += 1;
-        if (seen.reports.some((report) => report.service === service && report.running === goal.manifest)) back += 1;
-      }
+      const { manifest, labels, release, pins = [] } = goal;
+      const of = { tenant, service, labels, release, manifest, regions: [{ region, pins }] };
+      const counts = await fleet.tally({ ...of, ...everyone });
+      machines += counts.targets;
+      back += counts.running;
     }
     if (back === machines || clock.monotonicMs() >= deadlineMs) return { machines, back };
     await clock.sleep(lookEveryMs, signal);
   }
 }
+
+/** Whatever their reports are about, and however old these are. */
+const everyone = {
+  sharePpm: wholePpm,
+  named: [],
+  activatedAgoMs: Number.MAX_SAFE_INTEGER,
+  silentAfterMs: Number.MAX_SAFE_INTEGER,
+  wantsPlaces: false,
+};
 
 const done = (payload: object): RunOutcome => ({ kind: "done", payload: JSON.stringify(payload) });

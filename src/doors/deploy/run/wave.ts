@@ -1,21 +1,20 @@
 /** Rolls a manifest out to a share of the machines, and waits until their reports decide whether it is healthy. */
 import { Fault, isFault } from "#base/fault.ts";
-import { sha256Digest } from "#blobs/sha256.ts";
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
-import { isTarget, type Fleet, type Waking } from "#doors/deploy/fleet/fleet.ts";
-import type { Seen } from "#doors/deploy/fleet/desk.ts";
+import type { Fleet, Waking } from "#doors/deploy/fleet/fleet.ts";
 import type { ReleaseControls } from "#doors/deploy/fleet/controls.ts";
 import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
 import { frozenBy } from "#doors/deploy/service/freeze.ts";
-import { isInShare, membersOf } from "#doors/deploy/goal/membership.ts";
-import { pinOf, type Pin } from "#doors/deploy/goal/pins.ts";
+import type { Tally } from "#doors/deploy/fleet/tally.ts";
 import { nextShare } from "#doors/deploy/goal/next-share.ts";
 import { withChecks } from "#doors/deploy/health/checks.ts";
-import { judge, type MachineReport, type Verdict } from "#doors/deploy/health/judge.ts";
+import { judge, type Verdict } from "#doors/deploy/health/judge.ts";
 import type { WaveResult, WaveSpec } from "#doors/deploy/plan.ts";
 import { specWithService } from "#doors/deploy/service/stored.ts";
 import { waveRegions } from "#doors/deploy/service/wave-regions.ts";
 import { Checks } from "./measure.ts";
+import { Progress } from "./progress.ts";
+import { WaveFleet, type WaveCounts } from "./wave-fleet.ts";
 
 export type WavePorts = {
   readonly goals: GoalStore;
@@ -40,62 +39,46 @@ export const waveRunner =
   };
 
 async function rollOut(context: RunContext, ports: WavePorts): Promise<RunOutcome> {
-  const { fleet, controls } = ports;
+  const { controls } = ports;
   const spec = specWithService<WaveSpec>(context.task.spec);
-  const { jobId: release, tenant } = context.task;
-  const wave = spec.service.waves[spec.wave];
+  const { jobId: release } = context.task;
+  const { service } = spec;
+  const wave = service.waves[spec.wave];
   if (!wave) throw new Fault("invalid", "roll out wave", { wave: spec.wave, why: "the service has no such wave" });
   await mayBegin(context, spec, controls);
-  const targets = { ...spec.service.targets, regions: waveRegions(spec.service, spec.wave) };
-  const seenNow = async () => {
-    const pins = await pinsOf(ports.goals, { tenant, service: spec.service.service }, targets.regions);
-    // PN2
-    return (await fleet.machines(tenant)).filter(
-      (machine) => isTarget(machine, targets) && !pinOf(machine, pins.get(machine.region)),
-    );
-  };
-  const first = await seenNow();
-  const { service: named } = spec.service;
-  const about = { service: named, release, wave: spec.wave, manifest: spec.manifest };
-  const checks = new Checks(spec.service.health.checks, about);
-  let reached = await activate(context, spec, first, ports);
-  let last: Verdict | undefined;
+  const about = { service: service.service, release, wave: spec.wave, manifest: spec.manifest };
+  const checks = new Checks(service.health.checks, about);
+  const progress = new Progress(context, spec.wave + 1);
+  const fleet = new WaveFleet(context, spec, ports);
+  let reached = await activate(context, spec, await fleet.look(notYet), ports);
   for (;;) {
-    const seen = await seenNow();
+    let seen = await fleet.look(reached);
     // More machines may move when those before them are done (goal/next-share.ts).
-    if (reached.sharePpm < wave.share) reached = await activate(context, spec, seen, ports);
+    if (reached.sharePpm < wave.share) {
+      reached = await activate(context, spec, seen, ports);
+      seen = await fleet.look(reached);
+    }
     const nowMs = context.clock.wallMs();
-    await checks.look({ nowMs, activatedAtMs: reached.activatedAtMs }, context.signal);
-    const names = [...new Set([...first, ...seen].map(({ machine }) => machine))];
-    const ofMachines = judge(
-      {
-        members: membersOf(names, release, reached.sharePpm),
-        manifest: spec.manifest,
-        activatedAtMs: reached.activatedAtMs,
-        nowMs,
-        limits: spec.service.health,
-        bakeMs: wave.bake,
-      },
-      reportsOf(seen, named, nowMs),
-    );
+    const { activatedAtMs } = reached;
+    await checks.look({ nowMs, activatedAtMs }, context.signal);
+    const question = { limits: service.health, bakeMs: wave.bake, activatedAgoMs: nowMs - activatedAtMs };
+    const ofMachines = judge(seen, question);
     const verdict = partly(withChecks(ofMachines, checks.states), reached.sharePpm, wave.share);
-    if (verdict.why !== last?.why)
-      context.report({ step: spec.wave + 1, name: verdict.why.slice(0, 200), status: "progress" });
-    last = verdict;
-    if (verdict.verdict === "healthy") return await passed(spec, release, { verdict, seen }, ports.goals);
-    if (verdict.verdict === "unhealthy") return { kind: "failed", reason: "user-failure", message: verdict.why };
-    await context.clock.sleep(lookEveryMs, context.signal);
+    progress.say(verdict);
+    if (verdict.verdict === "healthy") return await passed(spec, context.task, verdict, ports);
+    if (verdict.verdict === "unhealthy")
+      return { kind: "failed", reason: "user-failure", message: withFailures(verdict.why, seen) };
+    await context.clock.sleep(lookPauseMs(seen.targets), context.signal);
   }
 }
 
-async function pinsOf(
-  goals: GoalStore,
-  at: Omit<At, "region">,
-  regions: readonly string[],
-): Promise<ReadonlyMap<string, readonly Pin[] | undefined>> {
-  const heads = regions.map(async (region) => [region, (await goals.head({ ...at, region }))?.goal.pins] as const);
-  return new Map(await Promise.all(heads));
-}
+const notYet: Reached = { sharePpm: 0, activatedAtMs: 0, named: [] };
+
+/** Nodes count their machines at each look: large fleets are looked at less often. */
+const lookPauseMs = (machines: number): number => Math.min(2_000, Math.max(lookEveryMs, machines / 20));
+
+const withFailures = (why: string, { failures }: Pick<Tally, "failures">): string =>
+  [why, ...failures.map((one) => `${one.machine}: ${one.why}`)].join("; ").slice(0, 1_000);
 
 /** A part of a wave may fail it, but not pass it. */
 const partly = (verdict: Verdict, sharePpm: number, wantedPpm: number): Verdict =>
@@ -122,15 +105,15 @@ async function mayBegin(context: RunContext, spec: WaveSpec, controls: WavePorts
   }
 }
 
-type Reached = { readonly sharePpm: number; readonly activatedAtMs: number };
+export type Reached = {
+  readonly sharePpm: number;
+  readonly activatedAtMs: number;
+  /** Machines that are in the wave whatever their place. */
+  readonly named: readonly string[];
+};
 
 /** Writes the wave's goal in each of its regions, as far as it may go now. */
-async function activate(
-  context: RunContext,
-  spec: WaveSpec,
-  seen: readonly Seen[],
-  ports: WavePorts,
-): Promise<Reached> {
+async function activate(context: RunContext, spec: WaveSpec, seen: WaveCounts, ports: WavePorts): Promise<Reached> {
   const { jobId: release, tenant } = context.task;
   const { service, wave } = spec;
   const wantedPpm = service.waves[wave]?.share ?? 0;
@@ -140,45 +123,35 @@ async function activate(
   const isOurs = (head: Head | undefined): boolean =>
     head?.goal.kind === "release" && head.goal.release === release && head.goal.wave === wave;
   const fromPpm = Math.min(...heads.map((head) => (head && isOurs(head) ? head.goal.sharePpm : 0)));
-  const done = new Set(seen.filter((one) => isDone(one, spec)).map(({ machine }) => machine));
-  const { atOnce } = service;
-  const question = { release, machines: seen, fromPpm, toPpm: wantedPpm, atOnce };
-  const sharePpm = nextShare({ ...question, isDone: (machine) => done.has(machine) });
-  const members = membersOf(
-    seen.map(({ machine }) => machine),
-    release,
-    sharePpm,
-  );
+  const sharePpm = nextShare({ machines: seen.placed, fromPpm, toPpm: wantedPpm, atOnce: service.atOnce });
   let activatedAtMs = 0;
+  const named = new Set<string>();
   for (const [index, at] of places.entries()) {
     const head = heads[index];
     // A second attempt finds what the first one wrote.
     const isWritten = head && isOurs(head) && head.goal.sharePpm >= sharePpm;
-    const written = isWritten ? head : await append(at, head, { spec, release, sharePpm, members }, ports.goals);
+    const change = { spec, release, sharePpm, named: firstOf(seen, sharePpm) };
+    const written = isWritten ? head : await append(at, head, change, ports.goals);
     if (!isWritten) ports.desk.wake(written);
     activatedAtMs = Math.max(activatedAtMs, written.entry.atMs);
+    for (const machine of written.goal.named) named.add(machine);
   }
-  return { sharePpm, activatedAtMs };
+  return { sharePpm, activatedAtMs, named: [...named] };
 }
 
-const isDone = ({ reports }: Seen, { service, manifest }: WaveSpec): boolean =>
-  reports.some(
-    (report) =>
-      report.service === service.service &&
-      ((report.state === "healthy" && report.running === manifest) ||
-        report.state === "failed" ||
-        report.state === "reverted"),
-  );
+/** A canary wave of a small fleet must not be empty: where the share has no machine, the first one is named. */
+const firstOf = ({ lowest }: WaveCounts, sharePpm: number): readonly string[] =>
+  lowest && sharePpm > 0 && lowest.place >= sharePpm ? [lowest.machine] : [];
 
 type Step = {
   readonly spec: WaveSpec;
   readonly release: string;
   readonly sharePpm: number;
-  readonly members: readonly string[];
+  readonly named: readonly string[];
 };
 
 async function append(at: At, head: Head | undefined, step: Step, goals: GoalStore): Promise<Head> {
-  const { spec, release, sharePpm, members } = step;
+  const { spec, release, sharePpm, named } = step;
   if (head?.goal.halted)
     throw new Fault("invalid", "roll out wave", {
       service: at.service,
@@ -193,35 +166,24 @@ async function append(at: At, head: Head | undefined, step: Step, goals: GoalSto
     labels: spec.service.targets.labels,
     stable: (await goals.stable(at))?.manifest ?? null,
     sharePpm,
-    named: members.filter((machine) => !isInShare(machine, release, sharePpm)),
+    named: [...named],
     wave: spec.wave,
     evidence: spec.evidence,
     ...(spec.certificate && { certificate: { ...spec.certificate } }),
   });
 }
 
-/** By the time of this node: machines' clocks may be wrong. */
-function reportsOf(seen: readonly Seen[], service: string, nowMs: number): ReadonlyMap<string, MachineReport> {
-  const reports = new Map<string, MachineReport>();
-  for (const { machine, reports: all } of seen) {
-    const report = all.find((each) => each.service === service);
-    if (!report) continue;
-    const { state, running, why = "", agoMs } = report;
-    // An idle machine has not begun yet: it is still to stage.
-    reports.set(machine, { machine, state: state === "idle" ? "staging" : state, running, atMs: nowMs - agoMs, why });
-  }
-  return reports;
-}
-
+/** The evidence names the cells of the wave's machines as they were then, each a document of its own. */
 async function passed(
-  { wave, manifest, service: { service } }: WaveSpec,
-  release: string,
-  { verdict, seen }: { readonly verdict: Verdict; readonly seen: readonly Seen[] },
-  goals: Pick<GoalStore, "certify">,
+  { wave, manifest, service }: WaveSpec,
+  { jobId: release, tenant }: RunContext["task"],
+  verdict: Verdict,
+  { goals, fleet }: Pick<WavePorts, "goals" | "fleet">,
 ): Promise<RunOutcome> {
-  const bytes = Buffer.from(JSON.stringify({ release, wave, manifest, verdict, seen }));
-  const evidence = sha256Digest(bytes);
-  const certificate = await goals.certify({ service, release, wave, manifest, evidence });
+  const cells = await fleet.snapshots({ tenant, regions: [...waveRegions(service, wave)] });
+  const evidence = await goals.write(tenant, JSON.stringify({ release, wave, manifest, verdict, cells }));
+  const certificate = await goals.certify({ service: service.service, release, wave, manifest, evidence });
   const result: WaveResult = { manifest, evidence, certificate, why: verdict.why };
-  return { kind: "done", payload: JSON.stringify(result), outputs: [{ digest: evidence, bytes }], digests: [manifest] };
+  const digests = [manifest, evidence, ...cells.map(({ digest }) => digest)];
+  return { kind: "done", payload: JSON.stringify(result), digests };
 }
