@@ -10,6 +10,8 @@ const exported = [
   "actor",
   "actor_id",
   "api_url",
+  "artifacts",
+  "artifacts_list",
   "base_ref",
   "env",
   "event_name",

@@ -5,6 +5,7 @@
 import { type Dictionary, type PlainValue, plainOf, valueOf } from "#doors/ci/workflow/expression/value.ts";
 import type { PostStep } from "./action-work.ts";
 import type { Frame, JobState, JobStatus } from "./job-state.ts";
+import type { Subject } from "#doors/ci/run/said/artifact-subjects.ts";
 
 export type JobMemory = {
   /** The first of the job's steps that has not ended, by place. */
@@ -20,6 +21,8 @@ export type JobMemory = {
   /** Everything that output must not show, in all its forms. */
   readonly masked: readonly string[];
   readonly posts: readonly PostMemory[];
+  /** What steps declared as artifacts; left out: nothing. */
+  readonly subjects?: readonly Subject[];
 };
 
 type Pairs = readonly (readonly [string, string])[];
@@ -58,6 +61,7 @@ export function remember(state: JobState, { next, numbered, posts, initialEnv }:
     steps: plainOf(state.root.steps) as Plain,
     masked: state.masks.forms,
     posts: posts.map((post) => postMemory(post, state.root)),
+    ...(state.subjects.all.length > 0 && { subjects: state.subjects.all }),
   };
 }
 
@@ -89,6 +93,7 @@ export function recall(state: JobState, memory: JobMemory): readonly PostStep[] 
   for (const [id, value] of Object.entries(memory.steps)) state.root.steps.set(id, valueOf(value));
   state.root.status = memory.status;
   state.masks.addForms(memory.masked);
+  state.subjects.restore(memory.subjects ?? []);
   return memory.posts.map((post) => postStep(post, state.root));
 }
 

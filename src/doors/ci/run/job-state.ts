@@ -9,6 +9,7 @@ import { hashFiles } from "./hash-files.ts";
 import { Masks } from "#doors/ci/run/printed/mask.ts";
 import { Matchers } from "#doors/ci/run/printed/matchers.ts";
 import type { Inside, StartedContainer } from "./containers.ts";
+import { Subjects } from "#doors/ci/run/said/artifact-subjects.ts";
 import { ProcessGroups } from "./process.ts";
 import type { StepOutcome } from "./report.ts";
 import type { JobMachine, JobSpec } from "./spec.ts";
@@ -43,6 +44,7 @@ export class JobState {
   readonly masks = new Masks();
   readonly groups = new ProcessGroups();
   readonly matchers: Matchers;
+  readonly subjects = new Subjects();
   readonly env = new Map<string, string>();
   readonly secrets: Dictionary;
   readonly runner: Dictionary;

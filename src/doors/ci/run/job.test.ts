@@ -206,7 +206,63 @@ describe("variables and files", posix, () => {
       reports.flatMap((report) => (report.kind === "summary" ? [report.text] : [])),
       ["***\n"],
     );
-    equal(ends.at(-1), "long: failure/failure");
+    equal(ends.at(-1), "long: success/success");
+    ok(lines.some((line) => line.includes("STEP_SUMMARY upload aborted") && line.includes("1024k, got 1075k")));
+  });
+
+  test("CI-41, CI-43: each file counts by itself, and a variable that may not be set is left out", async () => {
+    const { lines, ends } = await runRig({
+      steps: [
+        "- id: a",
+        "  name: a",
+        "  continue-on-error: true",
+        "  run: |",
+        '    printf "GOOD=1\\nnonsense\\n" >> $GITHUB_ENV; echo out=2 >> $GITHUB_OUTPUT; echo $PWD/bin >> $GITHUB_PATH',
+        '- { name: b, run: \'echo "$GOOD ${{ steps.a.outputs.out }} ${PATH%%:*}"; ' +
+          'printf "NODE_OPTIONS=--x\\nNEXT=3\\n" >> $GITHUB_ENV\' }',
+        "- { name: c, run: 'echo \"[$NODE_OPTIONS] $NEXT\"' }",
+      ].join("\n"),
+    });
+    deepEqual(ends, ["a: failure/success", "b: success/success", "c: success/success"]);
+    ok(
+      lines.some((line) => line.startsWith("1 2 ") && line.endsWith("/bin")),
+      lines.join("\n"),
+    );
+    ok(
+      lines.includes("Can't store NODE_OPTIONS output parameter using '$GITHUB_ENV' command.") &&
+        lines.includes("[] 3"),
+    );
+  });
+
+  test("CI-41: what steps declare as artifacts, later steps read; lines that are wrong fail the step", async () => {
+    const digest = createHash("sha256").update("grain").digest("hex");
+    const { lines, ends } = await runRig({
+      files: { "dist/a.bin": "grain" },
+      steps: [
+        `- { name: a, run: 'echo dist/a.bin >> $GITHUB_ARTIFACTS; echo "reg.example/x@sha256:${digest}" >> $GITHUB_ARTIFACTS; cat $GITHUB_ARTIFACTS_LIST' }`,
+        "- { name: b, run: 'echo \"# again\" > $GITHUB_ARTIFACTS; echo file://dist/a.bin >> $GITHUB_ARTIFACTS; cat $GITHUB_ARTIFACTS_LIST' }",
+        "- { name: none, continue-on-error: true, run: echo nothing >> $GITHUB_ARTIFACTS }",
+        "- { name: equals, continue-on-error: true, run: echo a=b >> $GITHUB_ARTIFACTS }",
+        "- { name: scheme, continue-on-error: true, run: 'echo https://x >> $GITHUB_ARTIFACTS' }",
+        "- { name: other, continue-on-error: true, run: echo changed > dist/a.bin; echo dist/a.bin >> $GITHUB_ARTIFACTS }",
+      ].join("\n"),
+    });
+    ok(lines.includes('{"version":1,"subjects":[]}'), lines.join("\n"));
+    const subjects = [
+      { name: "a.bin", digest: `sha256:${digest}`, kind: "file" },
+      { name: "reg.example/x", digest: `sha256:${digest}`, kind: "oci" },
+    ];
+    ok(lines.includes(JSON.stringify({ version: 1, subjects })), lines.join("\n"));
+    ok(lines.includes("Captured 2 artifact subject(s) from this step (job total: 2)."));
+    deepEqual(
+      ends.map((end) => end.split("/")[0]),
+      ["a: success", "b: success", "none: failure", "equals: failure", "scheme: failure", "other: failure"],
+    );
+    for (const why of ["does not exist, from the workspace", "with '='", "https:// is not known", "declared before"])
+      ok(
+        lines.some((line) => line.includes(`Line 1: `) && line.includes(why)),
+        why,
+      );
   });
 
   test("CI-52: an output that looks like a secret is not handed on, empty ones neither", async () => {
@@ -269,7 +325,7 @@ describe("commands", posix, () => {
       ],
     };
     const { reports } = await runRig({
-      files: { "m.json": JSON.stringify(matcher) },
+      files: { "m.json": JSON.stringify(matcher), "src/a.js": "" },
       steps:
         "- run: |\n    echo '::add-matcher::m.json'\n" +
         "    printf 'src/a.js\\n  3:5  error  no semicolon\\n  4:1  \\033[33mwarning  long " +

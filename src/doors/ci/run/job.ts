@@ -14,7 +14,7 @@ import { places } from "#doors/ci/workflow/schema/places.ts";
 import { actionOf, type PostStep, preOf, runAction, runPost, runPre } from "./action-work.ts";
 import { Backgrounds } from "./backgrounds.ts";
 import { startContainers } from "#doors/ci/containers/start.ts";
-import { withPaths } from "./file-commands.ts";
+import { withPaths } from "./said/file-commands.ts";
 import { type JobMemory, recall, remember } from "./job-memory.ts";
 import { type Frame, JobState, merged } from "./job-state.ts";
 import { standardGrace, type StopGrace } from "./process.ts";
@@ -375,7 +375,9 @@ class JobRun {
       matchers: this.#state.matchers,
       report: this.#ports.report,
       showsDebug: this.#state.showsDebug,
-      allowsUnsecure: this.#state.env.get("ACTIONS_ALLOW_UNSECURE_COMMANDS") === "true",
+      workspace: this.#state.machine.workspace,
+      allowsUnsecure: this.#isSet("ACTIONS_ALLOW_UNSECURE_COMMANDS"),
+      allowsAnyToken: this.#isSet("ACTIONS_ALLOW_UNSECURE_STOPCOMMAND_TOKENS"),
     });
   }
 
@@ -383,6 +385,10 @@ class JobRun {
     const scope = this.#state.scope(frame, env);
     const { report, grace = standardGrace } = this.#ports;
     return { state: this.#state, frame, ref, env, scope, output, grace, report };
+  }
+
+  #isSet(name: string): boolean {
+    return ["true", "1"].includes(this.#state.env.get(name)?.toLowerCase() ?? "");
   }
 
   #mask(text: string): string {

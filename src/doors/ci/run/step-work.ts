@@ -9,12 +9,12 @@ import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { templateText } from "#doors/ci/workflow/plan/template.ts";
 import { entryOf, type Node } from "#doors/ci/workflow/yaml/node.ts";
 import { githubVariables, isReserved, runnerVariables } from "./environment.ts";
-import { FileCommandFault } from "./file-commands.ts";
+import { FileCommandFault } from "./said/file-commands.ts";
 import type { Frame, JobState } from "./job-state.ts";
 import { type ProcessEnd, type ProcessRequest, runProcess, type StopGrace } from "./process.ts";
 import type { Report, StepRef } from "./report.ts";
 import { defaultShell, shellCommand, ShellFault } from "./shells.ts";
-import { makeStepFiles, readStepFiles, removeStepFiles, type StepFiles } from "./step-files.ts";
+import { makeStepFiles, readStepFiles, removeStepFiles, type StepFiles } from "./said/step-files.ts";
 import type { StepOutput } from "#doors/ci/run/printed/step-output.ts";
 
 /** All that the work of one step needs. */
@@ -72,7 +72,7 @@ type Run = (request: ProcessRequest) => Promise<ProcessEnd>;
 /** Runs a program with the step's variables and files, and takes in what it left in those files. */
 export async function runCommand(job: StepJob, command: Command): Promise<WorkEnd> {
   const { state, output, signal, grace } = job;
-  const files = await makeStepFiles(state.machine.tempFolder);
+  const files = await makeStepFiles(state.machine.tempFolder, state.subjects.list);
   const [stdout, stderr] = [output.reader(), output.reader()];
   try {
     const run: Run = command.run ?? state.inside?.run ?? (async (request) => await runProcess(request, state.groups));
@@ -109,21 +109,32 @@ function workEnd({ output, signal }: StepJob, end: ProcessEnd, command: Command,
   return "failure";
 }
 
+/** Whether all that the step wrote into its files could be read (CI-41). */
 async function takeFiles({ state, ref, output, report }: StepJob, files: StepFiles): Promise<boolean> {
+  const { summary, artifacts, wrong } = await readStepFiles(files, output);
+  if (summary !== undefined) {
+    const text = summary
+      .split("\n")
+      .map((line) => state.masks.mask(line))
+      .join("\n");
+    report({ kind: "summary", step: ref, text });
+  }
+  const undeclared = await declared(artifacts, state, output);
+  const all = [...wrong, ...undeclared];
+  for (const message of all) output.annotate({ level: "error", message });
+  return all.length === 0;
+}
+
+/** What is wrong with the artifacts that a step declares. */
+async function declared(text: string, { subjects, machine }: JobState, output: StepOutput): Promise<readonly string[]> {
   try {
-    const summary = await readStepFiles(files, output);
-    if (summary !== "") {
-      const text = summary
-        .split("\n")
-        .map((line) => state.masks.mask(line))
-        .join("\n");
-      report({ kind: "summary", step: ref, text });
-    }
-    return true;
+    const count = await subjects.declare(text, machine.workspace);
+    const total = subjects.all.length;
+    if (count > 0) output.line("plain", `Captured ${count} artifact subject(s) from this step (job total: ${total}).`);
+    return [];
   } catch (error) {
     if (!(error instanceof FileCommandFault)) throw error;
-    output.annotate({ level: "error", message: `Unable to process file command successfully. ${error.message}` });
-    return false;
+    return [`Unable to process file command 'artifacts' successfully. ${error.message}`];
   }
 }
 
@@ -138,6 +149,8 @@ function variables({ state, frame, env }: StepJob, files: StepFiles): Record<str
   github.set("path", files.path);
   github.set("state", files.state);
   github.set("step_summary", files.summary);
+  github.set("artifacts", files.artifacts);
+  github.set("artifacts_list", files.artifactsList);
   const authors = Object.fromEntries([...env].filter(([name]) => !isReserved(name)));
   const all: Record<string, string> = {
     ...baseOf(state),

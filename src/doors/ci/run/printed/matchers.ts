@@ -1,44 +1,49 @@
 /** Problem matchers: patterns that find errors in what tools print (CI-49). */
 import { readFileSync, statSync } from "node:fs";
-import { isAbsolute, join, relative, resolve } from "node:path";
+import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { z } from "zod";
 import type { Annotation, AnnotationLevel } from "#doors/ci/run/report.ts";
+import { PatternTooSlow, SafeExpression } from "./safe-expression.ts";
 
+const group = z.int().nonnegative().optional();
 const Pattern = z.object({
   regexp: z.string().max(4096),
-  file: z.number().int().optional(),
-  fromPath: z.number().int().optional(),
-  line: z.number().int().optional(),
-  column: z.number().int().optional(),
-  severity: z.number().int().optional(),
-  code: z.number().int().optional(),
-  message: z.number().int().optional(),
+  file: group,
+  fromPath: group,
+  line: group,
+  column: group,
+  severity: group,
+  code: group,
+  message: group,
   loop: z.boolean().optional(),
 });
 
 const Matcher = z.object({
   owner: z.string().min(1),
   severity: z.string().optional(),
+  fromPath: z.string().optional(),
   pattern: z.array(Pattern).min(1).max(10),
 });
 
 const File = z.object({ problemMatcher: z.array(Matcher).min(1).max(100) });
 
-type Fields = { file?: string; line?: string; column?: string; severity?: string; code?: string; message?: string };
+const fieldNames = ["file", "fromPath", "line", "column", "severity", "code", "message"] as const;
+type Fields = { readonly [name in (typeof fieldNames)[number]]?: string };
 
 type Active = {
   readonly owner: string;
-  readonly severity: string | undefined;
-  readonly patterns: readonly { readonly shape: z.infer<typeof Pattern>; readonly expression: RegExp }[];
-  /** How many patterns have matched, and what they found. */
-  at: number;
-  fields: Fields;
+  /** What counts where the patterns find none. */
+  readonly standard: Fields;
+  readonly patterns: readonly Step[];
+  /** What the patterns before the last found, by place; undefined: they have not matched. */
+  found: (Fields | undefined)[];
   strikes: number;
 };
 
+type Step = { readonly shape: z.infer<typeof Pattern>; readonly expression: SafeExpression };
+
 const fileBytesMax = 1024 * 1024;
 const lineLengthMax = 8192;
-const slowMs = 1000;
 const strikesMax = 3;
 
 export class Matchers {
@@ -51,13 +56,12 @@ export class Matchers {
 
   /** From a file of matchers; one with the same owner takes the place of the former, later ones are asked first. */
   add(path: string): void {
-    const absolute = isAbsolute(path) ? path : join(this.#workspace, path);
-    if (statSync(absolute).size > fileBytesMax) throw new Error("the file is too large for problem matchers");
-    const { problemMatcher } = File.parse(JSON.parse(readFileSync(absolute, "utf8").replace(/^\uFEFF/, "")));
-    for (const { owner, severity, pattern } of problemMatcher) {
-      const patterns = pattern.map((shape) => ({ shape, expression: new RegExp(shape.regexp) }));
+    for (const { owner, severity, fromPath, pattern } of this.#read(path)) {
+      const patterns = pattern.map((shape) => ({ shape, expression: new SafeExpression(shape.regexp) }));
+      checkPatterns(owner, severity, patterns);
       this.remove(owner);
-      this.#active.unshift({ owner, severity, patterns, at: 0, fields: {}, strikes: 0 });
+      const standard = { ...(severity && { severity }), ...(fromPath && { fromPath }) };
+      this.#active.unshift({ owner, standard, patterns, found: [], strikes: 0 });
     }
   }
 
@@ -65,80 +69,130 @@ export class Matchers {
     this.#active = this.#active.filter((active) => active.owner.toLowerCase() !== owner.toLowerCase());
   }
 
-  match(line: string): Annotation | undefined {
+  /** Those that a file of matchers names. */
+  removeFrom(path: string): void {
+    for (const { owner } of this.#read(path)) this.remove(owner);
+  }
+
+  /** `warn` hears of a matcher that is taken away because it is too slow. */
+  match(line: string, warn: (message: string) => void): Annotation | undefined {
     if (this.#active.length === 0) return undefined;
     const text = withoutColours(line).slice(0, lineLengthMax);
     for (const active of this.#active) {
-      const startedMs = performance.now();
-      const fields = step(active, text);
-      if (performance.now() - startedMs > slowMs) active.strikes += 1;
-      if (active.strikes >= strikesMax) this.remove(active.owner);
+      const fields = this.#step(active, text, warn);
       if (!fields) continue;
-      for (const other of this.#active) if (other !== active) reset(other);
-      return this.#annotation(active, fields);
+      for (const other of this.#active) if (other !== active) other.found = [];
+      const annotation = this.#annotation(fields);
+      if (annotation) return annotation;
     }
     return undefined;
   }
 
-  #annotation(active: Active, { file, line, column, severity, code, message = "" }: Fields): Annotation {
-    const path = file === undefined ? undefined : this.#inside(file);
+  #read(path: string): z.infer<typeof File>["problemMatcher"] {
+    const absolute = isAbsolute(path) ? path : join(this.#workspace, path);
+    if (statSync(absolute).size > fileBytesMax) throw new Error("the file is too large for problem matchers");
+    return File.parse(JSON.parse(readFileSync(absolute, "utf8").replace(/^\uFEFF/, ""))).problemMatcher;
+  }
+
+  #step(active: Active, text: string, warn: (message: string) => void): Fields | undefined {
+    try {
+      const fields = step(active, text);
+      return fields && withStandard(fields, active.standard);
+    } catch (error) {
+      if (!(error instanceof PatternTooSlow)) throw error;
+      active.strikes += 1;
+      if (active.strikes < strikesMax) return undefined;
+      this.remove(active.owner);
+      warn(`Removing issue matcher '${active.owner}'. Matcher failed ${strikesMax} times. Error: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  /** Undefined: it says nothing, or has a severity that is none. */
+  #annotation({ file, fromPath, line, column, severity, code, message = "" }: Fields): Annotation | undefined {
+    const level = levelOf(severity);
+    if (message.trim() === "" || !level) return undefined;
+    const path = file === undefined ? undefined : this.#inside(file, fromPath);
     return {
-      level: levelOf(severity ?? active.severity),
+      level,
       message,
       ...(path !== undefined && { file: path }),
       ...(isNumber(line) && { line: Number(line) }),
       ...(isNumber(column) && { column: Number(column) }),
-      ...(code !== undefined && { code }),
+      ...(code !== undefined && code.trim() !== "" && { code: code.trim() }),
     };
   }
 
-  /** Only files of the workspace are worth a place. */
-  #inside(file: string): string | undefined {
-    const path = relative(this.#workspace, resolve(this.#workspace, file));
-    return path.startsWith("..") || isAbsolute(path) ? undefined : path;
+  /** Only files that are there, and in the workspace, are worth a place; `fromPath` is a file beside which it lies. */
+  #inside(file: string, fromPath = ""): string | undefined {
+    const found = resolve(this.#workspace, dirname(fromPath), file);
+    const path = relative(this.#workspace, found);
+    if (path.startsWith("..") || isAbsolute(path)) return undefined;
+    return statSync(found, { throwIfNoEntry: false })?.isFile() ? path : undefined;
   }
+}
+
+/** What a file of matchers may not say. */
+function checkPatterns(owner: string, severity: string | undefined, patterns: readonly Step[]): void {
+  if (!levelOf(severity)) throw new Error(`the matcher ${owner} has the severity '${severity}', which is none`);
+  const set = new Set<string>();
+  for (const [index, { shape, expression }] of patterns.entries()) {
+    if (shape.loop && (index === 0 || index < patterns.length - 1))
+      throw new Error(`the matcher ${owner}: only the last of several patterns may loop`);
+    if (shape.loop && shape.message === undefined)
+      throw new Error(`the matcher ${owner}: a pattern that loops must set message`);
+    for (const name of fieldNames) {
+      const place = shape[name];
+      if (place === undefined) continue;
+      if (set.has(name)) throw new Error(`the matcher ${owner} sets ${name} twice`);
+      if (place > expression.groups) throw new Error(`the matcher ${owner}: ${name} is ${place}, which is no group`);
+      set.add(name);
+    }
+  }
+  if (!set.has("message")) throw new Error(`the matcher ${owner} never sets message`);
 }
 
 const isNumber = (text: string | undefined): boolean => text !== undefined && /^\d+$/.test(text);
 
-function levelOf(severity: string | undefined): AnnotationLevel {
-  const word = severity?.toLowerCase();
-  return word === "warning" || word === "notice" ? word : "error";
+function levelOf(severity = ""): AnnotationLevel | undefined {
+  const word = severity === "" ? "error" : severity.toLowerCase();
+  return word === "error" || word === "warning" || word === "notice" ? word : undefined;
 }
 
-/** The fields of a problem when the last pattern has matched. */
+const withStandard = (fields: Fields, standard: Fields): Fields => {
+  const found = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
+  return { ...standard, ...found };
+};
+
+/**
+ * The fields of a problem when the last pattern has matched. From the last pattern to the first: each needs the one
+ * before it to have matched the line before, and the first may begin anew at every line.
+ */
 function step(active: Active, text: string): Fields | undefined {
   const last = active.patterns.length - 1;
-  const pattern = active.patterns[active.at];
-  const match = pattern && pattern.expression.exec(text);
-  if (!pattern || !match) {
-    if (active.at === 0) return undefined;
-    reset(active);
-    return step(active, text);
+  for (let at = last; at >= 0; at -= 1) {
+    const before = at === 0 ? {} : active.found[at - 1];
+    const pattern = active.patterns[at];
+    if (!before || !pattern) continue;
+    const match = pattern.expression.exec(text);
+    const fields = match && { ...before, ...fieldsOf(pattern.shape, match) };
+    if (at < last) {
+      active.found[at] = fields;
+    } else if (fields) {
+      active.found = []; // a loop tries its last pattern again, with what came before it
+      if (pattern.shape.loop) active.found[at - 1] = before;
+      return fields;
+    } else if (at > 0) active.found[at - 1] = undefined;
   }
-  const fields = { ...active.fields, ...fieldsOf(pattern.shape, match) };
-  if (active.at < last) {
-    active.at += 1;
-    active.fields = fields;
-    return undefined;
-  }
-  if (!pattern.shape.loop) reset(active); // a loop tries its last pattern again, with what came before it
-  return fields;
+  return undefined;
 }
 
-function reset(active: Active): void {
-  active.at = 0;
-  active.fields = {};
-}
-
-function fieldsOf(shape: z.infer<typeof Pattern>, match: RegExpExecArray): Fields {
-  const fields: Fields = {};
-  for (const name of ["file", "line", "column", "severity", "code", "message"] as const) {
-    const group = shape[name];
-    const value = group === undefined ? undefined : match[group];
-    if (value !== undefined && value !== "") fields[name] = value;
-  }
-  return fields;
+function fieldsOf(shape: z.infer<typeof Pattern>, match: readonly (string | undefined)[]): Fields {
+  const pairs = fieldNames.flatMap((name) => {
+    const place = shape[name];
+    return place === undefined ? [] : [[name, match[place] ?? ""] as const];
+  });
+  return Object.fromEntries(pairs);
 }
 
 // oxlint-disable-next-line eslint/no-control-regex -- that is what colours are made of

@@ -1,5 +1,7 @@
 /** What a step prints: commands are obeyed, everything is masked, the rest is reported line by line. */
-import { commandIn, type CommandLine, endsPause, isTokenRefused } from "#doors/ci/run/command-line.ts";
+import { isAbsolute, relative } from "node:path";
+import { isEnvRefused } from "#doors/ci/run/said/file-commands.ts";
+import { commandIn, type CommandLine, endsPause, isTokenRefused } from "#doors/ci/run/said/command-line.ts";
 import { LineReader, type Piece } from "./lines.ts";
 import { type Masks, MaskStream } from "./mask.ts";
 import type { Matchers } from "./matchers.ts";
@@ -20,8 +22,11 @@ export type OutputPorts = {
   readonly matchers: Matchers;
   readonly report: (report: Report) => void;
   readonly showsDebug: boolean;
+  readonly workspace: string;
   /** `ACTIONS_ALLOW_UNSECURE_COMMANDS=true`. */
   readonly allowsUnsecure: boolean;
+  /** `ACTIONS_ALLOW_UNSECURE_STOPCOMMAND_TOKENS=true`. */
+  readonly allowsAnyToken: boolean;
 };
 
 const annotationsMax = 10;
@@ -33,13 +38,14 @@ export class StepOutput {
   readonly #ports: OutputPorts;
   readonly #counts = { notice: 0, warning: 0, error: 0 };
   #stopToken: string | undefined;
-  #echoes = false;
+  #echoes: boolean;
   #hasFailedCommand = false;
   /** Until the step has started: its start is the first that is heard of it. */
   #held: Report[] | undefined = [];
 
   constructor(ports: OutputPorts) {
     this.#ports = ports;
+    this.#echoes = ports.showsDebug;
   }
 
   flush(): void {
@@ -104,19 +110,19 @@ export class StepOutput {
       this.#obey(command, text);
       return;
     }
-    const found = this.#ports.matchers.match(text);
+    const found = this.#ports.matchers.match(text, (message) => this.annotate({ level: "warning", message }));
     if (found) this.annotate(found);
     else this.line("plain", text);
   }
 
   #obey(command: CommandLine, text: string): void {
     const { name, properties, data } = command;
-    if (this.#echoes && name !== "add-mask" && name !== "echo") this.line("command", text);
+    if (this.#echoes && !neverEchoed.has(name)) this.line("command", text);
     switch (name) {
       case "notice":
       case "warning":
       case "error":
-        return this.annotate({ level: name, message: data, ...placeOf(properties) });
+        return this.annotate({ level: name, message: data, ...placeOf(properties, this.#ports.workspace) });
       case "debug":
         return this.#ports.showsDebug ? this.line("debug", data) : undefined;
       case "group":
@@ -126,75 +132,136 @@ export class StepOutput {
       case "add-mask":
         return this.#addMask(data);
       case "echo":
-        this.#echoes = data.toLowerCase() === "on";
-        return undefined;
+        return this.#echo(data.trim().toLowerCase(), text);
       case "stop-commands":
-        return this.#stop(data);
+        return this.#stop(data, text);
       case "add-matcher":
       case "remove-matcher":
-        return this.#matcher(name, properties, data);
+        return this.#matcher(command, text);
       default:
-        return this.#set(name, properties, data);
+        return this.#set(command, text);
     }
   }
 
   #addMask(data: string): void {
-    if (data.trim() === "") this.annotate({ level: "warning", message: "Can't add secret mask for empty string" });
-    else this.#ports.masks.add(data);
+    if (data.trim() === "") {
+      this.annotate({ level: "warning", message: "Can't add secret mask for empty string in ##[add-mask] command." });
+      return;
+    }
+    if (this.#echoes) this.line("command", "::add-mask::***");
+    this.#ports.masks.add(data);
   }
 
-  #stop(token: string): void {
-    if (isTokenRefused(token) && !this.#ports.allowsUnsecure) {
-      this.#fail(`Invalid token '${token}': it must not be empty, a command's name or 'pause-logging'`);
+  #echo(word: string, text: string): void {
+    if (word === "on" || word === "off") this.#echoes = word === "on";
+    else
+      this.#fail(text, `Invalid echo command value. Possible values can be: 'on', 'off'. Current value is: '${word}'.`);
+  }
+
+  #stop(token: string, text: string): void {
+    if (isTokenRefused(token) && !this.#ports.allowsAnyToken) {
+      const message = `Invalid token '${token}': it must not be empty, a command's name or 'pause-logging'`;
+      this.#fail("stop-commands", message);
       return;
     }
     if (token.length > stopTokenMaskedLength) this.#ports.masks.add(token);
     this.#stopToken = token;
+    this.line("plain", text);
   }
 
-  #matcher(name: "add-matcher" | "remove-matcher", properties: Readonly<Record<string, string>>, data: string): void {
+  /** A file that cannot be read fails the step, as for every other command. */
+  #matcher({ name, properties, data }: CommandLine, text: string): void {
+    const { matchers } = this.#ports;
+    const { owner = "" } = properties;
     try {
-      if (name === "add-matcher") this.#ports.matchers.add(data);
-      else this.#ports.matchers.remove(properties["owner"] ?? data);
+      if (name === "add-matcher" && data === "")
+        this.annotate({ level: "warning", message: "File path must be specified." });
+      else if (name === "add-matcher") matchers.add(data);
+      else if ((owner === "") === (data === ""))
+        this.annotate({
+          level: "warning",
+          message: "##[remove-matcher] needs an owner name or a file path, and not both.",
+        });
+      else if (owner === "") matchers.removeFrom(data);
+      else matchers.remove(owner);
     } catch (error) {
-      this.annotate({ level: "warning", message: `${name} ${data}: ${(error as Error).message}` });
+      this.#fail(text, (error as Error).message);
     }
   }
 
-  #set(name: string, properties: Readonly<Record<string, string>>, data: string): void {
+  #set({ name, properties, data }: CommandLine, text: string): void {
     const key = properties["name"] ?? "";
-    if (name === "set-output") this.effects.outputs.set(key, data);
+    const isDisabled = (name === "set-env" || name === "add-path") && !this.#ports.allowsUnsecure;
+    if (isDisabled)
+      this.#fail(
+        text,
+        `The \`${name}\` command is disabled. Write to the file that GITHUB_ENV or GITHUB_PATH names instead`,
+      );
+    else if (name === "add-path") this.effects.paths.push(data);
+    else if (key === "") this.#fail(text, `Required field 'name' is missing in ##[${name}] command.`);
+    else if (name === "set-output") this.effects.outputs.set(key, data);
     else if (name === "save-state") this.effects.state.set(key, data);
-    else if (!this.#ports.allowsUnsecure)
-      this.#fail(`The \`${name}\` command is disabled. Write to the file that GITHUB_ENV or GITHUB_PATH names instead`);
-    else if (name === "set-env") this.effects.env.set(key, data);
-    else this.effects.paths.push(data);
+    else if (isEnvRefused(key))
+      this.annotate({ level: "error", message: `Can't update ${key} environment variable using ::set-env:: command.` });
+    else this.effects.env.set(key, data);
   }
 
-  #fail(message: string): void {
+  #fail(what: string, why: string): void {
     this.#hasFailedCommand = true;
-    this.annotate({ level: "error", message });
+    this.annotate({ level: "error", message: `Unable to process command '${what}' successfully.` });
+    this.annotate({ level: "error", message: why });
   }
 }
 
-/** CI-48: an end without a line is a line; columns count within one line only. */
-function placeOf(properties: Readonly<Record<string, string>>): Omit<Annotation, "level" | "message"> {
+/** They show themselves, or must not be shown. */
+const neverEchoed: ReadonlySet<string> = new Set([
+  "add-mask",
+  "debug",
+  "echo",
+  "endgroup",
+  "error",
+  "group",
+  "notice",
+  "stop-commands",
+  "warning",
+]);
+
+/**
+ * CI-48: an end without a beginning is both; columns count within one line only, and not without a line; what ends
+ * before it begins is left out.
+ */
+function placeOf(
+  properties: Readonly<Record<string, string>>,
+  workspace: string,
+): Omit<Annotation, "level" | "message"> {
   const number = (name: string): number | undefined => {
     const value = Number(properties[name]);
     return Number.isInteger(value) && value > 0 ? value : undefined;
   };
   const endLine = number("endline");
   const line = number("line") ?? endLine;
-  const isOneLine = endLine === undefined || endLine === line;
-  const column = isOneLine ? number("col") : undefined;
-  const endColumn = isOneLine ? number("endcolumn") : undefined;
+  const endColumn = number("endcolumn");
+  const column = number("col") ?? endColumn;
+  const hasColumns = line !== undefined && (endLine === undefined || endLine === line);
   const { title, file } = properties;
   return {
     ...(title !== undefined && { title }),
-    ...(file !== undefined && { file }),
-    ...(line !== undefined && { line }),
-    ...(endLine !== undefined && { endLine }),
-    ...(column !== undefined && { column }),
-    ...(endColumn !== undefined && { endColumn }),
+    ...(file !== undefined && { file: fileIn(workspace, file) }),
+    ...span({ line, endLine }),
+    ...(hasColumns && span({ column, endColumn })),
   };
+}
+
+/** `{ from, to }` without what is undefined, and without either where they are the wrong way round. */
+function span<T extends Readonly<Record<string, number | undefined>>>(ends: T): { [name in keyof T]?: number } {
+  const [from, to] = Object.values(ends);
+  if (from !== undefined && to !== undefined && to < from) return {};
+  return Object.fromEntries(Object.entries(ends).filter(([, value]) => value !== undefined)) as {
+    [name in keyof T]?: number;
+  };
+}
+
+function fileIn(workspace: string, file: string): string {
+  const path = isAbsolute(file) ? relative(workspace, file) : file;
+  return path.startsWith("..") ? file : path;
 }

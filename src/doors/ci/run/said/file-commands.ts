@@ -4,10 +4,12 @@ export class FileCommandFault extends Error {}
 
 export type Pair = { readonly name: string; readonly value: string };
 
-/** `NAME=value`, or `NAME<<END`, lines, `END`. Later ones of the same name win, which is for the caller to see to. */
-export function pairsIn(text: string): readonly Pair[] {
+/**
+ * `NAME=value`, or `NAME<<END`, lines, `END`. Later ones of the same name win, which is for the caller to see to; those
+ * before a line that cannot be read count.
+ */
+export function* pairsIn(text: string): Generator<Pair> {
   const lines = text.split("\n");
-  const pairs: Pair[] = [];
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at] ?? "";
     if (line === "") continue;
@@ -16,14 +18,13 @@ export function pairsIn(text: string): readonly Pair[] {
     if (equals >= 0 && (heredoc < 0 || equals < heredoc)) {
       const name = line.slice(0, equals);
       if (name === "") throw new FileCommandFault(`Invalid format '${line}'. Name must not be empty`);
-      pairs.push({ name, value: line.slice(equals + 1) });
+      yield { name, value: line.slice(equals + 1) };
     } else if (heredoc >= 0) {
       const { pair, next } = heredocAt(lines, at, heredoc);
-      pairs.push(pair);
+      yield pair;
       at = next;
     } else throw new FileCommandFault(`Invalid format '${line}'`);
   }
-  return pairs;
 }
 
 function heredocAt(

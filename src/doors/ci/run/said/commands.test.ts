@@ -4,10 +4,10 @@ import { describe, test } from "node:test";
 import { commandIn, endsPause, isTokenRefused } from "./command-line.ts";
 import { isEnvRefused, pairsIn, pathsIn, withPaths } from "./file-commands.ts";
 import { LineReader, type Piece } from "#doors/ci/run/printed/lines.ts";
-import { shellCommand, defaultShell } from "./shells.ts";
+import { shellCommand, defaultShell } from "#doors/ci/run/shells.ts";
 
 describe("file commands", () => {
-  const pairs = (text: string): unknown => pairsIn(text).map(({ name, value }) => [name, value]);
+  const pairs = (text: string): unknown => [...pairsIn(text)].map(({ name, value }) => [name, value]);
 
   test("CI-42: a line, or lines up to a word", () => {
     deepEqual(pairs("A=1\n\nB=x=y\nC=\n"), [
@@ -31,7 +31,29 @@ describe("file commands", () => {
 
   test("CI-42: what is neither is an error", () => {
     for (const text of ["word", "=value", "<<END\nEND", "A<<\nx", "A<<END\nnever ends"])
-      throws(() => pairsIn(text), /Invalid/);
+      throws(() => [...pairsIn(text)], /Invalid/);
+  });
+
+  test("CI-42: what comes before a line that cannot be read counts, and odd delimiters are delimiters", () => {
+    const read: unknown[] = [];
+    throws(() => {
+      for (const { name, value } of pairsIn("A=1\nnonsense\nB=2")) read.push([name, value]);
+    }, /Invalid format 'nonsense'/);
+    deepEqual(read, [["A", "1"]]);
+    deepEqual(pairs("A==abc\nB=def=ghi\nC=jkl="), [
+      ["A", "=abc"],
+      ["B", "def=ghi"],
+      ["C", "jkl="],
+    ]);
+    deepEqual(pairs("A<<=EOF\nhello\none\n=EOF\nB<<<EOF\nhello\ntwo\n<EOF\nC<<EOF\nhello\n\nthree\n\nEOF"), [
+      ["A", "hello\none"],
+      ["B", "hello\ntwo"],
+      ["C", "hello\n\nthree\n"],
+    ]);
+    deepEqual(pairs("A<<EOF\nhello=four\nEOF\nB<<EOF\n EOF\nEOF"), [
+      ["A", "hello=four"],
+      ["B", " EOF"],
+    ]);
   });
 
   test("CI-43: NODE_OPTIONS stays, and later paths come first", () => {
@@ -58,6 +80,31 @@ describe("commands in lines", () => {
     deepEqual(commandIn("##[group]Title")?.data, "Title");
   });
 
+  const table: readonly (readonly [line: string, properties: Readonly<Record<string, string>>, data: string])[] = [
+    ["##[error file=v1;]msg", { file: "v1" }, "msg"],
+    ["##[error]", {}, ""],
+    ["##[error file=%3B=%0D=%0A=%5D;]%3B-%0D-%0A-%5D", { file: ";=\r=\n=]" }, ";-\r-\n-]"],
+    ["##[error file=%253B=%250D=%250A=%255D;]%253B-%250D-%250A-%255D", { file: "%3B=%0D=%0A=%5D" }, "%3B-%0D-%0A-%5D"],
+    ["##[error file=;line=;]", {}, ""],
+    [">>>   ##[error file=v1;]msg", { file: "v1" }, "msg"],
+    ["::error file=v1,::msg", { file: "v1" }, "msg"],
+    ["::error::", {}, ""],
+    ["::error file=;=%2C=%0D=%0A=]=%3A,::;-%0D-%0A-]-:-,", { file: ";=,=\r=\n=]=:" }, ";-\r-\n-]-:-,"],
+    [
+      "::error file=;=%252C=%250D=%250A=]=%253A,::;-%250D-%250A-]-:-,",
+      { file: ";=%2C=%0D=%0A=]=%3A" },
+      ";-%0D-%0A-]-:-,",
+    ],
+    ["::error file=,line=,::", {}, ""],
+    ["   ::error file=v1,::msg", { file: "v1" }, "msg"],
+  ];
+  for (const [line, properties, data] of table)
+    test(`CI-45: ${line}`, () => deepEqual(commandIn(line), { name: "error", properties, data }));
+
+  test("CI-45: the newer form stands alone in its line", () => {
+    equal(commandIn("   >>>   ::error file=v1,::msg"), undefined);
+  });
+
   test("CI-46: what is no command is text", () => {
     for (const line of ["::unknown::x", "a ::error::x", "::error", "std::vector<int>::iterator", "##[nothing]x"])
       equal(commandIn(line), undefined, line);
@@ -65,6 +112,7 @@ describe("commands in lines", () => {
 
   test("CI-47: a token must be hard to guess", () => {
     ok(endsPause("::abc::", "abc") && !endsPause("::abcd::", "abc") && !endsPause("abc", "abc"));
+    ok(endsPause("##[ABC]", "abc") && endsPause("  ::abc::rest", "abc") && !endsPause("x ::abc::", "abc"));
     deepEqual(
       ["", "error", "Pause-Logging", "f3a9"].map((token) => isTokenRefused(token)),
       [true, true, true, false],

@@ -53,9 +53,10 @@ function legacy(line: string): CommandLine | undefined {
   };
 }
 
-/** `::TOKEN::` ends what `stop-commands` began. */
+/** `::TOKEN::` or `##[TOKEN]` ends what `stop-commands` began. */
 export function endsPause(line: string, token: string): boolean {
-  return /^\s*::([^:]+)::/.exec(line)?.[1] === token;
+  const said = /^\s*::([^:\s]+)(?:\s.*?)?::/.exec(line)?.[1] ?? /##\[([^\]\s]+)(?:\s[^\]]*)?\]/.exec(line)?.[1];
+  return said?.toLowerCase() === token.toLowerCase();
 }
 
 /** A token that would end the pause at once, or that is easy to guess. */
