@@ -161,10 +161,11 @@ jobs:
     steps:
       - run: curl -fsS ${url}/once
       - run: sleep 600
+      - { if: always(), run: curl -fsS ${url}/tidied }
 `;
 
 test(
-  "a job whose kept files are damaged starts again, and one that says fail fails",
+  "CI-12: a job whose kept files are damaged starts again, and one that says fail fails, with no step more",
   { skip, timeout: 180_000 },
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "millrace-ci-damaged-"));
@@ -185,7 +186,10 @@ test(
         jobs.map(({ id, conclusion, attempts }) => `${id} ${conclusion} ${attempts}`),
         ["again success 2", "never failure 1"],
       );
-      deepEqual([outside.counts.get("/one"), outside.counts.get("/once")], [2, 1]);
+      deepEqual(
+        ["/one", "/once", "/tidied"].map((path) => outside.counts.get(path)),
+        [2, 1, undefined],
+      );
       ok((await ci.log(run, "again")).includes("is damaged: the job starts again"));
     } finally {
       await node[Symbol.asyncDispose]();

@@ -1,7 +1,10 @@
 /** How runs are planned, on the real kernel. */
 import { deepEqual, equal, throws } from "node:assert/strict";
 import { test } from "node:test";
-import { planRun, planStage } from "./plan.ts";
+import type { Plan } from "#kernel/model/model.ts";
+import type { PlanInputs } from "#kernel/read/query.ts";
+import { cellKey } from "./cell-key.ts";
+import { planConclusion, planRun, planStage } from "./plan.ts";
 import { jobs, keptRun, plan, play, record, stored, told, wishes } from "./testing/run-rig.ts";
 
 test("a run is a job; a stage is planned from the results and outputs of those before it", async () => {
@@ -55,6 +58,25 @@ test("CI-20: a failing cell stops those that wait, unless fail-fast is off", asy
   const patient = await play(cells(", fail-fast: false"), { "a (1)": "failure" });
   deepEqual([patient.run.conclusion, patient.ran], ["failure", ["a (1)", "a (2)", "a (3)"]]);
 });
+
+test("CI-14: a job that no runner took in a day is cancelled, one that ran and failed has failed", () => {
+  const text = jobs({ a: "", b: "needs: a\n    if: needs.a.result == 'cancelled'" });
+  const inputs = (failure: object) => ({
+    spec: JSON.stringify(stored(record(text))),
+    generation: 1,
+    signals: [],
+    next: undefined,
+    needs: [{ stage: 0, name: "a", phase: "FAILED", reason: "" }],
+    results: [{ stage: 0, key: cellKey([0], "a"), phase: "FAILED", ...failure }],
+  });
+  const ran = { failure: { reason: "lost", message: "its runner was lost" } };
+  const conclude = (failure: object) =>
+    planConclusion({ ...inputs(failure), stage: "" } as unknown as PlanInputs, record(text));
+  equal(reasonOf(conclude({})), "cancelled: a");
+  equal(reasonOf(conclude(ran)), "failed: a");
+});
+
+const reasonOf = (made: Plan): string | undefined => ("reason" in made ? made.reason : undefined);
 
 test("CI-10: a matrix that cannot be had fails its job with the reason", async () => {
   const { run } = await play(jobs({ a: "strategy: { matrix: { x: \"${{ fromJSON('[') }}\" } }" }));

@@ -368,8 +368,9 @@ function cellEnd(jobId: string, one: PlanInputs["results"][number]): LeafEnd["ce
     const isCounted = read.result !== "failure" || !read.isFailureAllowed;
     return { ...shared, result: isCounted ? read.result : "success" };
   }
-  if (one.phase === "FAILED") return { ...shared, result: "failure" };
-  return one.phase === "CANCELLED" ? { ...shared, result: "cancelled" } : undefined;
+  // CI-14: one that nobody took in a day, and that therefore never failed, is cancelled
+  if (one.phase === "FAILED" && one.failure) return { ...shared, result: "failure" };
+  return one.phase === "FAILED" || one.phase === "CANCELLED" ? { ...shared, result: "cancelled" } : undefined;
 }
 
 /** By the name of each leaf: those that it, or a job that calls it, names itself. */

@@ -86,7 +86,7 @@ function jobOf(stage: StageView, tasks: readonly TaskView[], named: ReadonlyMap<
     case "CANCELLED":
       return { ...shared, status: "completed", conclusion: "cancelled" };
     case "FAILED":
-      return { ...shared, status: "completed", conclusion: "failure" };
+      return { ...shared, status: "completed", conclusion: areUntaken(cells) ? "cancelled" : "failure" };
     case "COMPLETED":
       return { ...shared, status: "completed", conclusion: worst(cells) };
     case "RUNNING":
@@ -113,8 +113,9 @@ function cellOf(view: TaskView): CellView {
     const counted = read.result === "failure" && read.isFailureAllowed ? "success" : read.result;
     return { ...shared, status: "completed", conclusion: counted };
   }
-  if (phase === "FAILED") return { ...shared, status: "completed", conclusion: "failure" };
-  if (phase === "CANCELLED") return { ...shared, status: "completed", conclusion: "cancelled" };
+  // CI-14: nobody took it in a day
+  if (phase === "FAILED" && lastFailure) return { ...shared, status: "completed", conclusion: "failure" };
+  if (phase === "FAILED" || phase === "CANCELLED") return { ...shared, status: "completed", conclusion: "cancelled" };
   return { ...shared, status: claims.length > 0 ? "in_progress" : "queued" };
 }
 
@@ -134,6 +135,9 @@ const statusOf: Readonly<Record<Step["status"], Pick<StepView, "status" | "concl
   failed: { status: "completed", conclusion: "failure" },
   skipped: { status: "completed", conclusion: "skipped" },
 };
+
+const areUntaken = (cells: readonly CellView[]): boolean =>
+  cells.length > 0 && cells.every(({ conclusion }) => conclusion === "cancelled");
 
 function worst(cells: readonly CellView[]): Conclusion {
   if (cells.some(({ conclusion }) => conclusion === "failure")) return "failure";

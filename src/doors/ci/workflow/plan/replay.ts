@@ -106,7 +106,7 @@ export class Replay {
     if (cells.length === 0) return { result: this.#resultWithoutCells(level, job, leaf), outputs: new Map() };
     const end = endOf(cells);
     if (level.ids.length > 0) return end; // the leaf's phase speaks of other calls as well
-    if (leaf.phase === "FAILED") return { ...end, result: "failure" };
+    if (leaf.phase === "FAILED" && end.result === "success") return { ...end, result: "failure" };
     return leaf.phase === "CANCELLED" ? { ...end, result: "cancelled" } : end;
   }
 
