@@ -34,7 +34,12 @@ describe("problem matchers", () => {
   test("CI-49: fields come by their groups, and severity from the line, the matcher, or error", () => {
     const pattern = {
       regexp: "^(.+):(\\d*):(\\d*): (\\w*) (\\w*) (.+)$",
-      ...{ file: 1, line: 2, column: 3, severity: 4, code: 5, message: 6 },
+      file: 1,
+      line: 2,
+      column: 3,
+      severity: 4,
+      code: 5,
+      message: 6,
     };
     const all = [{ owner: "o", pattern: [pattern] }];
     deepEqual(
