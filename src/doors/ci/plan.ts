@@ -368,7 +368,7 @@ function cellEnd(jobId: string, one: PlanInputs["results"][number]): LeafEnd["ce
     const isCounted = read.result !== "failure" || !read.isFailureAllowed;
     return { ...shared, result: isCounted ? read.result : "success" };
   }
-  // CI-14: one that nobody took in a day, and that therefore never failed, is cancelled
+  // CI-14: a task that failed without an attempt was not taken within a day: it is cancelled
   if (one.phase === "FAILED" && one.failure) return { ...shared, result: "failure" };
   return one.phase === "FAILED" || one.phase === "CANCELLED" ? { ...shared, result: "cancelled" } : undefined;
 }

@@ -113,7 +113,7 @@ function cellOf(view: TaskView): CellView {
     const counted = read.result === "failure" && read.isFailureAllowed ? "success" : read.result;
     return { ...shared, status: "completed", conclusion: counted };
   }
-  // CI-14: nobody took it in a day
+  // CI-14: without an attempt that failed, no runner took it within a day
   if (phase === "FAILED" && lastFailure) return { ...shared, status: "completed", conclusion: "failure" };
   if (phase === "FAILED" || phase === "CANCELLED") return { ...shared, status: "completed", conclusion: "cancelled" };
   return { ...shared, status: claims.length > 0 ? "in_progress" : "queued" };

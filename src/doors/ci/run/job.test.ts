@@ -240,11 +240,13 @@ describe("variables and files", posix, () => {
       files: { "dist/a.bin": "grain" },
       steps: [
         `- { name: a, run: 'echo dist/a.bin >> $GITHUB_ARTIFACTS; echo "reg.example/x@sha256:${digest}" >> $GITHUB_ARTIFACTS; cat $GITHUB_ARTIFACTS_LIST' }`,
-        "- { name: b, run: 'echo \"# again\" > $GITHUB_ARTIFACTS; echo file://dist/a.bin >> $GITHUB_ARTIFACTS; cat $GITHUB_ARTIFACTS_LIST' }",
+        '- { name: b, run: \'echo "# again" > $GITHUB_ARTIFACTS; echo file://dist/a.bin >> $GITHUB_ARTIFACTS; ' +
+          "cat $GITHUB_ARTIFACTS_LIST' }",
         "- { name: none, continue-on-error: true, run: echo nothing >> $GITHUB_ARTIFACTS }",
         "- { name: equals, continue-on-error: true, run: echo a=b >> $GITHUB_ARTIFACTS }",
         "- { name: scheme, continue-on-error: true, run: 'echo https://x >> $GITHUB_ARTIFACTS' }",
-        "- { name: other, continue-on-error: true, run: echo changed > dist/a.bin; echo dist/a.bin >> $GITHUB_ARTIFACTS }",
+        "- { name: other, continue-on-error: true, run: echo changed > dist/a.bin; " +
+          "echo dist/a.bin >> $GITHUB_ARTIFACTS }",
       ].join("\n"),
     });
     ok(lines.includes('{"version":1,"subjects":[]}'), lines.join("\n"));

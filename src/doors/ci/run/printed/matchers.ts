@@ -166,7 +166,7 @@ const withStandard = (fields: Fields, standard: Fields): Fields => {
 
 /**
  * The fields of a problem when the last pattern has matched. From the last pattern to the first: each needs the one
- * before it to have matched the line before, and the first may begin anew at every line.
+ * before it to have matched the line before, and the first is tried at every line.
  */
 function step(active: Active, text: string): Fields | undefined {
   const last = active.patterns.length - 1;

@@ -15,7 +15,7 @@ function said(lines: readonly string[], more: Partial<OutputPorts> = {}) {
     matchers: new Matchers(tmpdir()),
     report: (report) => reports.push(report),
     showsDebug: false,
-    workspace: "/work/space",
+    workspace: "/srv/space",
     allowsUnsecure: false,
     allowsAnyToken: false,
     ...more,
@@ -40,7 +40,7 @@ describe("commands of a step", () => {
     ["line=1,col=4,endColumn=3", { line: 1 }],
     ["line=1,endLine=1,col=2,endColumn=3", { line: 1, endLine: 1, column: 2, endColumn: 3 }],
     ["line=x,col=y", {}],
-    ["file=/work/space/src/a.js,line=1,title=T", { title: "T", file: "src/a.js", line: 1 }],
+    ["file=/srv/space/src/a.js,line=1,title=T", { title: "T", file: "src/a.js", line: 1 }],
     ["file=/elsewhere/a.js", { file: "/elsewhere/a.js" }],
     ["FILE=a.js,Line=2", { file: "a.js", line: 2 }],
   ];
