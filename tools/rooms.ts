@@ -29,6 +29,7 @@ export const rooms = {
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   feed: ["base", "kernel", "records", "journal", "blobs", "shard"],
   webhooks: ["base", "kernel", "records", "vault", "sources", "feed"],
+  pools: ["base", "records"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
   door: [
     "base",

@@ -29,6 +29,7 @@ const matrix = `
   worker.self        executor
   worker.admin       operator
   worker.read        operator viewer
+  pool.read          operator member viewer
   secret.write       operator member
   secret.list        operator member viewer
   secret.rotate      operator

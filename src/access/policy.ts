@@ -37,6 +37,8 @@ export const policy = {
   "worker.self": { of: "tenant", for: ["executor"] },
   "worker.admin": { of: "tenant", for: ["operator"] },
   "worker.read": { of: "tenant", for: ["operator", "viewer"] },
+  // Pools that all share, and the tenant's own.
+  "pool.read": { of: "tenant", for: ["operator", "member", "viewer"] },
 
   // Values never come back: who may set one may replace and delete it, and work of the tenant uses it.
   "secret.write": { of: "tenant", for: ["operator", "member"] },

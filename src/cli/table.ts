@@ -30,6 +30,8 @@ import { webhookDelete, webhookList, webhookRedeliver, webhookShow, webhookTest 
 import { events } from "#cli/events/events.ts";
 import { scheduleAdd } from "./schedule/add.ts";
 import { kept } from "./kept.ts";
+import { poolList } from "./pool/list.ts";
+import { poolShow } from "./pool/show.ts";
 import { usage } from "./usage.ts";
 import { scheduleList } from "./schedule/list.ts";
 import { scheduleNext, schedulePause, scheduleRemove, scheduleResume, scheduleShow } from "./schedule/one.ts";
@@ -68,6 +70,7 @@ const first: readonly Command[] = [
 ];
 const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
 const ofWorkers = [runner, runnerToken, workerToken, workerTokens, workerRevoke, workers, workerRemove] as const;
+const ofPools = [poolList, poolShow] as const;
 const ofTasks = [artifactPut, artifactGet, artifactList, step] as const;
 const webhooks = [webhookAdd, webhookList, webhookShow, webhookDelete, webhookTest, webhookRedeliver] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
@@ -91,6 +94,7 @@ const last: readonly Command[] = [
   tenantSet,
   worker,
   ...ofWorkers,
+  ...ofPools,
   nodes,
   login,
   peers,

@@ -193,6 +193,12 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("GET", () => "/v1/kept?limit=5", { alike: "it names nothing" }),
     ask("GET", ({ tenant }) => `/v1/kept?tenant=${tenant}`),
   ],
+  "api GET /v1/pools": [
+    ask("GET", () => "/v1/pools", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/pools?tenant=${tenant}`),
+  ],
+  "api GET /v1/pools/{pool}": [ask("GET", ({ pool }) => `/v1/pools/${pool}`)],
+  "api GET /v1/pools/{pool}/desired": [ask("GET", ({ pool }) => `/v1/pools/${pool}/desired`)],
   "api GET /v1/usage": [
     ask("GET", () => "/v1/usage", { alike: "it names nothing" }),
     ask("GET", ({ tenant }) => `/v1/usage?tenant=${tenant}`),

@@ -41,6 +41,7 @@ export type Names = {
   readonly ac: string;
   readonly rule: string;
   readonly webhook: string;
+  readonly pool: string;
   /** The name of a secret, and of a schedule. */
   readonly secret: string;
   readonly schedule: string;
@@ -145,5 +146,6 @@ export function absentNames(real: Names): Names {
     secret: text(),
     schedule: text(),
     webhook: text(),
+    pool: text(),
   };
 }

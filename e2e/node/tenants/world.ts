@@ -54,6 +54,9 @@ export const tokens = Object.entries(callerRoles).map(([caller, [tenant, name, r
   sha256: tokenSha256(tokenOf[caller] ?? ""),
 }));
 
+/** As long as names of things that do not exist. */
+const poolName = `p${randomUUID().replaceAll("-", "").slice(0, 28)}`;
+
 export class World implements AsyncDisposable {
   readonly #lab: Lab;
   readonly #running: Promise<unknown>[] = [];
@@ -70,6 +73,7 @@ export class World implements AsyncDisposable {
       edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
       node: { stopWithin: "100ms" },
       worker: { slots: 4, labels: [] },
+      pools: [{ kind: "external", name: poolName, tenant: "watermill", max: 3, templates: [{ runsOn: ["own"] }] }],
     });
     return new World(lab);
   }
@@ -127,6 +131,7 @@ export class World implements AsyncDisposable {
       secret: await this.#secret(),
       schedule: await this.#schedule(),
       webhook: await this.#webhook(),
+      pool: poolName,
     };
   }
 

@@ -43,6 +43,7 @@ const own = {
   webhooks: nothing,
   artifacts: nothing,
   registry: nothing,
+  pools: nothing,
   keeps: nothing,
   records: nothing,
   audit: nothing,

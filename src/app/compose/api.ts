@@ -19,6 +19,7 @@ import { secretRoutes } from "#app/api/secrets.ts";
 import { effectRoutes } from "#app/api/effects.ts";
 import { issuerRoutes } from "#app/api/issuer.ts";
 import { keptRoutes } from "#app/api/kept.ts";
+import { poolRoutes, type PoolRoutePorts } from "#app/api/pools.ts";
 import { usageRoutes } from "#app/api/usage.ts";
 import { taskRoutes } from "#app/api/task-calls.ts";
 import type { JobArtifacts } from "#app/work/job-artifacts.ts";
@@ -43,6 +44,7 @@ import { effectEndpoints } from "#api/effects.ts";
 import { secretEndpoints } from "#api/secrets.ts";
 import { issuerEndpoints } from "#api/issuer.ts";
 import { keptEndpoints } from "#api/kept.ts";
+import { poolEndpoints } from "#api/pools.ts";
 import { usageEndpoints } from "#api/usage.ts";
 import { artifactEndpoints, taskEndpoints } from "#api/task-calls.ts";
 import { registerWorker, workerEndpoints } from "#api/workers.ts";
@@ -90,6 +92,8 @@ export type ApiParts = {
   readonly issuer?: Issuer | undefined;
   /** Workers that registered; left out: none can. */
   readonly registry?: WorkerRegistry | undefined;
+  /** Pools of machines; left out: none are shown. */
+  readonly pools?: PoolRoutePorts | undefined;
   /** What is kept until a time; left out: nothing is shown. */
   readonly keeps?: Keeps | undefined;
   /** Where usage is recorded; left out: it is not shown. */
@@ -124,6 +128,7 @@ export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
   ...auditEndpoints,
   ...issuerEndpoints,
   ...workerEndpoints,
+  ...poolEndpoints,
   ...keptEndpoints,
   ...usageEndpoints,
   ...of.flatMap(({ endpoints }) => endpoints),
@@ -196,6 +201,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(schedules ? schedulesRoutes({ ...parts, schedules, doors: parts.doors ?? doors }) : []),
     ...(issuer ? issuerRoutes(issuer) : []),
     ...(registry ? workerRoutes({ registry, registered: recordedBy(audit, clock) }) : []),
+    ...(parts.pools ? poolRoutes(parts.pools) : []),
     ...(keeps ? keptRoutes(keeps) : []),
     ...(keeps && records ? usageRoutes({ records, keeps, clock }) : []),
     ...(artifacts ? taskRoutes({ work, artifacts }) : []),

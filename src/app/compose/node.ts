@@ -26,6 +26,7 @@ import { publisherOf } from "#app/work/publishers.ts";
 import { version } from "#app/version.ts";
 import { directoryCalls } from "#app/peers/wire-directory.ts";
 import { memoryLimits, memorySettings, processMemory } from "#app/work/work-memory.ts";
+import { queueCalls } from "#app/pools/queue-calls.ts";
 import { readyCalls } from "#app/work/work-sources.ts";
 
 export type NodeParts = {
@@ -71,6 +72,7 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
   const calls = () => ({
     ...directoryCalls(journal, () => node.status()),
     ...readyCalls(() => node),
+    ...queueCalls(() => node),
     ...liveCalls(stored.streams),
     ...feedCalls(desk),
     ...doors().calls,

@@ -9,10 +9,12 @@ import { WorkerRegistry } from "#app/workers/registry.ts";
 import { JobArtifacts } from "#app/work/job-artifacts.ts";
 import { spoolBytesMax, spoolFolder } from "./door-ports.ts";
 import { effectsOn } from "./services/effects.ts";
+import { startPools } from "./services/pools.ts";
 import { ownTokens } from "./services/issuer.ts";
 import { startMesh, type RunningMesh } from "./mesh.ts";
 import type { Drain } from "#app/node/drain.ts";
 import { tellWhereEdgeIs, urlFromHere } from "#app/node/edge-notice.ts";
+import { poolMetrics } from "#app/record/pool-metrics.ts";
 import { feedMetrics } from "#app/record/feed-metrics.ts";
 import { factsFor } from "#app/peers/mesh-facts.ts";
 import { liveSource } from "#app/peers/live-streams.ts";
@@ -32,6 +34,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
     retention.show(registry);
     working.usage.show(registry);
     webhooks.show(registry);
+    poolMetrics(registry, () => pools.standings);
     stored.observe?.(registry);
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   };
@@ -54,6 +57,9 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const spool = spoolIn(await spoolFolder(folder), spoolBytesMax(config));
   const versionMin = config.cluster.workerVersionMin;
   const registry = new WorkerRegistry({ records, issuer, clock, versionMin });
+  const ofPools = { config, name, records, registry, clock, random: ground.random, node, client, tcp, log };
+  const { pools, standings } = startPools(ofPools);
+  undo.use(pools);
   const artifacts = new JobArtifacts({ records, blobs: stored.blobs, keeps, spool, clock });
   const api = {
     ...ofNode,
@@ -63,6 +69,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
     issuer,
     artifacts,
     registry,
+    pools: { pools: config.pools, standings },
     keeps,
     records,
     resultsKeptMs: retention.resultsKeptMs,

@@ -19,6 +19,7 @@ import { BlobsConfig } from "./store-config.ts";
 import type { TierConfig } from "./tier-config.ts";
 import { WebhooksConfig } from "./webhooks-config.ts";
 import { SourcesConfig } from "./sources-config.ts";
+import { PoolsConfig } from "#pools/pool-config.ts";
 import { TracesConfig } from "./traces-config.ts";
 import { VaultConfig } from "./vault-config.ts";
 import { WorkConfig } from "./work-config.ts";
@@ -300,6 +301,9 @@ const sectionsBehind = {
       "(docs/how-to/workers-in-any-language.md).",
   ),
   worker: Worker.prefault({}).describe("What this node runs."),
+  pools: PoolsConfig.describe(
+    "Machines that are made while work waits, and removed after (docs/how-to/pools.md). The same on all nodes.",
+  ),
   traces: TracesConfig.optional().describe(
     "Traces of actions through edge, shard, worker and store, for OpenTelemetry. Left out: none.",
   ),

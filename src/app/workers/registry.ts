@@ -50,6 +50,7 @@ export type RegistrationRecord = Kept<z.output<typeof Registration>>;
 
 const credentialMs = 3_600_000;
 const renewMs = 300_000;
+const forgetEveryMs = 60_000;
 /** A worker that was not seen for so long is forgotten: it would have to register again anyway. */
 const forgottenMs = 7 * 86_400_000;
 
@@ -62,6 +63,8 @@ export type RegistryPorts = {
 
 export class WorkerRegistry {
   readonly #ports: RegistryPorts;
+  /** By tenant: when old records were removed. */
+  readonly #forgotMs = new Map<string, number>();
   readonly registrations;
   readonly members;
 
@@ -73,7 +76,10 @@ export class WorkerRegistry {
 
   async makeToken(tenant: string, by: string, { uses, ttlMs, ...given }: NewToken) {
     const nowMs = this.#ports.clock.wallMs();
-    await this.#forget(tenant, nowMs);
+    if (nowMs - (this.#forgotMs.get(tenant) ?? 0) >= forgetEveryMs) {
+      this.#forgotMs.set(tenant, nowMs);
+      await this.#forget(tenant, nowMs);
+    }
     const made = newRegistration(tenant);
     const sha256 = secretHash(made.secret);
     // What a machine is follows from the machine.
@@ -136,6 +142,14 @@ export class WorkerRegistry {
     if (!record) throw refused("the worker was removed: register it again");
     const drain = versionProblem(about.version, this.#ports.versionMin);
     return { ...(await this.#credential(record)), ...(drain !== undefined && { drain }) };
+  }
+
+  /** Revokes the token, and removes what it registered. */
+  async end(tenant: string, registration: string): Promise<void> {
+    const found = await this.registrations.read(tenant, registration);
+    if (!found) return;
+    for (const id of found.value.used) await this.members.remove(tenant, id);
+    await this.registrations.remove(tenant, registration);
   }
 
   isMember = async (tenant: string, worker: string): Promise<boolean> =>
