@@ -76,6 +76,10 @@ export class NodeProcess {
     return this.#said.join("");
   }
 
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
   /** Its memory; zero when it does not run. */
   memoryMb(): number {
     try {

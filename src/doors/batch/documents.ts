@@ -96,6 +96,8 @@ export type TaskResult = {
   readonly reused?: boolean;
   /** Why it was computed. */
   readonly why?: string;
+  /** The node that wrote the pack. Left out where it was found, and by versions that did not say. */
+  readonly at?: string;
   /** What it has read, by stage (standing.ts). Left out by versions that did not say. */
   readonly reads?: Readonly<Record<string, string>>;
   readonly by: Producer;

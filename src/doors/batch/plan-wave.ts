@@ -22,6 +22,7 @@ import {
   type TaskSpec,
 } from "./documents.ts";
 import { commitTemplate, partTemplate, planStage, readJob, wavesMax, type BatchJob } from "./plan.ts";
+import { nearestNode } from "./locality.ts";
 import { nextStages } from "./plan-stages.ts";
 import type { Documents } from "./run/documents-cache.ts";
 import { factsOf, manifestOf } from "./stage-facts.ts";
@@ -107,9 +108,14 @@ async function tasksOf(
     inputs[id] = { manifest, types, producers: made.map(({ by }) => by) };
   }
   const stage = await write(encodeDocument({ ...planned, inputs }), blobs);
-  return planned.parts.map((_, part) => {
+  return planned.parts.map((taken, part) => {
     const spec: TaskSpec = { stage, part, ...(fresh && { fresh }) };
-    return { key: `${planned.stage.id} ${part}`, spec: JSON.stringify(spec) };
+    const affinity = taken && nearestNode(planned.stage, taken, results);
+    return {
+      key: `${planned.stage.id} ${part}`,
+      spec: JSON.stringify(spec),
+      ...(affinity !== undefined && { affinity }),
+    };
   });
 }
 

@@ -33,6 +33,8 @@ import { packIn, runPart, type PartPorts, type TaskFiles, type TaskLimits } from
 
 export type BatchPorts = PackPorts &
   FilesPorts & {
+    /** This node's name. */
+    readonly node: string;
     /** The node's own: what one task writes, others of the job read, wherever they run. */
     readonly blobs: BlobStore;
     /** What a tenant may fetch: plans and results. */
@@ -156,6 +158,7 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
     ms,
     ...why,
     ...readsOf(named),
+    at: ports.node,
     by: { task: task.taskId, generation: task.generation },
   };
   const kept = memo && (await keepMemo(memo.key, result, ports.blobs));

@@ -23,7 +23,7 @@ const MiB = 1024 * 1024;
 
 /** Runs nothing, with a line in the log, where the engine is not there. */
 export async function openBatch(
-  { place, clock, random, vault, stored, client, dataFolder, log, warn, counts }: DoorPorts,
+  { node, place, clock, random, vault, stored, client, dataFolder, log, warn, counts }: DoorPorts,
   { packsMax, taskMemory, recognise, inputs }: BatchConfig,
 ): Promise<OpenDoor> {
   const routes = batchRoutes({ client });
@@ -43,6 +43,7 @@ export async function openBatch(
   const memoryBytesMax = Math.floor(totalmem() * 0.6);
   const openBucket = openBuckets({ clock, random, vault });
   const ports = {
+    node,
     grants: inputs,
     openBucket,
     objects: await Objects.open({ folder: join(home, "objects"), bytesMax: packsMax, open: openBucket }),

@@ -19,7 +19,7 @@ export function factsOf(results: readonly TaskResult[]): StageFacts {
   };
 }
 
-const sharesIn = (shares: string): readonly number[] =>
+export const sharesIn = (shares: string): readonly number[] =>
   Array.from({ length: shares.length / 2 }, (_, i) => Number.parseInt(shares.slice(2 * i, 2 * i + 2), 16));
 
 /** In the order of the parts, whatever order they ended in. */

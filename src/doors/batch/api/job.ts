@@ -63,7 +63,8 @@ export class JobError extends Error {
 
 type View = JobStatus & { readonly plan?: string; readonly result?: readonly string[] };
 
-const pauseMsMax = 500;
+/** How long to wait before asking again: little compared with how long it has taken so far. */
+export const pauseAfter = (tookMs: number): number => Math.max(5, Math.min(500, tookMs / 10));
 
 export class Job<Row = Record<string, unknown>> {
   readonly id: string;
@@ -126,12 +127,12 @@ export class Job<Row = Record<string, unknown>> {
   }
 
   async #ended(): Promise<View> {
-    for (let pauseMs = 10; ; pauseMs = Math.min(pauseMsMax, pauseMs * 1.5)) {
+    for (const startedMs = performance.now(); ;) {
       const view = await this.#view();
       if (view.ended && view.phase !== "SUCCEEDED")
         throw new JobError(this.id, view.phase, view.failure ?? "it does not say why");
       if (view.ended) return view;
-      await pause(pauseMs);
+      await pause(pauseAfter(performance.now() - startedMs));
     }
   }
 }

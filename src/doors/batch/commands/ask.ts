@@ -2,6 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
 import type { QueryView } from "#doors/batch/endpoints.ts";
+import { pauseAfter } from "#doors/batch/api/job.ts";
 import { progressText } from "./progress.ts";
 import type { ReadBlob } from "#doors/batch/api/fetched.ts";
 
@@ -38,8 +39,6 @@ export async function cancelQuery(
   await http.ask(`/v1/jobs/${encodeURIComponent(jobId)}/cancel`, "cancel query", init);
 }
 
-const pauseMsMax = 500;
-
 /** Ctrl-C ends the watching, never the job: undefined then. */
 export async function followToEnd(
   jobId: string,
@@ -52,11 +51,11 @@ export async function followToEnd(
   process.once("SIGINT", stop);
   signal?.addEventListener("abort", stop, { once: true });
   try {
-    for (let pauseMs = 20; ; pauseMs = Math.min(pauseMsMax, pauseMs * 1.5)) {
+    for (const startedMs = performance.now(); ;) {
       const view = await queryView(jobId, values, world);
       if (view.ended) return view;
       world.progress(progressText(view));
-      await pause(pauseMs, undefined, { signal: abort.signal });
+      await pause(pauseAfter(performance.now() - startedMs), undefined, { signal: abort.signal });
     }
   } catch (error) {
     if (signal?.aborted) {

@@ -10,6 +10,7 @@ import type { Digest } from "#base/digest.ts";
 import type { StageDocument } from "#doors/batch/documents.ts";
 import type { SourceFile, Split } from "#doors/batch/plan/source.ts";
 import { canonicalText } from "#doors/batch/plan/stage.ts";
+import { packRange, type Slice } from "#doors/batch/plan/tasks.ts";
 
 export type TaskKey = {
   readonly key: string;
@@ -36,27 +37,35 @@ export function taskKey(document: StageDocument, part: number, { identityOf, pac
   const taken = branch.inputs.map((input, i) => {
     // Names of inputs hold ids of stages, which hold identities of files that this task may not read.
     sql = sql.replaceAll(input.name, `in${i}`);
-    const slice = input.take === "part" ? what.slice : { by: "all" };
     if (input.from === "stage") {
-      inputs[`input ${i}`] = sha256((packs.get(input.stage) ?? []).join("\n"));
+      const isPart = input.take === "part";
+      const range = isPart ? packRange(what.slice, input.stage) : undefined;
+      const taken = packs.get(input.stage) ?? [];
+      inputs[`input ${i}`] = sha256((range ? taken.slice(range.from, range.to) : taken).join("\n"));
       const types = document.inputs[input.stage]?.types;
-      return { types, slice };
+      return { types, slice: isPart ? withoutPacks(what.slice) : { by: "all" } };
     }
     const source = sources[input.source];
     const split: Split =
       input.take === "part" && what.slice.by === "source"
         ? what.slice.split
         : (source?.files ?? []).map((_, file) => ({ file }));
-    const files = split.map(({ file, rows }) => {
+    const files = split.map(({ file, rows, bytes }) => {
       const one = source?.files[file];
       if (one) inputs[one.path] = identityOf(one);
-      return { path: one?.path, rows };
+      return { path: one?.path, rows, bytes };
     });
     return { format: source?.format, options: source?.options, columns: source?.columns, files };
   });
   const { types, output, map } = stage;
   const slot = sha256(canonicalText({ version: 1, engine, sql, types, output, taken, ...(map && { map }) }));
   return { slot, inputs, key: sha256(canonicalText({ slot, inputs })) };
+}
+
+/** Which packs are taken is in their digests; ids of stages hold what this task may not read. */
+function withoutPacks(slice: Slice): unknown {
+  if (slice.by === "pack") return { by: "pack" };
+  return slice.by === "partition" ? { by: "partition", from: slice.from, to: slice.to } : slice;
 }
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");

@@ -104,7 +104,7 @@ export type PlanNode = {
   readonly delim_flipped?: boolean;
   readonly groups?: readonly PlanExpression[];
   readonly grouping_sets?: readonly (readonly number[])[];
-  readonly grouping_functions?: readonly unknown[];
+  readonly grouping_functions?: readonly (readonly number[])[];
   readonly orders?: readonly PlanOrder[];
   readonly order_by?: { readonly orders?: readonly PlanOrder[] };
   readonly limit?: number;
@@ -127,13 +127,21 @@ type Serialized = {
   readonly plans?: readonly PlanNode[];
 };
 
-/** Numbers beyond what a double holds exactly become bigints, and "not a number" and infinities become strings. */
+/** An empty text is a value there, not one that is left out. */
+const mayBeEmpty: ReadonlySet<string> = new Set(["value", "separator"]);
+
+/**
+ * Numbers beyond what a double holds exactly become bigints, and "not a number" and infinities become strings. Fields
+ * with an empty text or list are left out; an element of a list stays, such as the grouping set of all rows.
+ */
 export function parsePlan(text: string): PlanNode {
   const legal = text.replace(/"value":(-?(?:NaN|nan|Infinity|inf))(?=[,}\]])/g, '"value":"$1"');
-  const exact = (_key: string, value: unknown, context?: { readonly source?: string }): unknown =>
-    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source
-      ? asBigInt(context.source, value)
-      : value;
+  const exact = (key: string, value: unknown, context?: { readonly source?: string }): unknown => {
+    if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source)
+      return asBigInt(context.source, value);
+    const isEmpty = value === "" || (Array.isArray(value) && value.length === 0);
+    return isEmpty && !mayBeEmpty.has(key) && !/^\d+$/.test(key) ? undefined : value;
+  };
   const { error, error_message: why, plans } = JSON.parse(legal, exact) as Serialized;
   const [plan, ...others] = plans ?? [];
   if (error || !plan) throw new Unsplittable(`DuckDB cannot write down its plan: ${why ?? "it has none"}`);

@@ -37,7 +37,7 @@ const formats: Readonly<Record<string, Source["format"]>> = {
 };
 
 /** A delimiter that no text has, and no quotes. */
-const linesOptions = [
+export const linesOptions: readonly string[] = [
   "columns={'line': 'VARCHAR'}",
   "delim='\u0001'",
   "quote=''",

@@ -33,9 +33,63 @@ test("splits take every row of every file once, in order", () => {
   );
 });
 
-test("a text file is never cut", () => {
-  const files = [{ path: "/a.csv", bytes: 1e9, place: "" }];
-  deepEqual(splitsOf({ format: "csv", files, columns: [], options: [] }, 1_000), [[{ file: 0 }]]);
+test("a text file is cut where its rows are known to begin, and nowhere else", () => {
+  const split = (cuts?: { head: number; at: number[] }) => {
+    const files = [
+      { path: "/a.csv", bytes: 900, place: "", ...(cuts && { cuts }) },
+      { path: "/b.csv", bytes: 10, place: "" },
+    ];
+    return splitsOf({ format: "csv", files, columns: [], options: [] }, 300);
+  };
+  deepEqual(split(), [[{ file: 0 }], [{ file: 1 }]]);
+  deepEqual(split({ head: 5, at: [] }), [[{ file: 0 }], [{ file: 1 }]]);
+  deepEqual(split({ head: 5, at: [310, 640] }), [
+    [{ file: 0, bytes: [0, 310] }],
+    [{ file: 0, bytes: [310, 640] }],
+    [{ file: 0, bytes: [640, 900] }],
+    [{ file: 1 }],
+  ]);
+});
+
+test("a partition that is too large for a task is split by packs, the other side read whole by each", () => {
+  const branch = {
+    sql: "",
+    inputs: ["a", "b"].map((stage) => ({ name: stage, from: "stage" as const, stage, take: "part" as const })),
+  };
+  const stage = (splits?: readonly string[]): Stage => ({
+    id: "x",
+    about: "",
+    types: [],
+    output: { kind: "result" },
+    branches: [{ ...branch, parts: { by: "partition", ...(splits && { splits }) } }],
+  });
+  const of = (partitionBytes: readonly number[]): StageFacts => ({
+    rows: 1,
+    bytes: 1,
+    partitionBytes,
+    packs: 5,
+    cuts: [],
+  });
+  const both = new Map([
+    ["a", of([10, 950, 10])],
+    ["b", of([10, 60, 10])],
+  ]);
+  const input = { sources: [], settings: { ...cutDefaults, reduceBytes: 300 } };
+  const slices = (splits?: readonly string[]) => tasksOf(stage(splits), input, both).map(({ slice }) => slice);
+  const middle = { by: "partition", from: 1, to: 2 };
+  const [first, last] = [
+    { by: "partition", from: 0, to: 1 },
+    { by: "partition", from: 2, to: 3 },
+  ];
+  const pieces = [
+    [0, 1],
+    [1, 2],
+    [2, 3],
+    [3, 5],
+  ].map(([from, to]) => ({ ...middle, of: { stage: "a", from, to } }));
+  deepEqual(slices(["a", "b"]), [first, ...pieces, last]);
+  deepEqual(slices(["b"]), [first, middle, last], "only the small side could be split");
+  deepEqual(slices(), [first, middle, last], "equal keys have to stay together");
 });
 
 const stageOver = (by: "partition" | "range"): Stage => ({

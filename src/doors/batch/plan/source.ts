@@ -11,6 +11,8 @@ export type SourceFile = {
   /** Of Parquet only. */
   readonly rows?: number;
   readonly rowGroups?: number;
+  /** Of text only: the bytes before its first row, and offsets at which rows begin, about a task's worth apart. */
+  readonly cuts?: { readonly head: number; readonly at: readonly number[] };
 };
 
 export type SourceColumn = { readonly name: string; readonly type: string };
@@ -30,10 +32,12 @@ export const sourceBytes = ({ files }: Source): number => files.reduce((sum, { b
 
 export const sourceId = (source: Source): string => digestOf(source);
 
-/** One piece of a source, for one task. */
-export type Split = readonly { readonly file: number; readonly rows?: readonly [from: number, to: number] }[];
+type Range = readonly [from: number, to: number];
 
-/** Cuts large Parquet files at row groups and puts small files together. Text is not cut within a file. */
+/** One piece of a source, for one task: whole files, some rows of one, or some bytes of a text. */
+export type Split = readonly { readonly file: number; readonly rows?: Range; readonly bytes?: Range }[];
+
+/** Cuts large Parquet files at row groups and text between rows, and puts small files together. */
 export function splitsOf({ format, files }: Source, splitBytes: number): readonly Split[] {
   const splits: Split[] = [];
   let small: { readonly file: number }[] = [];
@@ -43,7 +47,13 @@ export function splitsOf({ format, files }: Source, splitBytes: number): readonl
     small = [];
     smallBytes = 0;
   };
-  for (const [file, { bytes, rows = 0, rowGroups = 1 }] of files.entries()) {
+  for (const [file, { bytes, rows = 0, rowGroups = 1, cuts: ends }] of files.entries()) {
+    if (ends && ends.at.length > 0) {
+      flush();
+      const borders = [0, ...ends.at, bytes];
+      for (const [i, to] of borders.slice(1).entries()) splits.push([{ file, bytes: [borders[i] ?? 0, to] }]);
+      continue;
+    }
     const pieces = format === "parquet" ? Math.min(rowGroups, Math.round(bytes / splitBytes)) : 1;
     if (pieces > 1) {
       flush();

@@ -21,8 +21,11 @@ export type Parts =
   | { readonly by: "one" }
   /** Each reads a piece of one source. */
   | { readonly by: "source"; readonly source: number }
-  /** Each reads the same partitions of every stage that it takes a part of. */
-  | { readonly by: "partition" }
+  /**
+   * Each reads the same partitions of every stage that it takes a part of. `splits` are stages of which a task may as
+   * well read some packs only, beside all packs of the others: nothing in the branch needs equal keys together.
+   */
+  | { readonly by: "partition"; readonly splits?: readonly string[] }
   /** Each reads some of the packs of one stage. */
   | { readonly by: "pack"; readonly stage: string }
   /** Each reads a range of the order that one stage's rows were written in. */

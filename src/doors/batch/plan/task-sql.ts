@@ -6,7 +6,7 @@ import type { PlanType } from "./plan-json.ts";
 import { columnName, indices, quoteName, quoteText } from "./quoting.ts";
 import type { Source, Split } from "./source.ts";
 import type { Input, Stage } from "./stage.ts";
-import type { Slice, TaskPart } from "./tasks.ts";
+import { packRange, type Slice, type TaskPart } from "./tasks.ts";
 
 export type TaskPlaces = {
   readonly sources: readonly Source[];
@@ -14,6 +14,8 @@ export type TaskPlaces = {
   readonly packs: ReadonlyMap<string, { readonly types: readonly PlanType[]; readonly paths: readonly string[] }>;
   /** Where to write. */
   readonly output: string;
+  /** Where pieces of text files lie. */
+  readonly pieces: string;
 };
 
 export type TaskSql = {
@@ -120,7 +122,7 @@ function viewSql(input: Input, slice: Slice, places: TaskPlaces): string {
     if (!source) throw new Error(`there is no source ${input.source}`);
     const split =
       input.take === "part" && slice.by === "source" ? slice.split : source.files.map((_, file) => ({ file }));
-    return `${view} ${sourceSql(source, split)}`;
+    return `${view} ${sourceSql(source, split, places.pieces)}`;
   }
   const { types, paths } = places.packs.get(input.stage) ?? { types: [], paths: [] };
   const columns = indices(types.length).map((i) => {
@@ -128,7 +130,8 @@ function viewSql(input: Input, slice: Slice, places: TaskPlaces): string {
     const as = name === undefined ? columnName(i) : quoteName(name);
     return `${uncarry(columnName(i), types[i] ?? { id: "" })} as ${as}`;
   });
-  const taken = input.take === "part" && slice.by === "pack" ? paths.slice(slice.from, slice.to) : paths;
+  const range = input.take === "part" ? packRange(slice, input.stage) : undefined;
+  const taken = range ? paths.slice(range.from, range.to) : paths;
   const where = input.take === "part" ? whereSql(slice) : "";
   return `${view} select ${columns.join(", ") || "1 as c0"} from read_parquet([${taken.map(quoteText).join(", ")}])${where}`;
 }
@@ -144,11 +147,13 @@ function whereSql(slice: Slice): string {
 }
 
 /** The columns have the types that they had when the query was planned, whatever a single file would suggest. */
-export function sourceSql(source: Source, split: Split): string {
+export function sourceSql(source: Source, split: Split, pieces = ""): string {
   const { columns, files } = source;
   const list = columns.map(({ name, type }) => `cast(${quoteName(name)} as ${type}) as ${quoteName(name)}`).join(", ");
   const whole = split.filter(({ rows }) => rows === undefined);
-  const paths = whole.map(({ file }) => quoteText(files[file]?.path ?? ""));
+  const paths = whole.map(({ file, bytes }) =>
+    quoteText(bytes ? piecePath(pieces, file, bytes[0]) : (files[file]?.path ?? "")),
+  );
   const selects = [
     ...(paths.length > 0 ? [`select ${list} from ${readSql(source, `[${paths.join(", ")}]`)}`] : []),
     ...split.flatMap(({ file, rows }) =>
@@ -162,6 +167,9 @@ export function sourceSql(source: Source, split: Split): string {
   ];
   return selects.length > 0 ? selects.join(" union all ") : `select ${nulls(source)} where false`;
 }
+
+/** A piece of a text file, in the folder of a task. */
+export const piecePath = (folder: string, file: number, from: number): string => `${folder}/piece-${file}-${from}`;
 
 const nulls = ({ columns }: Source): string =>
   columns.map(({ name, type }) => `cast(NULL as ${type}) as ${quoteName(name)}`).join(", ");

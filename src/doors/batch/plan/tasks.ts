@@ -6,11 +6,15 @@ import type { Branch, Facts, Stage } from "./stage.ts";
 export type Slice =
   | { readonly by: "one" }
   | { readonly by: "source"; readonly split: Split }
-  /** From and up to, but not including, a number. */
-  | { readonly by: "partition"; readonly from: number; readonly to: number }
+  /** From and up to, but not including, a number; with `of`, only what those packs of one stage have of it. */
+  | { readonly by: "partition"; readonly from: number; readonly to: number; readonly of?: PackRange }
   | { readonly by: "pack"; readonly from: number; readonly to: number }
   /** Hex of the first key, and of the first that belongs to the next one. */
   | { readonly by: "range"; readonly from?: string; readonly to?: string };
+
+export type PackRange = { readonly stage: string; readonly from: number; readonly to: number };
+
+type PartitionSlice = Extract<Slice, { by: "partition" }>;
 
 export type TaskPart = { readonly branch: number; readonly slice: Slice };
 
@@ -45,15 +49,16 @@ function slicesOf(branch: Branch, { sources, settings }: TaskInput, facts: Facts
   }
 }
 
-/** Small neighbours are put together, by what was really written. */
-function partitionSlices({ inputs }: Branch, { reduceBytes }: CutSettings, facts: Facts): readonly Slice[] {
-  const bytes: number[] = [];
-  for (const input of inputs) {
-    if (input.from !== "stage" || input.take !== "part") continue;
-    const of = facts.get(input.stage)?.partitionBytes ?? [];
-    for (const [i, size] of of.entries()) bytes[i] = (bytes[i] ?? 0) + size;
-  }
-  const slices: Slice[] = [];
+/** Which of a stage's packs a task reads; undefined: all of them. */
+export function packRange(slice: Slice, stage: string): Omit<PackRange, "stage"> | undefined {
+  if (slice.by === "pack") return slice;
+  return slice.by === "partition" && slice.of?.stage === stage ? slice.of : undefined;
+}
+
+/** Small neighbours are put together and large partitions are split, by what was really written. */
+function partitionSlices(branch: Branch, { reduceBytes }: CutSettings, facts: Facts): readonly Slice[] {
+  const bytes = partitionBytes(branch, facts);
+  const slices: PartitionSlice[] = [];
   let from = 0;
   let sum = 0;
   for (const [i, size] of bytes.entries()) {
@@ -64,7 +69,36 @@ function partitionSlices({ inputs }: Branch, { reduceBytes }: CutSettings, facts
     }
     sum += size;
   }
-  return [...slices, { by: "partition", from, to: Math.max(bytes.length, from + 1) }];
+  slices.push({ by: "partition", from, to: Math.max(bytes.length, from + 1) });
+  return slices.flatMap((slice) => splitSlices(slice, branch, reduceBytes, facts));
+}
+
+function partitionBytes({ inputs }: Branch, facts: Facts): readonly number[] {
+  const bytes: number[] = [];
+  for (const input of inputs) {
+    if (input.from !== "stage" || input.take !== "part") continue;
+    const of = facts.get(input.stage)?.partitionBytes ?? [];
+    for (const [i, size] of of.entries()) bytes[i] = (bytes[i] ?? 0) + size;
+  }
+  return bytes;
+}
+
+/** A partition of more than this many times what a task should read is split. */
+const skewMin = 2;
+
+/** One partition that is too large for a task: its largest side goes to several, which read the other sides whole. */
+function splitSlices(slice: PartitionSlice, { parts }: Branch, reduceBytes: number, facts: Facts): readonly Slice[] {
+  const splits = parts.by === "partition" ? (parts.splits ?? []) : [];
+  if (slice.to - slice.from > 1 || splits.length === 0) return [slice];
+  const sizeOf = (stage: string): number => facts.get(stage)?.partitionBytes[slice.from] ?? 0;
+  const [largest = ""] = splits.toSorted((a, b) => sizeOf(b) - sizeOf(a));
+  const { packs = 1 } = facts.get(largest) ?? {};
+  const pieces = Math.min(packs, Math.ceil(sizeOf(largest) / reduceBytes));
+  if (sizeOf(largest) <= skewMin * reduceBytes || pieces < 2) return [slice];
+  return Array.from({ length: pieces }, (_, i) => ({
+    ...slice,
+    of: { stage: largest, from: Math.floor((packs * i) / pieces), to: Math.floor((packs * (i + 1)) / pieces) },
+  }));
 }
 
 /** Keys that are equal are never in two ranges. */

@@ -1,10 +1,12 @@
 /** What files of a source hold: their sizes and columns, once and for all. */
+import { isDeepStrictEqual } from "node:util";
 import { Fault } from "#base/fault.ts";
 import { filesMax } from "#doors/batch/grants/node-files.ts";
 import { quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
-import type { NamedSource } from "#doors/batch/plan/query-sources.ts";
+import { linesOptions, type NamedSource } from "#doors/batch/plan/query-sources.ts";
 import type { Source, SourceColumn, SourceFile } from "#doors/batch/plan/source.ts";
 import type { EngineRow, EngineStatement } from "./engine-protocol.ts";
+import type { CutWish, TextCuts } from "./text-cuts.ts";
 
 export type Ask = (
   paths: readonly string[],
@@ -14,14 +16,21 @@ export type Ask = (
 /** `pathOf` says where the engine finds a file that has been found. */
 export type Described = { readonly files: readonly SourceFile[]; readonly pathOf: (file: SourceFile) => string };
 
-export async function describeSource(named: NamedSource, files: Described, ask: Ask): Promise<Source> {
+export type DescribePorts = {
+  readonly ask: Ask;
+  /** Where a text file may be cut. */
+  readonly cuts: (wish: CutWish) => Promise<TextCuts>;
+  readonly splitBytes: number;
+};
+
+export async function describeSource(named: NamedSource, files: Described, ports: DescribePorts): Promise<Source> {
   switch (named.format) {
     case "parquet":
-      return await describeParquet(named, files, ask);
+      return await describeParquet(named, files, ports.ask);
     case "csv":
-      return await describeText(named, files, ask, "read_csv");
+      return await describeText(named, files, ports, "read_csv");
     case "json":
-      return await describeText(named, files, ask, "read_json");
+      return await describeText(named, files, ports, "read_json");
   }
 }
 
@@ -68,7 +77,7 @@ const columnsOf = (rows: readonly EngineRow[]): readonly SourceColumn[] =>
 async function describeText(
   named: NamedSource,
   described: Described,
-  ask: Ask,
+  { ask, cuts, splitBytes }: DescribePorts,
   reader: "read_csv" | "read_json",
 ): Promise<Source> {
   const { files, pathOf } = described;
@@ -79,36 +88,83 @@ async function describeText(
   ]);
   const types = columnsOf(columns);
   const said = `columns={${types.map(({ name, type }) => `${quoteName(name)}: ${quoteText(type)}`).join(", ")}}`;
-  if (reader === "read_json") return { format: "json", options: [...named.options, said], files, columns: types };
-  // The reader's own options win; a file of one task is read as all of them were.
-  const options = named.options.length > 0 ? named.options : [...(await dialect(described, ask)), said];
-  return { format: "csv", options, files, columns: types };
+  const isJson = reader === "read_json";
+  const dialect = isJson || !named.options.every(isOfDialect) ? undefined : await dialectOf(named, described, ask);
+  const rows = isJson
+    ? { by: "values" as const }
+    : dialect
+      ? rowsOf(dialect)
+      : isLines(named) && { by: "lines" as const };
+  const own = dialect ? optionsOf(dialect) : named.options;
+  return {
+    format: isJson ? "json" : "csv",
+    options: isJson || dialect || own.length === 0 ? [...own, said] : own,
+    files: rows ? await withCuts(described, rows, { cuts, splitBytes }) : files,
+    columns: types,
+  };
 }
 
-async function dialect({ files, pathOf }: Described, ask: Ask): Promise<readonly string[]> {
+/** Files of this node that are large enough for several tasks, and not compressed. */
+async function withCuts(
+  { files, pathOf }: Described,
+  rows: CutWish["rows"],
+  { cuts, splitBytes }: Pick<DescribePorts, "cuts" | "splitBytes">,
+): Promise<readonly SourceFile[]> {
+  return await Promise.all(
+    files.map(async (file) => {
+      const isWhole = file.bytes < splitBytes * 1.5 || file.object || /\.(gz|zst)$/i.test(file.path);
+      return isWhole ? file : { ...file, cuts: await cuts({ path: pathOf(file), everyBytes: splitBytes, rows }) };
+    }),
+  );
+}
+
+type Dialect = Readonly<Record<"delimiter" | "quote" | "escape", string | undefined>> & {
+  readonly hasHeader: boolean;
+  readonly skip: number;
+};
+
+/** Options that a guess of the dialect takes, and then says again. Others of the reader are left as they are. */
+const isOfDialect = (option: string): boolean => /^(delim|sep|delimiter|quote|escape|header|skip)=/i.test(option);
+
+const isLines = ({ options }: NamedSource): boolean => isDeepStrictEqual(options, linesOptions);
+
+async function dialectOf(
+  { options }: NamedSource,
+  { files, pathOf }: Described,
+  ask: Ask,
+): Promise<Dialect | undefined> {
   const [first] = files;
-  if (!first || first.bytes === 0) return [];
+  if (!first || first.bytes === 0) return undefined;
   const path = pathOf(first);
+  const sniff = `sniff_csv(${[quoteText(path), ...options].join(", ")})`;
   const [rows = []] = await ask(
     [path],
-    [
-      {
-        sql: `select Delimiter, Quote, Escape, HasHeader, SkipRows from sniff_csv(${quoteText(path)})`,
-        rowsMax: 1,
-      },
-    ],
+    [{ sql: `select Delimiter, Quote, Escape, HasHeader, SkipRows from ${sniff}`, rowsMax: 1 }],
   );
   const [delimiter, quote, escape, header, skip] = rows[0] ?? [];
-  const text = (name: string, value: unknown): readonly string[] =>
-    typeof value === "string" && !/^\(?empty\)?$/i.test(value)
-      ? [`${name}=${quoteText(value === "\\0" ? "" : value)}`]
-      : [];
+  const text = (value: unknown): string | undefined =>
+    typeof value === "string" && !/^\(?empty\)?$/i.test(value) ? (value === "\\0" ? "" : value) : undefined;
+  return {
+    delimiter: text(delimiter),
+    quote: text(quote),
+    escape: text(escape),
+    hasHeader: header === true,
+    skip: Number(skip ?? 0),
+  };
+}
+
+function optionsOf({ delimiter, quote, escape, hasHeader, skip }: Dialect): readonly string[] {
+  const said = { delim: delimiter, quote, escape };
   return [
-    ...text("delim", delimiter),
-    ...text("quote", quote),
-    ...text("escape", escape),
-    `header=${header === true ? "true" : "false"}`,
-    `skip=${Number(skip ?? 0)}`,
+    ...Object.entries(said).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${quoteText(value)}`])),
+    `header=${hasHeader}`,
+    `skip=${skip}`,
     "auto_detect=false",
   ];
+}
+
+/** Undefined: with another character before quotes the end of a row is not certain. */
+function rowsOf({ delimiter = ",", quote = '"', escape, hasHeader, skip }: Dialect): CutWish["rows"] | undefined {
+  const isPlain = escape === undefined || escape === "" || escape === quote;
+  return isPlain ? { by: "quoted", quote, delimiter, headLines: skip + (hasHeader ? 1 : 0) } : undefined;
 }

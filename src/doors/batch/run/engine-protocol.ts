@@ -1,5 +1,7 @@
 /** What is said between a node and its engines: one request at a time, each in a database of its own. */
 
+import type { CutWish, TextCuts, TextPiece } from "./text-cuts.ts";
+
 export type EngineRequest = {
   readonly id: number;
   /** The only files that its statements can read or write. */
@@ -12,9 +14,13 @@ export type EngineRequest = {
   readonly spillBytes: number;
   /** SET statements that are run before the configuration is locked. */
   readonly settings: readonly string[];
+  /** Written before the first statement. */
+  readonly pieces?: readonly TextPiece[];
   readonly statements: readonly EngineStatement[];
   /** A file whose digest is wanted once all statements have run. */
   readonly digestOf?: string;
+  /** Text files of which is wanted where they may be cut. */
+  readonly cutsOf?: readonly CutWish[];
 };
 
 export type EngineStatement = {
@@ -35,6 +41,7 @@ export type EngineAnswer =
       /** By statement; empty where none were wanted. */
       readonly rows: readonly (readonly EngineRow[])[];
       readonly digest?: string;
+      readonly cuts?: readonly TextCuts[];
       readonly cpuMs: number;
       /** The most that was in the spill folder at once, as it was looked at now and then. */
       readonly spilledBytes: number;

@@ -1,4 +1,6 @@
 /** From SQL to a plan: which files it reads, of what types, and how DuckDB would go about it. */
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import { Fault } from "#base/fault.ts";
 import { engineName, type PlanDocument } from "#doors/batch/documents.ts";
 import { foreseeStages } from "#doors/batch/plan/cut/cut.ts";
@@ -12,6 +14,7 @@ import { sourceSql } from "#doors/batch/plan/task-sql.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 import { describeSource } from "./describe-source.ts";
 import type { EngineRow, EngineStatement } from "./engine-protocol.ts";
+import type { CutWish, TextCuts } from "./text-cuts.ts";
 import { withNames, type RunsWork } from "./engines.ts";
 
 export type Query = {
@@ -53,12 +56,12 @@ export async function prepareQuery(query: Query, ports: PreparePorts): Promise<P
   for (const { name, sql: text, function: called } of given) {
     if (state.maps.some((one) => one.name === name))
       throw new Fault("invalid", "read query", { function: name, why: "two functions have this name" });
-    const found = await findIn(text, state, ports);
+    const found = await findIn(text, state, settings, ports);
     const schema = await schemaOf(called.schema, ports);
     const { how, columns } = await planned(found, state, settings, ports);
     state.maps.push({ name, function: { ...called, schema }, columns, how });
   }
-  const found = await findIn(sql, state, ports);
+  const found = await findIn(sql, state, settings, ports);
   const { how, columns } = await planned(found, state, settings, ports);
   const { sources, maps } = state;
   return { version: 1, engine: engineName, sql, columns, sources, settings, how, ...(maps.length > 0 && { maps }) };
@@ -75,7 +78,12 @@ type Prepared = {
 };
 type FoundQuery = { readonly query: string; readonly reads: readonly number[] };
 
-async function findIn(sql: string, state: Prepared, ports: PreparePorts): Promise<FoundQuery> {
+async function findIn(
+  sql: string,
+  state: Prepared,
+  { splitBytes }: CutSettings,
+  ports: PreparePorts,
+): Promise<FoundQuery> {
   if (sql.length > sqlLengthMax)
     throw new Fault("invalid", "read query", { lengthMax: sqlLengthMax, why: "it is longer" });
   const [tree] = await ask(ports, [], [one(`select json_serialize_sql(${quoteText(sql)})`)]);
@@ -87,7 +95,11 @@ async function findIn(sql: string, state: Prepared, ports: PreparePorts): Promis
     state.far.push(far);
     const described = { files, pathOf: far.pathOf };
     state.sources.push(
-      await describeSource(source, described, (paths, statements) => ask(ports, paths, statements, [], [far])),
+      await describeSource(source, described, {
+        ask: (paths, statements) => ask(ports, paths, statements, [], [far]),
+        cuts: (wish) => cutsOf(wish, ports),
+        splitBytes,
+      }),
     );
   }
   state.named = sources;
@@ -119,9 +131,14 @@ async function planned(
   const bytes = sources.reduce((sum, source) => sum + sourceBytes(source), 0);
   if (bytes <= settings.splitBytes) return { columns, how: asOne("its sources are small") };
   try {
-    const plan = `json_serialize_plan(${quoteText(query)}, optimize := true, skip_null := true, skip_empty := true)`;
-    const off = `set disabled_optimizers=${quoteText(disabledOptimizers.join(","))}`;
-    const text = textOf((await ask(ports, paths, [...tables, one(`select ${plan}`)], [off], far)).at(-1));
+    const plan = `json_serialize_plan(${quoteText(query)}, optimize := true, skip_null := true, skip_empty := false)`;
+    const written = async (without: readonly string[]): Promise<string> => {
+      const off = `set disabled_optimizers=${quoteText(without.join(","))}`;
+      return textOf((await ask(ports, paths, [...tables, one(`select ${plan}`)], [off], far)).at(-1));
+    };
+    // Some plans, as with common tables behind each other, can be written down with all columns only.
+    const first = await written(disabledOptimizers);
+    const text = /^\{"error":\s*true/.test(first) ? await written([...disabledOptimizers, "unused_columns"]) : first;
     const how: How = { kind: "stages", plan: far.reduce((all, held) => held.named(all), text) };
     foreseeStages({ how, columns, maps, sources: named, settings });
     return { columns, how };
@@ -187,4 +204,11 @@ async function ask(
   } catch (error) {
     throw withNames(error, far);
   }
+}
+
+async function cutsOf(wish: CutWish, { engines, signal, scratch }: PreparePorts): Promise<TextCuts> {
+  const limits = { memoryBytes: planMemoryBytes, spillBytes: planMemoryBytes };
+  const spillFolder = join(scratch, `cuts-${randomUUID()}`);
+  const work = { paths: [], spillFolder, ...limits, settings: [], statements: [], cutsOf: [wish] };
+  return (await engines.run(work, signal)).cuts?.[0] ?? { head: 0, at: [] };
 }

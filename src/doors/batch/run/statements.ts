@@ -4,6 +4,7 @@ import { createReadStream } from "node:fs";
 import { open as openFile, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { findCuts, writePiece } from "./text-cuts.ts";
 import type { EngineAnswer, EngineFailure, EngineRequest, EngineRow, EngineStatement } from "./engine-protocol.ts";
 
 const { JsonDuckDBValueConverter } = await import("@duckdb/node-api");
@@ -26,14 +27,22 @@ export function failureOf(message: string): EngineFailure {
 
 export async function runStatements(
   connection: DuckDBConnection,
-  { statements, digestOf, spillFolder }: Pick<EngineRequest, "statements" | "digestOf" | "spillFolder">,
+  request: Pick<EngineRequest, "statements" | "digestOf" | "spillFolder" | "pieces" | "cutsOf">,
   isInterrupted: () => boolean,
 ): Promise<Ran> {
+  const { statements, digestOf, spillFolder, pieces = [], cutsOf = [] } = request;
+  const checkInterrupted = (): void => {
+    if (isInterrupted()) throw new Error("INTERRUPT");
+  };
+  for (const piece of pieces) {
+    checkInterrupted();
+    await writePiece(piece);
+  }
   const spill = watchSpill(spillFolder);
   const rows: EngineRow[][] = [];
   try {
     for (const { sql, rowsMax, batchesTo } of statements) {
-      if (isInterrupted()) throw new Error("INTERRUPT");
+      checkInterrupted();
       if (batchesTo) await writeBatches(connection, sql, batchesTo);
       else rows.push(rowsMax === undefined ? (await connection.run(sql), []) : await read(connection, sql, rowsMax));
     }
@@ -41,7 +50,12 @@ export async function runStatements(
     await spill.stop();
   }
   const digest = digestOf === undefined ? {} : { digest: await digestFile(digestOf) };
-  return { rows, ...digest, spilledBytes: spill.mostBytes() };
+  const cuts = [];
+  for (const wish of cutsOf) {
+    checkInterrupted();
+    cuts.push(await findCuts(wish));
+  }
+  return { rows, ...digest, ...(cuts.length > 0 && { cuts }), spilledBytes: spill.mostBytes() };
 }
 
 const spillLookMs = 100;

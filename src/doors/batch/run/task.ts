@@ -4,12 +4,13 @@ import type { PlanType } from "#doors/batch/plan/plan-json.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { StageMap } from "#doors/batch/plan/map-function.ts";
-import { mapSql, taskSql } from "#doors/batch/plan/task-sql.ts";
+import { mapSql, piecePath, taskSql } from "#doors/batch/plan/task-sql.ts";
 import type { TaskPart } from "#doors/batch/plan/tasks.ts";
 import type { StageDocument, TaskResult } from "#doors/batch/documents.ts";
-import { EngineError, type EngineResult, type RunsWork } from "./engines.ts";
+import { EngineError, withNames, type EngineResult, type RunsWork } from "./engines.ts";
 import type { CallBox } from "./map/call-box.ts";
 import { filesIn } from "./inputs.ts";
+import type { TextPiece } from "./text-cuts.ts";
 import { callFunction } from "./map/call.ts";
 
 export type TaskFiles = {
@@ -80,18 +81,18 @@ async function runSql(
 ): Promise<Written> {
   const { stage, sources } = document;
   const output = packIn(folder);
-  const { views, copy, facts } = taskSql(stage, what, { sources, packs, output });
-  return await engines.run(
-    {
-      paths: [...pathsOf(document, what, packs), output],
-      spillFolder: join(folder, "spill"),
-      ...limits,
-      settings: [],
-      statements: [...views.map((sql) => ({ sql })), { sql: copy }, { sql: facts, rowsMax: 100_000 }],
-      digestOf: output,
-    },
-    signal,
-  );
+  const { views, copy, facts } = taskSql(stage, what, { sources, packs, output, pieces: folder });
+  const pieces = piecesOf(document, what, folder);
+  const work = {
+    paths: [...pathsOf(document, what, packs), ...pieces.map(({ as }) => as), output],
+    spillFolder: join(folder, "spill"),
+    ...limits,
+    settings: [],
+    pieces,
+    statements: [...views.map((sql) => ({ sql })), { sql: copy }, { sql: facts, rowsMax: 100_000 }],
+    digestOf: output,
+  };
+  return await engines.run(work, signal).catch(withPieces(pieces));
 }
 
 /** The engine writes batches, the function rows, and the engine the pack: it is never in one process with the code. */
@@ -111,22 +112,23 @@ async function runMap(
     sources,
     packs,
     output,
+    pieces: folder,
     rows,
     rowBytesMax: Math.max(1024 * 1024, Math.floor(limits.memoryBytes / 16)),
   });
   const spillFolder = join(folder, "spill");
   const views = sql.views.map((one) => ({ sql: one }));
   const batchesTo = { path: batches, rows: map.function.batchRows };
-  const read = await engines.run(
-    {
-      paths: pathsOf(document, what, packs),
-      spillFolder,
-      ...limits,
-      settings: [],
-      statements: [...views, { sql: sql.batches, batchesTo }],
-    },
-    signal,
-  );
+  const pieces = piecesOf(document, what, folder);
+  const work = {
+    paths: [...pathsOf(document, what, packs), ...pieces.map(({ as }) => as)],
+    spillFolder,
+    ...limits,
+    settings: [],
+    pieces,
+    statements: [...views, { sql: sql.batches, batchesTo }],
+  };
+  const read = await engines.run(work, signal).catch(withPieces(pieces));
   await using box = await functions.open(signal);
   const module = await functions.module(map.function.module);
   const { skipped } = await callFunction(map, { batches, module, rows, folder }, box, limits, signal);
@@ -148,6 +150,31 @@ function pathsOf(document: StageDocument, what: TaskPart, packs: TaskFiles["pack
   const written = inputs.flatMap((input) => (input.from === "stage" ? (packs.get(input.stage)?.paths ?? []) : []));
   return [...new Set([...filesIn(document, what).map(({ path }) => path), ...written])];
 }
+
+/** Pieces of text files that this task reads, as files of its folder. */
+function piecesOf({ stage, sources }: StageDocument, what: TaskPart, folder: string): readonly TextPiece[] {
+  const { slice } = what;
+  if (slice.by !== "source") return [];
+  return (stage.branches[what.branch]?.inputs ?? []).flatMap((input) => {
+    if (input.from !== "source" || input.take !== "part") return [];
+    const { files = [] } = sources[input.source] ?? {};
+    return slice.split.flatMap(({ file, bytes }) => {
+      const { path, cuts } = files[file] ?? {};
+      if (!bytes || path === undefined) return [];
+      const [from, to] = bytes;
+      return [{ path, head: cuts?.head ?? 0, from, to, as: piecePath(folder, file, from) }];
+    });
+  });
+}
+
+/** A complaint about a piece names the file that it is of; its lines are counted from there. */
+const withPieces =
+  (pieces: readonly TextPiece[]) =>
+  (error: unknown): never => {
+    const named = (text: string): string =>
+      pieces.reduce((all, { as, path, from }) => all.replaceAll(as, `${path} (from byte ${from} on)`), text);
+    throw withNames(error, [{ named }]);
+  };
 
 /** A cut may be anywhere between keys: a prefix is one as well. */
 const cutLengthMax = 64;

@@ -74,6 +74,7 @@ export class RunnerLab implements AsyncDisposable {
   get ports(): BatchPorts {
     const store = this.#store;
     return {
+      node: "lab",
       blobs: store.forTenant("all").blobs,
       store,
       engines: this.engines,

@@ -38,7 +38,12 @@ export const tpchNames = [
   "supplier",
 ] as const;
 
-export async function writeTpchTables(connection: DuckDBConnection, folder: string, scale: number): Promise<void> {
+export async function writeTpchTables(
+  connection: DuckDBConnection,
+  folder: string,
+  scale: number,
+  rowGroupRows = 8_192,
+): Promise<void> {
   const count = (atOne: number): number => Math.max(5, Math.round(atOne * scale));
   const customers = count(150_000);
   const suppliers = count(10_000);
@@ -85,6 +90,6 @@ export async function writeTpchTables(connection: DuckDBConnection, folder: stri
   };
   for (const name of tpchNames)
     await connection.run(
-      `copy (${queries[name]}) to '${folder}/${name}.parquet' (format parquet, row_group_size 8192)`,
+      `copy (${queries[name]}) to '${folder}/${name}.parquet' (format parquet, row_group_size ${rowGroupRows})`,
     );
 }

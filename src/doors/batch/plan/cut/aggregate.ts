@@ -1,7 +1,7 @@
 /** GROUP BY and DISTINCT: partial in the tasks that read, final in the tasks that the groups were hashed to. */
 import { typeSql } from "#doors/batch/plan/column-types.ts";
 import { expressionSql, orderSql, typeOf } from "#doors/batch/plan/expressions.ts";
-import { isOne, mapped, type Fragment, type Spread } from "./fragment.ts";
+import { isOne, mapped, unsplit, type Fragment, type Spread } from "./fragment.ts";
 import { literal } from "#doors/batch/plan/literals.ts";
 import type { PlanExpression, PlanNode, PlanType, PlanValue } from "#doors/batch/plan/plan-json.ts";
 import { columnName, columnNames, quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
@@ -85,13 +85,13 @@ export function aggregateFragment(node: PlanNode, cutter: Cutter): Cut {
     types: [...(node.groups ?? []), ...(node.expressions ?? [])].map(typeOf),
   };
   for (const one of groups.aggregates) checkAggregate(one);
-  if ((node.grouping_functions ?? []).length > 0) throw new Unsplittable("the function grouping");
-  if ((node.grouping_sets ?? []).length > 1) return groupingSets(node, groups, below, cutter);
+  const sets = setsOf(node, groups);
+  if (sets) return groupingSets(sets, groups, below, cutter);
   if (isOne(below)) return whole(below, groups, below.spread);
   const keys = keysOf(groups.list);
   const { spread } = below;
   if (spread.kind === "hash" && spread.keys.every((key) => keys.some(({ sql }) => sql === key)))
-    return whole(below, groups, {
+    return whole(unsplit(below), groups, {
       ...spread,
       keys: spread.keys.map((key) => columnName(keys.findIndex(({ sql }) => sql === key))),
     });
@@ -156,22 +156,40 @@ function whole(rows: Fragment, { list, aggregates, types }: Groups, spread: Spre
   });
 }
 
-/** Every set by itself would read the rows again: they are put together in one task instead. */
-function groupingSets(node: PlanNode, { list, aggregates, types }: Groups, below: Fragment, cutter: Cutter): Cut {
-  const rows = cutter.gather(below, "rows of grouping sets");
+type GroupingSets = {
+  readonly sets: readonly (readonly number[])[];
+  readonly functions: readonly (readonly number[])[];
+};
+
+/** Undefined where there is one set, of all keys. */
+function setsOf({ grouping_sets: sets = [], grouping_functions: functions = [] }: PlanNode, { list }: Groups) {
+  const all = list.map((_, i) => i);
+  const isPlain = sets.length === 0 || (sets.length === 1 && sets[0]?.length === list.length);
+  if (isPlain && functions.length === 0) return undefined;
+  return { sets: sets.length > 0 ? sets : [all], functions } satisfies GroupingSets;
+}
+
+/** Groups of all keys are made where the rows are; one task puts them together to all sets. */
+function groupingSets(how: GroupingSets, groups: Groups, below: Fragment, cutter: Cutter): Cut {
+  const { list, aggregates, types } = groups;
+  const all: readonly PlanType[] = [...types, ...how.functions.map(() => ({ id: "BIGINT" }))];
+  const isCombined = !isOne(below) && list.length > 0 && aggregates.every(canCombine);
+  const { partial, finals } = halved(below, groups);
+  const rows = cutter.gather(isCombined ? partial : below, isCombined ? "groups of all keys" : "rows of grouping sets");
   if (!rows) return undefined;
-  const keys = list.map((one) => expressionSql(one));
-  const inner = keys.map((sql, i) => `${sql} as g${i}`);
+  const keys = list.map((one, i) => (isCombined ? columnName(i) : expressionSql(one)));
   const columns = [
-    ...keys.map((_, i) => `g${i} as ${columnName(i)}`),
-    ...aggregates.map((one, i) => `${callOf(one)} as ${columnName(keys.length + i)}`),
-  ];
-  const sets = (node.grouping_sets ?? []).map((set) => `(${set.map((i) => `g${i}`).join(", ")})`).join(", ");
+    ...keys.map((_, i) => `g${i}`),
+    ...(isCombined ? finals : aggregates.map(callOf)),
+    ...how.functions.map((of) => `grouping(${of.map((i) => `g${i}`).join(", ")})`),
+  ].map((sql, i) => `${sql} as ${columnName(i)}`);
+  const inner = keys.map((sql, i) => `${sql} as g${i}`);
+  const sets = how.sets.map((set) => `(${set.map((i) => `g${i}`).join(", ")})`).join(", ");
   return mapped(
     rows,
     (from) =>
       `select ${columns.join(", ")} from (select ${[...inner, "*"].join(", ")} from ${from}) group by grouping sets (${sets})`,
-    { types, bytes: rows.bytes / 4 },
+    { types: all, bytes: rows.bytes / 4 },
   );
 }
 
@@ -242,11 +260,13 @@ const decimalType = (text: string): PlanType => ({
   type_info: { width: 38, scale: Number(/,(\d+)\)$/.exec(text)?.[1] ?? 0) },
 });
 
-function combined(below: Fragment, groups: Groups, cutter: Cutter): Cut {
-  const { list, aggregates, types } = groups;
+type Halved = { readonly partial: Fragment; readonly finals: readonly string[] };
+
+/** Groups of the rows that are in one task, and how such groups are put together. */
+function halved(below: Fragment, { list, aggregates }: Groups): Halved {
   const partials: { sql: string; type: PlanType }[] = [];
   const finals: string[] = [];
-  for (const one of aggregates) {
+  for (const one of aggregates.filter(canCombine)) {
     const { partial, final } = halvesOf(one, list.length + partials.length);
     partials.push(...partial);
     finals.push(final);
@@ -259,6 +279,12 @@ function combined(below: Fragment, groups: Groups, cutter: Cutter): Cut {
     spread: { kind: "any" },
     bytes: below.bytes / 4,
   });
+  return { partial, finals };
+}
+
+function combined(below: Fragment, groups: Groups, cutter: Cutter): Cut {
+  const { list, types } = groups;
+  const { partial, finals } = halved(below, groups);
   const keys = list.map((one, i) => ({ sql: columnName(i), type: typeOf(one) }));
   const moved =
     list.length > 0 ? cutter.grouped(partial, keys, "partial groups") : cutter.gather(partial, "partial aggregates");

@@ -2,8 +2,8 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { LocalRuns } from "#doors/batch/testing/local-run.ts";
+import { NearEngine } from "#doors/batch/testing/near-engine.ts";
 import { compare, openOracle } from "#doors/batch/testing/oracle.ts";
-import { realClock } from "#testing/real-clock.ts";
 
 const small = { splitBytes: 20_000, broadcastBytes: 100, partitions: 3, reduceBytes: 1 };
 
@@ -11,7 +11,7 @@ describe("a query", () => {
   let runs: LocalRuns;
   const oracle = openOracle();
   before(async () => {
-    runs = await LocalRuns.open(realClock, 2);
+    runs = await LocalRuns.on(await NearEngine.open());
     const columns = "range as a, range % 7 as b, range::VARCHAR as s, (range * 0.5)::DECIMAL(9,2) as d";
     for (const [name, rows] of [
       ["t", 10_000],
@@ -20,6 +20,11 @@ describe("a query", () => {
       await (
         await oracle
       ).run(`copy (select ${columns} from range(${rows})) to '${runs.folder}/${name}.parquet' (row_group_size 2048)`);
+    await (
+      await oracle
+    ).run(
+      `copy (select case when range % 10 < 7 then 5 else range end as a, md5(range::VARCHAR) as s from range(6000)) to '${runs.folder}/f.parquet' (row_group_size 2048)`,
+    );
   });
   after(async () => {
     await runs[Symbol.asyncDispose]();
@@ -27,7 +32,7 @@ describe("a query", () => {
 
   const run = async (sql: string, more: Partial<typeof small> = {}) => {
     const answer = await runs.run(sql, { ...small, ...more });
-    const whole = sql.replace(/'([tu])\.parquet'/g, `'${runs.folder}/$1.parquet'`);
+    const whole = sql.replace(/'([tuf])\.parquet'/g, `'${runs.folder}/$1.parquet'`);
     const { isSame, want, got } = await compare(await oracle, whole, answer, / order by [^)]*$/.test(sql));
     deepEqual(isSame ? [] : got, isSame ? [] : want);
     return { ...answer, about: answer.stages.map(({ stage }) => stage.about) };
@@ -112,6 +117,44 @@ describe("a query", () => {
     const [first, second] = [await run(sql), await run(sql)];
     deepEqual(second.paths, first.paths);
   });
+
+  for (const [kind, splits] of [
+    ["join", true],
+    ["left join", true],
+    ["semi join", true],
+    ["anti join", true],
+    ["full join", false],
+  ] as const)
+    test(`with a ${kind} on a frequent key ${splits ? "splits" : "keeps together"} its partition`, async () => {
+      const sql = `select f.* from 'f.parquet' f ${kind} (select a + 1 as a, s from 'u.parquet') u on f.a = u.a`;
+      const { stages } = await run(sql, { partitions: 4, reduceBytes: 2_000 });
+      const slices = stages.at(-1)?.parts.map(({ slice }) => slice) ?? [];
+      equal(
+        slices.some((slice) => slice.by === "partition" && slice.of !== undefined),
+        splits,
+      );
+    });
+
+  test("groups what was joined on the same key without splitting it", async () => {
+    const sql =
+      "select f.a, count(*) as n, max(u.s) as m from 'f.parquet' f join (select a + 1 as a, s from 'u.parquet') u on f.a = u.a group by f.a";
+    const { stages } = await run(sql, { partitions: 4, reduceBytes: 2_000 });
+    ok(stages.at(-1)?.parts.every(({ slice }) => slice.by === "partition" && slice.of === undefined));
+  });
+
+  for (const [name, options] of [
+    ["text.csv", "(header)"],
+    ["text.json", "(format json)"],
+    ["bare.csv", "(header false)"],
+  ] as const)
+    test(`over one text file (${name}) reads it in several tasks`, async () => {
+      const select = `select range as a, 'x"' || range || case when range % 9 = 0 then E',\n"' else '' end as s from range(5000)`;
+      await (await oracle).run(`copy (${select}) to '${runs.folder}/${name}' ${options}`);
+      const [number, text] = name === "bare.csv" ? ["column0", "column1"] : ["a", "s"];
+      const sql = `select ${number} % 7 as k, sum(${number}) as n, max(${text}) as m, count(*) as c from '${runs.folder}/${name}' group by 1`;
+      const { stages } = await run(sql);
+      ok((stages[0]?.parts.length ?? 0) > 2, `${stages[0]?.parts.length} tasks`);
+    });
 
   test("over nothing has columns and no rows", async () => {
     const { paths } = await run("select b, sum(a) from 't.parquet' where a < 0 group by b order by b");

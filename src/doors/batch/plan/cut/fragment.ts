@@ -31,6 +31,15 @@ export function mapped(
   return { ...rest, branches: fragment.branches.map((one) => ({ ...one, sql: `(${change(one.sql)})` })), ...more };
 }
 
+/** What needs equal keys in one task: their partitions are not split. */
+export const together = (parts: Parts): Parts => (parts.by === "partition" ? { by: "partition" } : parts);
+
+/** The same, for what relies on how rows are spread. */
+export const unsplit = (fragment: Fragment): Fragment => ({
+  ...fragment,
+  branches: fragment.branches.map((one) => ({ ...one, parts: together(one.parts) })),
+});
+
 export const mergeInputs = (...lists: readonly (readonly Input[])[]): readonly Input[] =>
   [...new Map(lists.flat().map((input) => [input.name, input])).values()].toSorted((a, b) =>
     a.name < b.name ? -1 : 1,

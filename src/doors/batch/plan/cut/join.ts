@@ -1,10 +1,10 @@
 /** Joins: the small side goes to every task whole, or both sides are partitioned by what they are joined on. */
 import { comparison, expressionSql, typeOf, type Reference } from "#doors/batch/plan/expressions.ts";
-import { isOne, mapped, mergeInputs, movedSpread, type Fragment } from "./fragment.ts";
+import { isOne, mapped, mergeInputs, movedSpread, together, type Fragment } from "./fragment.ts";
 import { familyOf, type PartitionKey } from "#doors/batch/plan/partitioner.ts";
 import type { PlanExpression, PlanNode, PlanType } from "#doors/batch/plan/plan-json.ts";
 import { columnName, indices } from "#doors/batch/plan/quoting.ts";
-import type { Branch } from "#doors/batch/plan/stage.ts";
+import type { Branch, Parts } from "#doors/batch/plan/stage.ts";
 import { childOf, typeAt, type Cut, type Cutter } from "./cutter.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
@@ -109,6 +109,17 @@ function joined(join: Join, left: Fragment, right: Fragment, cutter: Cutter): Cu
   return sides && putTogether(join, ...sides);
 }
 
+/**
+ * Of two sides that were partitioned for this join, each may be read in pieces if the other one may be read by several
+ * tasks: that is how a partition of a frequent key is split.
+ */
+function splitsOf({ kind }: Join, [left, right]: Sides): readonly string[] {
+  const isMoved = left.stage !== undefined && right.stage !== undefined && left.stage !== right.stage;
+  if (!isMoved || left.spread.kind !== "hash" || right.spread.kind !== "hash") return [];
+  const may = mayRepeat[kind];
+  return [...(may?.right ? [left.stage] : []), ...(may?.left ? [right.stage] : [])];
+}
+
 type Sides = readonly [left: Fragment, right: Fragment];
 
 /** Both sides so that each task has all that its rows are joined with. */
@@ -185,7 +196,9 @@ const words: Readonly<Record<string, string>> = {
   ANTI: "anti join",
 };
 
-function putTogether({ kind, on, node, mark }: Join, left: Fragment, right: Fragment): Fragment {
+function putTogether(join: Join, left: Fragment, right: Fragment): Fragment {
+  const { kind, on, node, mark } = join;
+  const splits = splitsOf(join, [left, right]);
   const leftKept = node.left_projection_map ?? indices(left.types.length);
   const rightKept = node.right_projection_map ?? indices(right.types.length);
   const leftColumns = leftKept.map((i) => ({ sql: `l.${columnName(i)}`, type: typeAt(left, i) }));
@@ -210,7 +223,7 @@ function putTogether({ kind, on, node, mark }: Join, left: Fragment, right: Frag
     return {
       sql: `(select ${list.join(", ") || "1 as c0"} from ${shape.from(a.sql, b.sql)})`,
       inputs: mergeInputs(a.inputs, b.inputs),
-      parts: a.parts.by === "one" ? b.parts : a.parts,
+      parts: splits.length > 0 ? { by: "partition", splits } : partsOf(a.parts, b.parts),
     };
   };
   const types = [...shape.columns.map(({ type }) => type), ...(mark ? [{ id: "BOOLEAN" }] : [])];
@@ -227,5 +240,8 @@ function putTogether({ kind, on, node, mark }: Join, left: Fragment, right: Frag
     bytes: Math.max(left.bytes, right.bytes),
   };
 }
+
+/** One side whole in every task changes nothing; two that are partitioned alike have to stay so. */
+const partsOf = (a: Parts, b: Parts): Parts => (a.by === "one" ? b : b.by === "one" ? a : together(a));
 
 const unkeyed = (spread: Fragment["spread"]): Fragment["spread"] => (spread.kind === "hash" ? { kind: "any" } : spread);

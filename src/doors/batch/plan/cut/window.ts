@@ -1,6 +1,6 @@
 /** Window functions: all rows of a window's partition come into one task. */
 import { expressionSql, orderSql, typeOf } from "#doors/batch/plan/expressions.ts";
-import { isOne, mapped } from "./fragment.ts";
+import { isOne, mapped, unsplit } from "./fragment.ts";
 import type { PlanExpression, PlanNode } from "#doors/batch/plan/plan-json.ts";
 import { columnName, columnNames, quoteName } from "#doors/batch/plan/quoting.ts";
 import { keysOf, type Cut, type Cutter } from "./cutter.ts";
@@ -19,7 +19,7 @@ export function windowFragment(node: PlanNode, cutter: Cutter): Cut {
     const { spread } = below;
     const keys = keysOf(common);
     const isThere = spread.kind === "hash" && spread.keys.every((key) => keys.some(({ sql }) => sql === key));
-    if (isThere && keys.length > 0) return below;
+    if (isThere && keys.length > 0) return unsplit(below);
     return keys.length > 0
       ? cutter.grouped(below, keys, "window partitions")
       : cutter.gather(below, "windows over all rows");
@@ -77,23 +77,41 @@ function windowSql(e: PlanExpression): string {
 function frameSql(e: PlanExpression): string {
   const hasFrame = ["WINDOW_AGGREGATE", "WINDOW_FIRST_VALUE", "WINDOW_LAST_VALUE", "WINDOW_NTH_VALUE"].includes(e.type);
   if (!hasFrame) return "";
-  const start = boundSql(e.start, e.start_expr);
-  const end = boundSql(e.end, e.end_expr);
+  const start = boundSql(e.start, e.start_expr, e.orders);
+  const end = boundSql(e.end, e.end_expr, e.orders);
   const unit = [start.unit, end.unit].find((one) => one !== "") ?? "range";
   return `${unit} between ${start.sql} and ${end.sql}${excludeSql(e.exclude_clause)}`;
 }
 
-function boundSql(bound = "", offset: PlanExpression | undefined): { readonly sql: string; readonly unit: string } {
+function boundSql(
+  bound = "",
+  offset: PlanExpression | undefined,
+  orders: PlanExpression["orders"],
+): { readonly sql: string; readonly unit: string } {
   if (bound === "UNBOUNDED_PRECEDING") return { sql: "unbounded preceding", unit: "" };
   if (bound === "UNBOUNDED_FOLLOWING") return { sql: "unbounded following", unit: "" };
   const [, kind, unit] = /^(CURRENT_ROW|EXPR_PRECEDING|EXPR_FOLLOWING)_(ROWS|RANGE|GROUPS)$/.exec(bound) ?? [];
   if (kind === undefined || unit === undefined) throw new Unsplittable(`the window frame ${bound}`);
   if (kind === "CURRENT_ROW") return { sql: "current row", unit: unit.toLowerCase() };
   if (!offset) throw new Unsplittable("a window frame without its offset");
-  // DuckDB has put the order's value plus or minus the offset here.
-  if (unit === "RANGE") throw new Unsplittable("a window frame over a range of values");
   const side = kind === "EXPR_PRECEDING" ? "preceding" : "following";
-  return { sql: `${expressionSql(offset)} ${side}`, unit: unit.toLowerCase() };
+  const distance = unit === "RANGE" ? rangeOffset(offset, orders) : offset;
+  return { sql: `${expressionSql(distance)} ${side}`, unit: unit.toLowerCase() };
+}
+
+/** In place of the offset of a range, a plan has the order's value plus or minus the offset. */
+function rangeOffset(
+  { name = "", children = [] }: PlanExpression,
+  orders: PlanExpression["orders"] = [],
+): PlanExpression {
+  const [value, offset] = children;
+  const [order, ...others] = orders;
+  const isOrder = (one: PlanExpression | undefined): boolean =>
+    one !== undefined && order !== undefined && expressionSql(one) === expressionSql(order.expression);
+  const isIt = isOrder(value) || (value?.expression_class === "BOUND_CAST" && isOrder(value.child));
+  if (!/^[+-]$/.test(name) || !offset || children.length > 2 || others.length > 0 || !isIt)
+    throw new Unsplittable("a window frame over a range of such values");
+  return offset;
 }
 
 function excludeSql(clause: string | undefined): string {
