@@ -6,6 +6,7 @@
 import { parseArgs } from "node:util";
 import { array } from "#bench/array/array.ts";
 import { attacks } from "#bench/edge/attacks.ts";
+import { batch } from "#bench/batch/batch.ts";
 import { cache } from "#bench/cache/cache.ts";
 import { canonical } from "#bench/kernel/canonical.ts";
 import { ci } from "#bench/ci/ci.ts";
@@ -40,6 +41,7 @@ const suites: readonly Suite[] = [
   tasks,
   array,
   ci,
+  batch,
 ];
 
 async function main(args: readonly string[]): Promise<number> {

@@ -34,9 +34,17 @@ export function processCpuUs(pid: number): number {
 }
 
 /** CPU of a process, all its threads, and of its children that have ended and been waited for. */
-export function processTimes(pid: number): { readonly ownUs: number; readonly endedUs: number } | undefined {
+export function processTimes(
+  pid: number,
+): { readonly parent: number; readonly ownUs: number; readonly endedUs: number } | undefined {
   const stat = statOf(pid);
-  return stat && { ownUs: (stat.own * 1_000_000) / clockTicks, endedUs: (stat.ended * 1_000_000) / clockTicks };
+  return (
+    stat && {
+      parent: stat.parent,
+      ownUs: (stat.own * 1_000_000) / clockTicks,
+      endedUs: (stat.ended * 1_000_000) / clockTicks,
+    }
+  );
 }
 
 /** Memory that a process has in use; NaN if it cannot be measured. */

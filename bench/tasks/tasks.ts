@@ -18,24 +18,33 @@ export const tasks: Suite = {
   about: "tasks that do nothing, on 2 and 16 slots of one node with SQLite: durable tasks/s and CPU for each",
   notMeasured: ["what tasks do", "several nodes", "PostgreSQL"],
   async run(report, { smoke }) {
-    for (const slots of slotsOf) await onSlots(report, slots, smoke);
+    await measureNothing(report, smoke);
   },
 };
 
-async function onSlots(report: Report, slots: number, smoke: boolean): Promise<void> {
+/** Tasks a second that are listed one by one, by slots. */
+export async function measureNothing(report: Report, smoke: boolean): Promise<ReadonlyMap<number, number>> {
+  const perSecond = new Map<number, number>();
+  for (const slots of slotsOf) perSecond.set(slots, await onSlots(report, slots, smoke));
+  return perSecond;
+}
+
+async function onSlots(report: Report, slots: number, smoke: boolean): Promise<number> {
   const root = await mkdtemp(join(tmpdir(), "millrace-bench-tasks-"));
   try {
     const config = Config.parse({ worker: { slots }, blobs: { kind: "disk", sizeMax: "256MiB" } });
     const node = await startNode(config, dataFolder(join(root, "data")), { log: () => {} });
     try {
       await run(node, 200);
+      const rates = { count: 0, array: 0 };
       for (const kind of ["count", "array"] as const) {
         const rounds: Measured[] = [];
         for (let round = 0; round < (smoke ? 1 : roundsMax); round += 1)
           rounds.push(await run(node, smoke ? 1_000 : 10_000, kind));
         const [median] = rounds.toSorted((a, b) => a.tookMs - b.tookMs).slice(Math.floor(rounds.length / 2));
-        if (median) say(report, slots, kind, median);
+        if (median) rates[kind] = say(report, slots, kind, median);
       }
+      return rates.count;
     } finally {
       await node.stop();
     }
@@ -46,9 +55,10 @@ async function onSlots(report: Report, slots: number, smoke: boolean): Promise<v
 
 type Measured = { readonly tasks: number; readonly tookMs: number; readonly cpuMs: number };
 
-function say(report: Report, slots: number, kind: string, { tasks: count, tookMs, cpuMs }: Measured): void {
+function say(report: Report, slots: number, kind: string, { tasks: count, tookMs, cpuMs }: Measured): number {
   const rate = Math.round((count / tookMs) * 1_000);
   report.say(`${slots} slots, ${kind}: ${rate} tasks/s, ${(cpuMs / count).toFixed(3)} ms CPU for each`);
+  return rate;
 }
 
 let jobs = 0;
