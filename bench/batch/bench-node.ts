@@ -49,7 +49,7 @@ export class BenchNode implements AsyncDisposable {
     }
   }
 
-  /** What node and engines used; memory is what all of them had in use at once, and twenty times a second was looked. */
+  /** What node and engines used; memory is the most that all of them had in use when it was looked, each 50 ms. */
   async measured<T>(run: () => Promise<T>): Promise<readonly [T, Used]> {
     let peakMb = 0;
     const look = (): void => {
