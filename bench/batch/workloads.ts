@@ -1,5 +1,6 @@
 /** What is measured: tables that DuckDB makes, and queries over them with a sum that tells answers apart. */
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { linesOptions } from "#doors/batch/plan/query-sources.ts";
 import { tpchQueries } from "#doors/batch/testing/tpch-queries.ts";
 import { tpchNames, writeTpchTables } from "#doors/batch/testing/tpch-tables.ts";
 
@@ -125,11 +126,7 @@ export const workloads: readonly Workload[] = [
     name: "word count 256 MB",
     write: words,
     queries: [countWords("read_lines('$folder/words.txt')")],
-    rawQueries: [
-      countWords(
-        "read_csv('$folder/words.txt', columns={'line': 'VARCHAR'}, delim='\u0001', quote='', escape='', header=false, auto_detect=false)",
-      ),
-    ],
+    rawQueries: [countWords(`read_csv('$folder/words.txt', ${linesOptions.join(", ")})`)],
     ratioMax: 1.1,
     sparkMin: 4,
   },
