@@ -1,5 +1,5 @@
 /**
- * Where a text file may be cut, so that several tasks read it: behind the end of a row, found near every multiple of the
+ * Where a text file may be cut, so that several tasks read it: behind the end of a row, near every multiple of the
  * wanted size. A file that is not certain to be cut right has no cuts.
  */
 import { open, type FileHandle } from "node:fs/promises";
