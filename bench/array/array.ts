@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { showJob, signalJob, submitJob } from "#api/jobs.ts";
+import { decodeRecord } from "#journal/record.ts";
 import { decodeEvents, encodeEvents } from "#shard/codec/codec.ts";
 import { readPage, readRoot } from "#shard/manifest/format.ts";
 import { processMb } from "#bench/measure.ts";
@@ -67,9 +68,9 @@ const documentOf = (count: number) => ({
 async function planBytesOf({ data }: NodeProcess, count: number): Promise<number> {
   for (let tries = 0; tries < 500; tries += 1) {
     using db = new DatabaseSync(join(data, "journal", "journal.db"), { readOnly: true });
-    const rows = db.prepare("select record from log_0 order by seq desc limit 200").all();
-    for (const { record } of rows as { record: Uint8Array }[])
-      for (const event of decodeEvents(record))
+    const rows = db.prepare("select seq, record from log_0 order by seq desc limit 200").all();
+    for (const { seq, record } of rows as { seq: number; record: Uint8Array }[])
+      for (const event of decodeEvents(decodeRecord(record, { kind: "batch", shard: 0, seq, link: undefined }).payload))
         if (event.kind === "stage-planned" && JSON.stringify(event).includes(`"count":${count}`))
           return encodeEvents([event]).length;
     await new Promise((resolve) => setTimeout(resolve, 10));

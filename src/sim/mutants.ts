@@ -269,6 +269,14 @@ export function applyReused`,
     focus: ["repeats"],
   },
   {
+    name: "keys are looked for once more when long texts are stored",
+    file: "shard/host/prepare.ts",
+    find: `command = await kept;
+        keyFound = await this.#keyFound(shard, submit);`,
+    replace: "command = await kept;",
+    focus: ["blobs-slow", "doubling-network"],
+  },
+  {
     name: "who only joins begins nothing",
     file: "kernel/decide/submit.ts",
     find: `if (submit.joinOnly) return reject({ kind: "nothing-to-join", mergeKey: submit.mergeKey ?? "" });`,

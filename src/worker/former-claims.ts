@@ -22,14 +22,24 @@ export type FormerPorts = {
 export class FormerClaims {
   readonly #ports: FormerPorts;
   readonly #cleared = new Set<ShardId>();
+  readonly #asking = new Map<ShardId, Promise<boolean>>();
 
   constructor(ports: FormerPorts) {
     this.#ports = ports;
   }
 
-  /** Asks the shard at most once; false if it could not be asked. */
+  /**
+   * Asks the shard at most once; false if it could not be asked. A second question on its way would take for a former
+   * claim what the shard grants after the answer to the first one.
+   */
   async given(shard: ShardId): Promise<boolean> {
-    return this.#cleared.has(shard) || (await this.giveBack(shard));
+    if (this.#cleared.has(shard)) return true;
+    let asking = this.#asking.get(shard);
+    if (!asking) {
+      asking = this.giveBack(shard).finally(() => this.#asking.delete(shard));
+      this.#asking.set(shard, asking);
+    }
+    return await asking;
   }
 
   async giveBack(shard: ShardId, deadlineMs = 5_000): Promise<boolean> {

@@ -407,6 +407,33 @@ describe("request keys (K1)", () => {
     deepEqual(replyOf(await early), { job, created: false, merged: false });
   });
 
+  test("are looked up again when one was bound and dropped while long texts were being stored", async () => {
+    for (const isElsewhere of [false, true]) {
+      const rig = new Rig();
+      const limits = () => ({ ...defaultLimits, keysInMemoryMax: 1 });
+      const a = await (await rig.node("a", { limits, inlineLengthMax: 100 })).serving();
+      if (isElsewhere) for (const requestKey of ["x", "y"]) await a.reply(submit({ requestKey }));
+      await rig.clock.advance(500);
+      const stored = Promise.withResolvers<void>();
+      const write = rig.blobs.write.bind(rig.blobs);
+      rig.blobs.write = async (...given) => {
+        rig.blobs.write = write;
+        await stored.promise;
+        await write(...given);
+      };
+      const long = () => submit({ requestKey: "one", spec: "s".repeat(300) });
+      const early = a.ask(long());
+      await settle();
+      const { job } = await a.reply<{ job: number }>(long());
+      for (const requestKey of ["z", "zz"]) await a.reply(submit({ requestKey }));
+      await rig.clock.advance(500);
+      const { state } = must(a.node.host.shards.get(0), "shard");
+      ok(![...state.keys.keys()].some((key) => key.endsWith("one")), "memory has let go of it");
+      stored.resolve();
+      deepEqual(replyOf(await early), { job, created: false, merged: false });
+    }
+  });
+
   test("stay in the journal for their time, whatever is trimmed", async () => {
     const rig = new Rig();
     const soon = { snapshots: { logBytesMin: 2_000, stateShare: 0 }, archiver: { segmentBytes: 1_000 } };

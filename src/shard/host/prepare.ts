@@ -14,6 +14,7 @@ import { decideSubmit } from "#kernel/decide/submit.ts";
 import { visibleTask } from "#kernel/read/visible.ts";
 import type { Journal, RequestKey } from "#journal/journal.ts";
 import type { HostedShard } from "./shard.ts";
+import { type AnswerHandler, later, TurnBatch } from "./turn-batch.ts";
 import type { LargeTexts } from "#shard/texts/large-texts.ts";
 import type { TextCommand } from "#shard/texts/text-fields.ts";
 
@@ -62,10 +63,11 @@ export class Preparer {
   prepare(shard: HostedShard, given: BlobCommand | TextCommand, on: Prepared): void {
     if (namesBlobs(given)) return this.#pinned(shard, given, on);
     const command = unkept(given);
-    const prepared = command.kind === "submit" ? this.#submit(shard, command) : this.#kept(command);
-    if (!(prepared instanceof Promise)) return on.ready(prepared);
-    prepared.then(
-      (submit) => on.ready(submit),
+    if (command.kind === "submit") return this.#submit(shard, command, on);
+    const kept = this.#kept(command);
+    if (!(kept instanceof Promise)) return on.ready(kept);
+    kept.then(
+      (ready) => on.ready(ready),
       (error: unknown) => on.failed(error),
     );
   }
@@ -93,13 +95,12 @@ export class Preparer {
     return turn;
   }
 
-  #submit(shard: HostedShard, command: Submit): Command | Promise<Command> {
+  #submit(shard: HostedShard, command: Submit, on: Prepared): void {
     const submit = unvouched(command);
     const results = Array.isArray(submit.reuse) ? submit.reuse.map((one: Reuse) => digestsOf(one?.result)) : [];
     const digests = results.every((each) => canBePinned(each, shard)) ? results.flat() : [];
-    if (digests.length === 0 && !isElsewhere(shard, submit))
-      return this.#isAnswered(shard, submit) ? submit : this.#kept(submit);
-    return this.#submitLater(shard, submit, digests);
+    if (digests.length === 0 && !isElsewhere(shard, submit) && this.#isAnswered(shard, submit)) return on.ready(submit);
+    void this.#submitLater(shard, submit, digests, on);
   }
 
   /**
@@ -118,27 +119,49 @@ export class Preparer {
     }
   }
 
-  #kept(command: TextCommand): Command | Promise<Command> {
+  #kept<C extends TextCommand>(command: C): C | Promise<C> {
     const { texts } = this.#ports;
     if (!texts?.hasLarge(command)) return command;
-    return texts.keep(command, command.kind === "submit" ? command.deadlineMs : undefined);
+    return texts.keep(command, command.kind === "submit" ? command.deadlineMs : undefined) as Promise<C>;
   }
 
-  async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[]): Promise<Command> {
+  async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[], on: Prepared): Promise<void> {
+    const { clock } = this.#ports;
     const { tenant, door } = submit;
-    const reuseEvidence = digests.length > 0 ? await later(this.#pinsOf(tenant, "tenant", door), digests) : undefined;
-    const evident = reuseEvidence === undefined ? submit : { ...submit, reuseEvidence };
-    const { requestKey } = submit;
-    if (requestKey === undefined) return this.#kept(evident);
-    const key = journalKeyOf(requestKeyOf(submit.tenant, submit.door, requestKey));
+    let command = submit;
+    try {
+      const pinned = digests.length > 0 ? await later(this.#pinsOf(tenant, "tenant", door), digests) : undefined;
+      const pinnedMono = clock.monotonicMs();
+      let keyFound = await this.#keyFound(shard, submit);
+      const kept = keyFound ? submit : this.#kept(submit);
+      if (kept instanceof Promise) {
+        command = await kept;
+        keyFound = await this.#keyFound(shard, submit);
+      }
+      if (keyFound) command = { ...command, keyFound };
+      if (pinned) command = { ...command, reuseEvidence: olderBy(pinned, clock.monotonicMs() - pinnedMono) };
+    } catch (error) {
+      return on.failed(error);
+    }
+    on.ready(command);
+  }
+
+  /**
+   * The job that the journal has for the key, if memory has let go of the key. Nothing may be waited for between this
+   * and the decision: meanwhile a repeated submission could bind the key, and memory let go of it (K1).
+   */
+  async #keyFound(shard: HostedShard, submit: Submit): Promise<Submit["keyFound"]> {
+    const { tenant, door, requestKey } = submit;
+    if (requestKey === undefined) return undefined;
+    const key = journalKeyOf(requestKeyOf(tenant, door, requestKey));
     // A key may be bound and dropped again while the journal is being read: then it is read again.
     for (let asked: string | undefined; isElsewhere(shard, submit) && asked !== lettingGo(shard);) {
       asked = lettingGo(shard);
       // A key that memory bound and dropped is not in the journal before its batch is.
       const found = pendingKey(shard, key) ?? (await later(this.#keysOf(shard), key));
-      if (found) return { ...evident, keyFound: { job: found.job, payloadHash: found.payloadHash } };
+      if (found) return { job: found.job, payloadHash: found.payloadHash };
     }
-    return this.#kept(evident);
+    return undefined;
   }
 
   #keysOf(shard: HostedShard): TurnBatch<string, RequestKey | undefined> {
@@ -211,6 +234,11 @@ const canBePinned = (digests: readonly Digest[], { state }: HostedShard): boolea
 /** The digests of a result as the caller sent it. */
 const digestsOf = (result: Result | Checkpoint | undefined): readonly Digest[] => result?.digests ?? [];
 
+const olderBy = ({ digests, pinnedForMs }: Evidence, ms: number): Evidence => ({
+  digests,
+  pinnedForMs: Math.floor(pinnedForMs - ms),
+});
+
 const isText = (digest: unknown): boolean => typeof digest === "string";
 
 /** Whether the request key may be bound although memory no longer has it. */
@@ -227,7 +255,6 @@ const lettingGo = ({ state, forgets }: HostedShard): string => `${state.keysElse
 /** The kernel's request key in a form that every database can store: without control characters. */
 export const journalKeyOf = (key: string): string => JSON.stringify(key);
 
-type AnswerHandler<A> = { ready(answer: A): void; failed(error: unknown): void };
 export type Prepared = AnswerHandler<Command>;
 
 class EvidentCommand implements AnswerHandler<Evidence> {
@@ -247,38 +274,3 @@ class EvidentCommand implements AnswerHandler<Evidence> {
     this.#on.failed(error);
   }
 }
-
-/** Collects the requests of one turn of the event loop and answers them with one call. */
-class TurnBatch<Q, A> {
-  readonly #answer: (asked: readonly Q[]) => Promise<readonly A[]>;
-  #questions: Q[] = [];
-  #askers: AnswerHandler<A>[] = [];
-
-  constructor(answer: (asked: readonly Q[]) => Promise<readonly A[]>) {
-    this.#answer = answer;
-  }
-
-  ask(question: Q, when: AnswerHandler<A>): void {
-    this.#questions.push(question);
-    this.#askers.push(when);
-    if (this.#askers.length === 1) queueMicrotask(() => void this.#run());
-  }
-
-  async #run(): Promise<void> {
-    const questions = this.#questions;
-    const askers = this.#askers;
-    this.#questions = [];
-    this.#askers = [];
-    let answers: readonly A[];
-    try {
-      answers = await this.#answer(questions);
-    } catch (error) {
-      for (const asker of askers) asker.failed(error);
-      return;
-    }
-    for (let i = 0; i < askers.length; i += 1) askers[i]?.ready(answers[i] as A);
-  }
-}
-
-const later = <Q, A>(turn: TurnBatch<Q, A>, question: Q): Promise<A> =>
-  new Promise((ready, failed) => turn.ask(question, { ready, failed }));
