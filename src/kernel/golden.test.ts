@@ -18,8 +18,8 @@ import { checkState } from "./testing/check.ts";
 import { factsOf, snapshotOf } from "./testing/facts.ts";
 
 /** v2: results that are to be published; v3: a log for each of the things that came with feature level 3;
- * v4: locks of single tasks. */
-const logs = ["v1", "v2", "v3-plans", "v3-arrays", "v3-tags", "v4-task-locks"];
+ * v4: locks of single tasks; held-back: one in which the owner passed over a lost result that it held back. */
+const logs = ["v1", "v2", "v3-plans", "v3-arrays", "v3-tags", "v4-task-locks", "v4-held-back"];
 
 const read = (name: string): string => readFileSync(new URL(`./golden/${name}`, import.meta.url), "utf8");
 

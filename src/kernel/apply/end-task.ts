@@ -21,9 +21,11 @@ export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
   if (stage.arrays) for (const array of stage.arrays) queueNextOf(state, array, atMs);
 }
 
-/** Whether the task waits for its lock, or has it. */
-const isLocking = (state: State, { template, no }: Task): boolean =>
-  template.lock !== undefined && state.locks.tasks.has(no);
+/** Whether the task is to be queued once it has its lock. One that holds it already may have it since its last run. */
+function isLocking(state: State, { template, no }: Task): boolean {
+  const lock = template.lock && state.locks.tasks.get(no);
+  return lock !== undefined && lock.state !== "held";
+}
 
 /** The task has no second attempt any more, nor the prospect of one. */
 export function notSpeculated(task: Task): void {

@@ -3,10 +3,15 @@ import { must } from "#base/assert.ts";
 import type { EventOf, LockUser } from "#kernel/model/event.ts";
 import type { State } from "#kernel/model/state.ts";
 import { lockOf, lockSpecOf, placeIn, removeFrom, type LockHolder } from "#kernel/ready/locks.ts";
+import type { Task } from "#kernel/model/entities.ts";
 import { beforeChange, toReady } from "./moves.ts";
+import { queueTask } from "./task-lock.ts";
 import { run, setLock } from "./stage.ts";
 
 export function applyLockQueued(state: State, event: EventOf<"lock-queued">): void {
+  // An earlier version queued this task ahead of one that the stage held back (golden/v4-held-back).
+  if (event.task !== undefined && !state.locks.tasks.has(event.task))
+    queueAhead(state, state.task(event.task), event.at);
   const holder = holderOf(state, event);
   const spec = must(lockSpecOf(holder), "lock of one that asks for it");
   const lock = lockOf(state.locks, holder.job.tenant, spec);
@@ -21,6 +26,13 @@ export function applyLockQueued(state: State, event: EventOf<"lock-queued">): vo
     beforeChange(state, holder.stage);
     holder.stage.lockState = "queued";
   }
+}
+
+function queueAhead(state: State, task: Task, atMs: number): void {
+  beforeChange(state, task);
+  beforeChange(state, task.stage);
+  task.stage.active += 1;
+  queueTask(state, task, atMs);
 }
 
 export function applyLockGranted(state: State, event: EventOf<"lock-granted">): void {

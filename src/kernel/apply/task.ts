@@ -4,12 +4,13 @@ import type { AttemptOutcome, EventOf } from "#kernel/model/event.ts";
 import type { FailReason, Result } from "#kernel/model/model.ts";
 import { dropFromOutbox, toOutbox } from "./publish.ts";
 import { beforeChange, checkQuota, dropClaim, fileClaim, setCheckpoint, toReady, toTimed, voidClaim } from "./moves.ts";
-import { waitFor } from "./moves.ts";
+import { lockMayBeFree, waitFor } from "./moves.ts";
 import { endTask, notSpeculated, queueHeldTasks } from "./end-task.ts";
 import type { State } from "#kernel/model/state.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 import { addRun, newPace } from "#kernel/model/pace.ts";
 import { bytesOfFailures, bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "#kernel/memory/weigh.ts";
+import { taskHolder } from "#kernel/ready/locks.ts";
 import { queueTask } from "./task-lock.ts";
 import { bearUntil, endRest, queuedTask, revive } from "./arrays.ts";
 import { voidManifest } from "./manifest.ts";
@@ -241,6 +242,8 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   // parallelMax is reached: the task is held again, ahead of the tasks that have not been queued yet.
   task.phase = "READY";
   task.order = 0;
+  const lock = task.template.lock && state.locks.tasks.get(task.no);
+  if (lock) lockMayBeFree(state, taskHolder(lock));
   if (task.array) task.array.held.push(task.index);
   else stage.nextHeld = Math.min(stage.nextHeld, task.index);
 }

@@ -155,7 +155,7 @@ function whyTask(state: State, task: Task, nowMs: number, asker: OfTenant): WhyR
     return { kind: "back-off", forMs: Math.max(0, task.dueAtMs - nowMs), lastFailure };
   }
   const lock = task.template.lock && state.locks.tasks.get(task.no);
-  if (!task.list && lock) return whyLocked(state, taskHolder(lock));
+  if (!task.list && lock && lock.state !== "held") return whyLocked(state, taskHolder(lock));
   if (!task.list) return { kind: "parallel-max", limit: parallelMaxOf(stage) };
   const fit = whoFits(state, task, nowMs, asker);
   if (fit.able === 0)

@@ -73,9 +73,12 @@ export function removeFrom(list: LockHolder[], holder: LockHolder): void {
   if (at !== -1) list.splice(at, 1);
 }
 
-/** Whether the holder has ended and nothing of it can still be running. */
+/**
+ * Whether the holder has ended and nothing of it can still be running. A task that its stage holds back asks anew when
+ * its turn comes: if it kept the lock, one whose turn it is could wait for it.
+ */
 export function isOver({ job, stage, task }: LockHolder): boolean {
-  if (task) return isEnded(task.task.phase) && task.claims === 0;
+  if (task) return task.claims === 0 && (isEnded(task.task.phase) || isHeldBack(task.task));
   return stage ? isEnded(stage.phase) && stage.claims === 0 : isEnded(job.phase) && job.claims === 0;
 }
 
@@ -83,6 +86,9 @@ export const taskHolder = (lock: TaskLock): LockHolder => {
   const { stage } = lock.task;
   return { job: stage.job, stage, task: lock };
 };
+
+/** It has never been queued in this generation, though it may have the lock of the one before. */
+const isHeldBack = ({ phase, order }: Task): boolean => phase === "READY" && order === 0;
 
 const isEnded = (phase: string): boolean =>
   phase === "COMPLETED" || phase === "SUCCEEDED" || phase === "FAILED" || phase === "SKIPPED" || phase === "CANCELLED";

@@ -85,4 +85,29 @@ describe("locks of single tasks", () => {
       invalidate x                     -> generation=2; x v HELD, a RUNNING, b BLOCKED
     `);
   });
+
+  test("a lost result that its stage holds back gives up its lock, and gets its turn (K9)", () => {
+    const lost = `
+      submit j : a[x,y,z];own=l:1:9;par=1;attempt=5s;lease=1m;retry=any -> job 1 new; x READY, y z HELD, a j RUNNING
+      reserve ada start                -> x#1; x RUNNING
+      +5s                              -> x RETRY_PENDING
+      +2s                              -> x READY
+      reserve bea start                -> x#2; x RUNNING
+      commit bea x                     -> committed generation=1; x SUCCEEDED
+      invalidate x                     -> generation=2; x HELD`;
+    // The attempt that timed out has the lock until its lease is over; meanwhile y asks for it, in the only place.
+    specify(`${lost}
+      why j                            -> x parallel-max limit=1; y lock name=l heldBy=1 ahead=0; z parallel-max limit=1
+      +54s                             -> y READY
+      reserve ada start                -> y#3; y RUNNING
+      commit ada y                     -> committed generation=1; x READY, y SUCCEEDED
+      reserve ada start                -> x#4; x RUNNING
+      commit ada x                     -> committed generation=2; x SUCCEEDED, z READY
+      reserve ada start                -> z#5; z RUNNING
+      commit ada z                     -> committed generation=1; z SUCCEEDED, a COMPLETED, j SUCCEEDED
+    `);
+    specify(`${lost}
+      cancel j                         -> phase=CANCELLING; x y z a j CANCELLED
+    `);
+  });
 });

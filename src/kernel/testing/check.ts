@@ -329,6 +329,7 @@ function checkManifest(state: State, stage: Stage, { same, holds }: Counted): vo
 
 function checkStage(state: State, stage: Stage, counted: Counted): void {
   const { same, holds, claims } = counted;
+  const isLocking = ({ no }: Task): boolean => (state.locks.tasks.get(no)?.state ?? "held") !== "held";
   const what = `stage ${stage.job.no}/${stage.shape.name}`;
   const tasks = objectsOf(stage);
   const phases = phasesOf(stage);
@@ -352,8 +353,14 @@ function checkStage(state: State, stage: Stage, counted: Counted): void {
   same(
     `active of ${what}`,
     stage.active,
-    count(tasks, (task) => !isTaskOver(task.phase) && (task.order !== 0 || state.locks.tasks.has(task.no))),
+    count(tasks, (task) => !isTaskOver(task.phase) && (task.order !== 0 || isLocking(task))),
   );
+  const held = stage.tasks.filter((task) => task.phase === "READY" && task.order === 0 && !isLocking(task));
+  if (stage.phase === "RUNNING" && !stage.cancelled)
+    holds(
+      `${what} comes back to what it holds back`,
+      held.every(({ index }) => index >= stage.nextHeld),
+    );
   const { parallelMax, needs } = stage.shape;
   holds(`${what} keeps to its parallelMax`, parallelMax === 0 || stage.active <= parallelMax);
   same(
