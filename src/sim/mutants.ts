@@ -315,8 +315,8 @@ export function applyReused`,
   {
     name: "a task's lock waits for all of its claims",
     file: "kernel/ready/locks.ts",
-    find: "if (task) return isEnded(task.task.phase) && task.claims === 0;",
-    replace: "if (task) return isEnded(task.task.phase);",
+    find: "if (task) return task.claims === 0 && (isEnded(task.task.phase) || isHeldBack(task.task));",
+    replace: "if (task) return isEnded(task.task.phase) || isHeldBack(task.task);",
     focus: ["lockedTasks", "stalls"],
   },
   {

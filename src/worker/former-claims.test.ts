@@ -4,7 +4,7 @@ import { ManualClock } from "#base/testing/manual-clock.ts";
 import { Random } from "#base/random.ts";
 import { FormerClaims } from "./former-claims.ts";
 
-test("two who ask for the former claims of a shard send one question: the answer to a second could name new claims", async () => {
+test("two callers who ask for the former claims of a shard send one request", async () => {
   const asked: number[] = [];
   const answers: PromiseWithResolvers<void>[] = [];
   const sync = (shard: number): Promise<void> => {

@@ -74,8 +74,8 @@ export function removeFrom(list: LockHolder[], holder: LockHolder): void {
 }
 
 /**
- * Whether the holder has ended and nothing of it can still be running. A task that its stage holds back asks anew when
- * its turn comes: if it kept the lock, one whose turn it is could wait for it.
+ * Whether the holder has ended and nothing of it can still be running. A task that its stage holds back asks for the
+ * lock again when its turn comes: if it kept the lock, the task whose turn it is could wait for it.
  */
 export function isOver({ job, stage, task }: LockHolder): boolean {
   if (task) return task.claims === 0 && (isEnded(task.task.phase) || isHeldBack(task.task));
