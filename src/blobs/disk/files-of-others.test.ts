@@ -1,6 +1,6 @@
 /** Files that the store takes in by their name, and files that it lends by theirs. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
-import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
@@ -51,6 +51,24 @@ test("a file with a second name, a link and a small file are not adopted, and st
   for (const one of [path, twin, link]) equal(await blobs.adopt?.(digest, one), false);
   equal(await blobs.adopt?.(digestOf(Buffer.from("grain")), small), false);
   deepEqual(readdirSync(join(rig.root, "work")).length, 4);
+  await rig.dispose();
+});
+
+test("B5: who adopts a file under the name of another tenant's blob must have its bytes", async () => {
+  const { rig, blobs, path } = await withFinished();
+  await blobs.adopt?.(digest, path);
+  const other = rig.store.forTenant("other").blobs;
+  writeFileSync(path, Buffer.alloc(300_000, "chaff "));
+  await rejects(
+    async () => await other.adopt?.(digest, path),
+    (error) => isFault(error, "invalid"),
+  );
+  deepEqual(await other.missing([digest]), [digest]);
+  ok(existsSync(path), "what was refused can be looked at");
+  writeFileSync(path, large);
+  equal(await other.adopt?.(digest, path), true);
+  ok((await collect(other.read(digest))).equals(large));
+  deepEqual([existsSync(path), readdirSync(join(rig.root, "uploads"))], [false, []]);
   await rig.dispose();
 });
 

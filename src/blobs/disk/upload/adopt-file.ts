@@ -1,6 +1,6 @@
 /** Takes a finished file into the store by its name: hashed once, and never copied. */
 import { randomUUID } from "node:crypto";
-import { chown, lstat, rename, rm } from "node:fs/promises";
+import { chmod, chown, lstat, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { DigestParts } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
@@ -15,11 +15,8 @@ export async function adoptFile(core: Core, view: TenantView, parts: DigestParts
   const { packedBytesMax, compression } = core.options;
   if (parts.sizeBytes <= packedBytesMax || compression !== "none") return false;
   if (core.log.isClosed || core.log.lost) throw core.log.lost ?? storeIsClosed("adopt file");
-  const given = view.assigned();
-  const tenant = typeof given === "number" ? given : await given;
-  const entry = core.find(parts);
-  if (entry !== noEntry && (await isGood(core, entry, parts))) {
-    await grant(core, entry, tenant);
+  const seen = core.findFor(parts, view.number());
+  if (seen !== noEntry && (await isGood(core, seen, parts))) {
     await rm(path, { force: true });
     return true;
   }
@@ -28,13 +25,25 @@ export async function adoptFile(core: Core, view: TenantView, parts: DigestParts
   try {
     await core.borrowSpace(parts.sizeBytes, async () => {
       await checkFile(core, parts, own);
-      await publishFile(core, parts, { path: own, tenant, diskBytes: parts.sizeBytes, isFramed: false });
+      await keepChecked(core, view, parts, own);
     });
     return true;
   } catch (error) {
-    await rename(own, path).catch(() => {}); // it may be written in another way
+    // It may be written in another way; or its folder has gone meanwhile.
+    await rename(own, path).catch(() => rm(own, { force: true }));
     throw asDiskFault(error, "adopt file", { hash: parts.hash });
   }
+}
+
+/** Only now does the tenant see a copy that others have: the name alone gives nobody a blob (B5). */
+async function keepChecked(core: Core, view: TenantView, parts: DigestParts, own: string): Promise<void> {
+  const given = view.assigned();
+  const tenant = typeof given === "number" ? given : await given;
+  const entry = core.find(parts);
+  if (entry === noEntry || !(await isGood(core, entry, parts)))
+    return await publishFile(core, parts, { path: own, tenant, diskBytes: parts.sizeBytes, isFramed: false });
+  await grant(core, entry, tenant);
+  await rm(own, { force: true });
 }
 
 /**
@@ -48,6 +57,7 @@ async function movedHere(core: Core, path: string): Promise<string | undefined> 
   const own = join(core.root, "uploads", `adopted-${randomUUID()}`);
   try {
     if (uid !== undefined && gid !== undefined && stats.uid !== uid) await chown(path, uid, gid);
+    await chmod(path, 0o600);
     await rename(path, own);
     return own;
   } catch (error) {
