@@ -116,6 +116,12 @@ const Cluster = z.strictObject({
       "Memory that the jobs of one tenant may take on one node. Left out: as much as is left for all other tenants, " +
         "which is half of it for one tenant alone, and a third for each of two.",
     ),
+  tenantOutputMax: Size({ min: "1MiB" })
+    .prefault("8GiB")
+    .describe(
+      "What the running tasks of one tenant may have printed, on one node: a log that grows beyond it ends with a line " +
+        "that says so, and the task goes on.",
+    ),
 });
 
 const Node = z.strictObject({

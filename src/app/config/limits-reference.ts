@@ -83,6 +83,13 @@ const work: readonly Row[] = [
     full("requirement classes"),
   ],
   ["tenants", `${count(k.tenantsMax)}; one without jobs and settings is forgotten`, "shard", full("tenants")],
+  ["output of a task", "`worker.printedMax`: 256MiB", "stream", "the middle is left out, and a line says how much"],
+  [
+    "output of running tasks",
+    "`cluster.tenantOutputMax`: 8GiB",
+    "tenant and node",
+    "the log ends with a line that says so; the task goes on",
+  ],
   ["results that wait to be published", count(k.unpublishedMax), "shard", full("unpublished results")],
   ["rows that wait to be written to the history", count(defaultProjectorSettings.lagRowsMax), "shard", full("history")],
 ];

@@ -8,7 +8,8 @@ import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
-import type { Streams } from "#blobs/streams.ts";
+import { withStreamQuota } from "#blobs/output/stream-quota.ts";
+import type { StreamKey, Streams } from "#blobs/streams.ts";
 import type { PinsOf } from "#shard/host/prepare.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { directorySegments } from "#blobs/tiers/streams/directory-segments.ts";
@@ -48,7 +49,17 @@ export type StorePorts = {
   readonly peers?: () => readonly string[];
 };
 
-export async function openStore({ blobs }: Config, folder: DataFolder, ports: StorePorts): Promise<ComposedStore> {
+export async function openStore(config: Config, folder: DataFolder, ports: StorePorts): Promise<ComposedStore> {
+  const opened = await openKind(config, folder, ports);
+  const { clock, log } = ports;
+  const tenantBytesMax = config.cluster.tenantOutputMax;
+  const onCut = ({ tenant, task }: StreamKey): void =>
+    log(`output of task ${task} is not kept any more: tenant ${tenant} is at its limit (cluster.tenantOutputMax)`);
+  const quota = { clock, tenantBytesMax, onCut };
+  return { ...opened, ...(opened.streams && { streams: withStreamQuota(opened.streams, quota) }) };
+}
+
+async function openKind({ blobs }: Config, folder: DataFolder, ports: StorePorts): Promise<ComposedStore> {
   switch (blobs.kind) {
     case "disk": {
       const store = await openDisk(blobs, folder, ports);

@@ -13,11 +13,12 @@ import { pinEither } from "#blobs/tiers/pin-either.ts";
 import { peerCaches } from "#blobs/tiers/peer-caches.ts";
 import { openPostgresIndex } from "#blobs/tiers/postgres/postgres-index.ts";
 import { readThrough } from "#blobs/tiers/read-through.ts";
+import { withParts, type RawPart } from "#blobs/tiers/ranges/part-reads.ts";
 import { reapiBlobs } from "#blobs/tiers/reapi/reapi.ts";
 import { createS3Client } from "#blobs/tiers/s3/s3-client.ts";
 import { checkConditions, s3Index } from "#blobs/tiers/s3/s3-index.ts";
 import { s3Blobs } from "#blobs/tiers/s3/s3.ts";
-import { sealedInto } from "#blobs/sealed-into.ts";
+import { sealedInto } from "#blobs/output/sealed-into.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { directorySegments } from "#blobs/tiers/streams/directory-segments.ts";
 import { reapiSegments, whyNoSegments } from "#blobs/tiers/streams/reapi-segments.ts";
@@ -46,9 +47,11 @@ export type TierPorts = {
 
 type ReapiConfig = Extract<TierConfig, { kind: "reapi" }>;
 
+type TierBlobs = BlobStore & { readonly raw: RawPart };
+
 type Tier = {
   /** A tenant's part of it. */
-  readonly part: (tenant: string) => Promise<BlobStore> | BlobStore;
+  readonly part: (tenant: string) => Promise<TierBlobs> | TierBlobs;
   readonly index?: ActionIndex;
   /** Where streams lie; left out where it cannot hold them. */
   readonly segments?: Segments | undefined;
@@ -76,7 +79,10 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   const part = (tenant: string): Far => {
     const found = parts.get(tenant);
     if (found) return found;
-    const opened = later(async () => await tier.part(tenant));
+    const opened = later(async () => {
+      const { raw, ...far } = await tier.part(tenant);
+      return tier.segments ? withParts(far, raw, tier.segments) : far;
+    });
     const made = reached(opened, tenant);
     parts.set(tenant, made);
     return made;
@@ -153,6 +159,7 @@ export function later(open: () => Promise<BlobStore>): BlobStore {
     file: async (digest) => await (await opened()).file?.(digest),
     adopt: async (digest, path) => (await (await opened()).adopt?.(digest, path)) ?? false,
     path: async (digest) => await (await opened()).path?.(digest),
+    part: async (digest, range) => await (await opened()).part?.(digest, range),
     async *read(digest, range, form) {
       yield* (await opened()).read(digest, range, form);
     },

@@ -1,6 +1,6 @@
 /** Streams on this machine whose sealed bytes are needed elsewhere: in the store that results are pinned in. */
-import type { BlobStore } from "./store.ts";
-import type { Streams } from "./streams.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { Streams } from "#blobs/streams.ts";
 
 export const sealedInto = (streams: Streams, blobs: BlobStore): Streams => ({
   ...streams,
