@@ -53,9 +53,13 @@ class Node:
             self._channel = grpc.aio.secure_channel(address, credentials, options)
         else:
             self._channel = grpc.aio.insecure_channel(address, options)
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self.use_token(token)
         self._pool = descriptor_pool.DescriptorPool()
         self._methods = {}
+
+    def use_token(self, token):
+        """For the calls that begin from now on."""
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
 
     async def close(self):
         await self._channel.close()

@@ -21,6 +21,7 @@ import time
 import uuid
 
 from millrace import CallError, Node, task_name
+from registration import PREFIX, Refused, Registration
 
 HERE = pathlib.Path(__file__).resolve().parent
 KIND = "python.call"  # the tasks that this worker knows how to run
@@ -459,8 +460,14 @@ async def end(process):
 
 async def main(options):
     ca = pathlib.Path(options.ca).read_bytes() if options.ca else None
-    node = Node(options.address, os.environ.get("MILLRACE_TOKEN"), ca)
-    worker = Worker(node, options.name, options.label, options.slots, options.tasks)
+    token = os.environ.get("MILLRACE_WORKER_TOKEN") or os.environ.get("MILLRACE_TOKEN")
+    name, registration = options.name, None
+    if token and token.startswith(PREFIX):
+        registration = Registration(options.address, token, options.data, options.slots, options.ca)
+        credential = await registration.begin()
+        name, token = credential["name"], credential["token"]
+    node = Node(options.address, token, ca)
+    worker = Worker(node, name, options.label, options.slots, options.tasks)
     asked_to_leave = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -471,10 +478,12 @@ async def main(options):
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, leave, number)
     running = asyncio.ensure_future(worker.run())
-    leaving = asyncio.ensure_future(asked_to_leave.wait())
-    await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
-    leaving.cancel()
-    running.cancel()
+    ends = {running, asyncio.ensure_future(asked_to_leave.wait())}
+    if registration:
+        ends.add(asyncio.ensure_future(dismissed(registration, node)))
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    for one in ends:
+        one.cancel()
     problem = (await asyncio.gather(running, return_exceptions=True))[0]
     log.info("leaving; %d running", len(worker.running))
     await worker.leave(options.stop_within)
@@ -485,6 +494,10 @@ async def main(options):
         raise problem
 
 
+async def dismissed(registration, node):
+    log.info("asked to leave: %s", await registration.renew_until_dismissed(node.use_token))
+
+
 def options_of(arguments):
     parser = argparse.ArgumentParser(description="Runs the tasks of a Millrace node that require lang=python.")
     parser.add_argument("address", help="a node's port (edge.listen), such as 127.0.0.1:7434")
@@ -493,10 +506,14 @@ def options_of(arguments):
     parser.add_argument("--slots", type=int, default=os.cpu_count(), help="how many tasks run at once")
     parser.add_argument("--label", action="append", default=[], help="name=value: what else this worker offers")
     parser.add_argument("--stop-within", type=float, default=20, help="seconds for what runs at SIGTERM (20)")
+    parser.add_argument("--data", default="millrace-python-worker", help="the folder of a worker that registers")
     parser.add_argument("--ca", help="TLS, with a node that this certificate authority vouches for")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    asyncio.run(main(options_of(sys.argv[1:])))
+    try:
+        asyncio.run(main(options_of(sys.argv[1:])))
+    except Refused as error:
+        sys.exit(f"worker: {error}")
