@@ -4,8 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { open, readFile, rename, rm, rmdir } from "node:fs/promises";
+import { appendFile, open, readFile, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher } from "#blobs/hashing.ts";
@@ -13,15 +14,17 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { asDiskFault } from "#blobs/disk/disk-fault.ts";
-import { closeFile, openFile, piecesOf } from "#blobs/disk/read-file.ts";
+import { closeFile, openFile, piecesOf, readAt } from "#blobs/disk/read-file.ts";
 import { StreamCounts } from "./stream-counts.ts";
 import { filesIn, namesIn } from "./stream-files.ts";
+import { StreamSums, type Piece } from "./stream-sums.ts";
 import { Turns } from "#blobs/disk/turns.ts";
 
 type State = {
   sizeBytes: number;
   /** Bytes acknowledged by this process. What follows them in the file may be torn. */
   trustedBytes: number;
+  readonly sums: StreamSums;
   sealed: Digest | undefined;
   isRemoved: boolean;
   /** Wakes readers that wait for more. */
@@ -117,6 +120,7 @@ class DiskStreams {
       for (let done = 0; done < bytes.length;)
         done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
       await this.#core.options.syncs.file(file.fd, join(task.folder, name));
+      await appendFile(join(task.folder, `${name}.sums`), state.sums.record(at, bytes), { mode: 0o600 });
       if (isNew) await this.#core.names.sync(task.folder);
     } catch (error) {
       budget.give(growth);
@@ -140,7 +144,7 @@ class DiskStreams {
       task.states.set(name, state);
       for (;;) {
         const { changed, sizeBytes, sealed } = state;
-        for await (const piece of this.#pieces(join(task.folder, name), at, state.isRemoved ? at : sizeBytes)) {
+        for await (const piece of this.#pieces(join(task.folder, name), state, at, state.isRemoved ? at : sizeBytes)) {
           yield piece;
           at += piece.length;
           if (signal.aborted) return;
@@ -161,16 +165,27 @@ class DiskStreams {
     if (task.users === 0 && state?.sizeBytes === 0 && state.sealed === undefined) task.states.delete(name);
   }
 
-  async *#pieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array> {
+  /** Throws "corrupt" where the bytes are not as they were appended. */
+  async *#pieces(path: string, { sums }: State, from: number, to: number): AsyncGenerator<Uint8Array> {
     if (from >= to) return;
     const fd = await openFile(path).catch((error: unknown) => {
       throw asDiskFault(error, "read stream");
     });
     try {
-      yield* piecesOf(this.#core, fd, { from, to });
+      for (const { sum, ...piece } of sums.piecesOf(from, to)) {
+        if (sum === undefined) yield* piecesOf(this.#core, fd, piece);
+        else yield (await this.#checked(fd, piece, sum)).subarray(Math.max(0, from - piece.from), to - piece.from);
+      }
     } finally {
       await closeFile(fd);
     }
+  }
+
+  async #checked(fd: number, { from, to }: Omit<Piece, "sum">, sum: number): Promise<Buffer> {
+    const bytes = Buffer.allocUnsafeSlow(to - from);
+    const got = await readAt(this.#core, fd, bytes, from);
+    if (got === bytes.length && crc32(bytes) === sum) return bytes;
+    throw new Fault("corrupt", "read stream", { at: from, why: "it is not as it was written" });
   }
 
   async state(key: StreamKey): Promise<{ readonly sizeBytes: number; readonly sealed?: Digest } | undefined> {
@@ -188,9 +203,9 @@ class DiskStreams {
       task.states.set(name, state);
       const path = join(task.folder, name);
       const hasher = createHasher("sha256");
-      for await (const piece of this.#pieces(path, 0, state.sizeBytes)) hasher.update(piece);
+      for await (const piece of this.#pieces(path, state, 0, state.sizeBytes)) hasher.update(piece);
       const digest = digestText("sha256", hasher.hex(), state.sizeBytes);
-      await this.#blobsOf(key.tenant).write(digest, this.#pieces(path, 0, state.sizeBytes));
+      await this.#blobsOf(key.tenant).write(digest, this.#pieces(path, state, 0, state.sizeBytes));
       await this.#core.names.makeFolder(task.folder);
       await this.#writeDurably(`${path}.sealed`, digest);
       await this.#core.names.sync(task.folder);
@@ -204,7 +219,7 @@ class DiskStreams {
   remove(key: StreamKey): Promise<void> {
     return this.#inTurn(key, "remove stream", async (task, name) => {
       const state = task.states.get(name);
-      for (const path of [`${name}.sealed`, name]) await rm(join(task.folder, path), { force: true });
+      for (const path of [`${name}.sealed`, name, `${name}.sums`]) await rm(join(task.folder, path), { force: true });
       task.states.delete(name);
       // Removes the task's empty folder; fails, as it should, while other streams are in it.
       if (task.states.size === 0) await rmdir(task.folder).catch(() => {});
@@ -265,7 +280,9 @@ class DiskStreams {
     const task: Task = { folder, newestToken: 0, states: new Map(), users: 0 };
     for (const { name, token, sizeBytes } of await filesIn(folder)) {
       const sealed = await readFile(join(folder, `${name}.sealed`), "utf8").catch(() => undefined);
-      task.states.set(name, { ...newState(), sizeBytes, sealed });
+      const sums = StreamSums.decode(await readFile(join(folder, `${name}.sums`)).catch(() => Buffer.alloc(0)));
+      // Bytes that are gone are still the stream's: who reads them is told so.
+      task.states.set(name, { ...newState(), sizeBytes: Math.max(sizeBytes, sums.sizeBytes), sums, sealed });
       task.newestToken = Math.max(task.newestToken, token);
       if (isFirst) this.#core.budget.takeOwn(sizeBytes);
     }
@@ -276,6 +293,7 @@ class DiskStreams {
 const newState = (): State => ({
   sizeBytes: 0,
   trustedBytes: 0,
+  sums: new StreamSums(),
   sealed: undefined,
   isRemoved: false,
   changed: Promise.withResolvers<void>(),

@@ -6,14 +6,17 @@ type StreamFile = { readonly name: string; readonly token: number; readonly size
 
 /** The streams of one task. */
 export async function filesIn(folder: string): Promise<readonly StreamFile[]> {
-  const files: StreamFile[] = [];
-  for (const name of await namesIn(folder)) {
-    const match = /^(\d+)-[0-9a-f]{64}$/.exec(name);
-    if (!match) continue;
-    const { size: sizeBytes } = await stat(join(folder, name));
-    files.push({ name, token: Number(match[1]), sizeBytes });
+  const files = new Map<string, StreamFile>();
+  for (const path of await namesIn(folder)) {
+    const [, name = "", token] = /^((\d+)-[0-9a-f]{64})(?:\.sums)?$/.exec(path) ?? [];
+    if (token === undefined || files.has(name)) continue;
+    const sizeBytes = await stat(join(folder, name)).then(
+      ({ size }) => size,
+      () => 0, // only its checksums are left
+    );
+    files.set(name, { name, token: Number(token), sizeBytes });
   }
-  return files;
+  return [...files.values()];
 }
 
 export const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
