@@ -46,7 +46,7 @@ describe("a function over batches", () => {
       async run(command, _limits, signal) {
         const env = { PATH: process.env["PATH"] ?? "" };
         const { output } = await processes({ command, cwd: root, env, outputBytesMax: 10_000, signal });
-        return { isOutOfMemory: false, said: output.tail(5_000) };
+        return { isOutOfMemory: false, said: output.tail(5_000), output };
       },
       [Symbol.asyncDispose]: async () => {},
     };

@@ -137,6 +137,28 @@ export default async (_: unknown, { data, port }: { data: string; port: number }
     deepEqual(await job.rows(), [{ held: 200 }]);
   });
 
+  test("print to the log of their task, whether they succeed or fail", async () => {
+    await writeFile(
+      at("chatty.ts"),
+      `export default ({ one }: { one: number[] }, fails: boolean) => {
+  console.log("one", one.length);
+  process.stdout.write("two\\n");
+  console.error("three");
+  if (fails) throw new Error("no luck");
+  return { one };
+};\n`,
+    );
+    const query = dataset.query<{ one: number }>({ sql: "select 1 as one" } as never);
+    for (const params of [false, true]) {
+      const job = await query
+        .mapBatches<{ one: number }>(at("chatty.ts"), { schema: { one: "BIGINT" }, params })
+        .submit({ folder });
+      await (params ? rejects(job.done(), /no luck/) : job.done());
+      const logs = await cliLine(data.path, "job", "logs", job.id);
+      match(logs.out.join("\n"), /one 1\n.*two\n.*three/, logs.notes.join());
+    }
+  });
+
   test("that fail name themselves", async () => {
     await writeFile(at("bad.ts"), "export default () => { throw new Error('no such luck'); };\n");
     const bad = events.mapBatches(at("bad.ts"), { schema: { a: "BIGINT" } });

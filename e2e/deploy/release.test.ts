@@ -11,7 +11,7 @@ const skip = process.platform === "linux" ? false : "needs linux: agents find th
 const machines = ["m1", "m2", "m3"];
 const service = `
 service: web
-build: { run: "mkdir out && cp server.mjs out/", output: out }
+build: { run: "echo compiling; mkdir out && cp server.mjs out/", output: out }
 run:
   exec: [${JSON.stringify(process.execPath)}, server.mjs]
   probe: { exec: "true", within: 5s, every: 50ms }
@@ -51,6 +51,11 @@ describe("a release", { skip, timeout: 240_000 }, () => {
     await until("all machines run one version", () => running().size === 1 && !running().has(null), limits);
     [good = null] = running();
     match(readlinkSync(join(fleet.folder, "m1", "services", "web", "current")), /^versions\//);
+    const jobs = fleet
+      .millrace("job", "list", "--json")
+      .map((line) => JSON.parse(line) as { job: string; name: string });
+    const build = jobs.find(({ name }) => name.startsWith("build "))?.job ?? "";
+    match(fleet.millrace("job", "logs", build).join("\n"), /compiling/);
   });
 
   test("that does not stay up is rolled back everywhere, and the release failed", async () => {

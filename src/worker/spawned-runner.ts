@@ -3,21 +3,15 @@
  * may.
  */
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { constants } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped } from "./holding.ts";
+import { keptOutput } from "./printed/kept-output.ts";
 import { cappedFileHead } from "./printed/printed-head.ts";
-import {
-  impolite,
-  politeMsDefault,
-  wholeBytesMax,
-  type KeptOutput,
-  type ProcessResult,
-  type ProcessRunner,
-} from "./process.ts";
+import { impolite, politeMsDefault, type ProcessResult, type ProcessRunner } from "./process.ts";
 import type { Lanes } from "./process/lanes.ts";
 import type { End } from "./process/protocol.ts";
 import type { Running, Spawner } from "./process/spawner.ts";
@@ -60,7 +54,7 @@ export const createSpawnedRunner =
       const end = await running.end;
       printed.over();
       signal.throwIfAborted();
-      return { ...endingOf(end), output: await kept.read(end.stdout.leftOutBytes) };
+      return { ...endingOf(end), output: await keptOutput(kept.path, end.stdout.leftOutBytes) };
     } finally {
       signal.removeEventListener("abort", stop.begin);
       stop.cancel();
@@ -115,26 +109,7 @@ class OutputFile implements AsyncDisposable {
     return file;
   }
 
-  async read(leftOutBytes: number): Promise<KeptOutput> {
-    const { size } = await stat(this.path);
-    const isShort = size <= wholeBytesMax;
-    const bytes = isShort ? await readFile(this.path) : await fileTail(this.path, size);
-    return {
-      whole: isShort ? bytes : undefined,
-      totalBytes: size + leftOutBytes,
-      tail: (lengthMax) => new TextDecoder().decode(bytes.subarray(-lengthMax * 4)).slice(-lengthMax),
-    };
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await rm(this.folder, { recursive: true, force: true });
   }
-}
-
-const tailBytes = 64 * 1024;
-
-async function fileTail(path: string, sizeBytes: number): Promise<Buffer> {
-  await using file = await open(path, "r");
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(tailBytes), 0, tailBytes, sizeBytes - tailBytes);
-  return buffer.subarray(0, bytesRead);
 }

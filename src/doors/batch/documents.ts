@@ -92,6 +92,9 @@ export type TaskResult = {
   readonly spilled?: number;
   /** Rows that a function failed on and that were left out. */
   readonly skipped?: number;
+  /** What a function printed, and under which claim. */
+  readonly output?: Digest;
+  readonly token?: number;
   /** Found, not computed: an earlier task with the same key has written the pack. */
   readonly reused?: boolean;
   /** Why it was computed. */

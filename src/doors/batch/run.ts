@@ -10,6 +10,8 @@ import type { BlobStore, Store } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import type { FailReason } from "#kernel/model/model.ts";
 import { pinSliceMs } from "#retention/keeps.ts";
+import { withOutput } from "#worker/printed/failure-output.ts";
+import { TaskOutput, type OutputPorts } from "#worker/printed/task-output.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { askerOf, encodeDocument, type TaskResult, type TaskSpec } from "./documents.ts";
 import type { OpenBucket } from "./grants/buckets.ts";
@@ -49,6 +51,8 @@ export type BatchPorts = PackPorts &
     readonly spillBytes: number;
     /** Where functions of users run; left out: nowhere. */
     readonly callBox?: OpenCallBox;
+    /** Where what functions print can be read while they run; left out: it is there when they have ended. */
+    readonly live?: OutputPorts | undefined;
     /** Whether that is a sandbox: functions of others than operators run nowhere else. */
     readonly isBoxed?: boolean;
     readonly openBucket?: OpenBucket;
@@ -65,7 +69,10 @@ export function batchRunners(ports: BatchPorts, documents = new Documents()): Ru
     [kinds.plan]: (context) => orFailed(context, () => planQuery(context, ports)),
     [kinds.commit]: (context) =>
       orFailed(context, () => commitTask(context, ports, documents, limitsFor(context.task.outOfMemory ?? 0, ports))),
-    [kinds.part]: (context) => orFailed(context, () => runTask(context, ports, documents)),
+    [kinds.part]: (context) => {
+      const printed = new TaskOutput(context, ports.live);
+      return orFailed(context, () => runTask(context, ports, documents, printed), printed);
+    },
   };
 }
 
@@ -114,7 +121,12 @@ async function keepModules({ maps = [] }: BatchJob, tenant: string, ports: Batch
   return modules;
 }
 
-async function runTask(context: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
+async function runTask(
+  context: RunContext,
+  ports: BatchPorts,
+  documents: Documents,
+  printed: TaskOutput,
+): Promise<RunOutcome> {
   const { task, signal } = context;
   const { stage: digest, part, fresh = false } = JSON.parse(task.spec) as TaskSpec;
   const by = { tenant: task.tenant, blobs: ports.blobs };
@@ -137,7 +149,7 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
   const { result, folder } = await withMemory(context, ports, async (limits, times) => {
     const own = join(scratch.path, String(times));
     await mkdir(own, { mode: 0o700 });
-    const more = { engines: ports.engines, limits, signal, ...functionsOf(context, ports, asker) };
+    const more = { engines: ports.engines, limits, signal, ...functionsOf(context, ports, asker, printed) };
     return { folder: own, result: await runPart(local, part, { packs, folder: own }, more) };
   }).catch((error: unknown) => {
     throw withNames(error, [here]);
@@ -160,12 +172,14 @@ async function runTask(context: RunContext, ports: BatchPorts, documents: Docume
     ...readsOf(named),
     at: ports.node,
     by: { task: task.taskId, generation: task.generation },
+    ...(printed.last && { output: printed.last.digest, token: task.token }),
   };
   const kept = memo && (await keepMemo(memo.key, result, ports.blobs));
   return {
     kind: "done",
     payload: JSON.stringify(done),
-    digests: [result.pack, ...(kept ? [kept.memo] : [])],
+    digests: [result.pack, ...(kept ? [kept.memo] : []), ...(printed.last ? [printed.last.digest] : [])],
+    ...(printed.last && { outputs: printed.last.outputs }),
     ...(kept && { publish: kept.publish }),
   };
 }
@@ -200,12 +214,14 @@ const functionsOf = (
   context: RunContext,
   { callBox, isBoxed, blobs }: BatchPorts,
   { isGranted }: Asker,
+  printed: TaskOutput,
 ): Pick<PartPorts, "functions"> =>
   callBox && (isBoxed || !isGranted)
     ? {
         functions: {
           open: (signal) => callBox({ task: context.task, signal }),
           module: (digest) => wholeBlob(blobs, digest),
+          printed,
         },
       }
     : {};
@@ -258,17 +274,29 @@ const reasons: Readonly<Record<EngineError["why"], FailReason>> = {
   died: "executor-lost",
 };
 
-async function orFailed({ signal }: RunContext, run: () => Promise<RunOutcome>): Promise<RunOutcome> {
+async function orFailed(
+  { signal }: RunContext,
+  run: () => Promise<RunOutcome>,
+  printed?: TaskOutput,
+): Promise<RunOutcome> {
   try {
     return await run();
   } catch (error) {
     signal.throwIfAborted();
+    const reason = reasonOf(error);
+    if (reason === undefined) throw error;
     const message = error instanceof Error ? error.message : String(error);
-    if (error instanceof EngineError) return { kind: "failed", reason: reasons[error.why], message };
-    if (isFault(error, "not-found") && error.doing === readPacks)
-      return { kind: "failed", reason: "input-lost", message };
-    if (isFault(error, "invalid") || isFault(error, "stale") || isFault(error, "not-found"))
-      return { kind: "failed", reason: "user-failure", message };
-    throw error;
+    if (!printed?.last) return { kind: "failed", reason, message };
+    const { digest, outputs } = printed.last;
+    const left = { payload: JSON.stringify({ output: digest }), outputs, digests: [digest] };
+    return { kind: "failed", reason, message: withOutput(message, digest), left };
   }
+}
+
+/** Undefined: this machine, or the program, is at fault. */
+function reasonOf(error: unknown): FailReason | undefined {
+  if (error instanceof EngineError) return reasons[error.why];
+  if (isFault(error, "not-found") && error.doing === readPacks) return "input-lost";
+  if (isFault(error, "invalid") || isFault(error, "stale") || isFault(error, "not-found")) return "user-failure";
+  return undefined;
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Metrics, OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import { isRejected } from "#shard/work/rejected.ts";
+import { printedByResult } from "#worker/follow/printed-by-result.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import type { BatchConfig } from "./config.ts";
 import { openBuckets } from "./grants/buckets.ts";
@@ -28,7 +29,8 @@ export async function openBatch(
 ): Promise<OpenDoor> {
   const routes = batchRoutes({ client });
   const metrics = new BatchMetrics();
-  const told = { observer: metrics, metrics: (all: Metrics) => metrics.bind(all) };
+  const printed = { [door]: printedByResult(stored.blobs) };
+  const told = { printed, observer: metrics, metrics: (all: Metrics) => metrics.bind(all) };
   const { store, index } = stored.counted("batch");
   const publishers = { [door]: memoPublisher(index, () => counts.publicationRefused(door)) };
   if (!place) return { routes, publishers, ...told };
@@ -65,6 +67,7 @@ export async function openBatch(
     counts: metrics,
     nowMs: () => clock.monotonicMs(),
     callBox: callBoxes(place),
+    live: place.live,
     // Refused: another consumer was quicker, or the job is over. Who asks fails for its lost input either way.
     invalidate: async (taskId: string, generation: number, reason: string) =>
       await client.invalidate(taskId, generation, reason).catch((error: unknown) => {

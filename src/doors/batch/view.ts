@@ -152,8 +152,9 @@ export const stageText = (line: StageLine): string => {
 /** A line for each stage that has written anything. */
 export const stagesOf = (view: JobView): readonly string[] => viewBatch(view).stages.map(stageText);
 
-/** What stays of a task's result after the job: what was asked for, and how. Packs between stages are a cache. */
+/** What stays of a task's result after the job: what was asked for, how, and logs. Packs between stages are a cache. */
 export function keptOf({ payload, digests }: Pick<Result, "payload" | "digests">): readonly Digest[] {
-  const { isResult, plan } = JSON.parse(payload) as Partial<TaskResult & PlanResult>;
-  return isResult === true || plan !== undefined ? digests : [];
+  const { isResult, plan, output } = JSON.parse(payload) as Partial<TaskResult & PlanResult>;
+  if (isResult === true || plan !== undefined) return digests;
+  return output === undefined ? [] : [output];
 }

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
 import { CapsBook } from "./fleet/caps-book.ts";
+import { printedByResult } from "#worker/follow/printed-by-result.ts";
 import { FleetDesk } from "./fleet/desk.ts";
 import { fleetOf, heldMethod, seenMethod, snapshotMethod, tallyMethod, wakeMethod, waking } from "./fleet/fleet.ts";
 import { GoalStore } from "./fleet/goals.ts";
@@ -15,7 +16,7 @@ import { TallyQuestion } from "./fleet/tally.ts";
 import { MachineBook } from "./fleet/machine-book.ts";
 import { KeyBook } from "./fleet/key-book.ts";
 import { openSigner, openTicketKey, vaultSigner } from "./fleet/signing-key.ts";
-import { kinds, nodeLabels, planFinish, planReplicate } from "./plan.ts";
+import { door, kinds, nodeLabels, planFinish, planReplicate } from "./plan.ts";
 import { ReleaseControls } from "./fleet/controls.ts";
 import { deployMetrics } from "./metrics/node-metrics.ts";
 import { ReleaseMetrics } from "./metrics/release-metrics.ts";
@@ -71,6 +72,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const running = { goals, desk: news, fleet };
   return {
     labels: nodeLabels,
+    printed: { [door]: printedByResult(stored.blobs) },
     ...(place && {
       runners: {
         [kinds.build]: buildRunner({ place, store, goals, index, seal }),

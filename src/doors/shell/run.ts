@@ -1,13 +1,9 @@
 /** What a worker does for this door's tasks and plans. */
 import type { FailReason } from "#kernel/model/model.ts";
-import type { Digest } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
-import { withOutput } from "#worker/printed/failure-output.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { giveAccess } from "#worker/task-access-file.ts";
-import { TaskOutput, type KeptAs, type OutputPorts } from "#worker/printed/task-output.ts";
-import type { ProcessRunner } from "#worker/process.ts";
-import { politeMsOf } from "#worker/process.ts";
+import { tailLengthMax, TaskOutput, type OutputPorts } from "#worker/printed/task-output.ts";
+import { politeMsOf, type ProcessResult, type ProcessRunner } from "#worker/process.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { kinds, planGate, type TaskSpec } from "./plan.ts";
 
@@ -22,8 +18,6 @@ export type ShellPorts = {
   /** Of one command; the middle of more is left out. */
   readonly printedBytesMax: number;
 };
-
-const tailLengthMax = 2_000;
 
 export function shellRunners(ports: ShellPorts): Runners {
   return {
@@ -70,7 +64,7 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
   report({ step: 1, name, status: "started" });
   const printed = new TaskOutput(context, ports.live);
   const access = await giveAccess(context, scratch.path);
-  const { exitCode, killedBy, output } = await ports.processes({
+  const ended = await ports.processes({
     command: spec.run,
     cwd: scratch.path,
     env: { ...ports.env, ...spec.env, ...aboutTask(context), ...access, TMPDIR: scratch.path },
@@ -80,56 +74,32 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
     leases: leasesOf(task, context.leftMs),
     printing: printed.printing,
   });
+  const { exitCode, output } = ended;
   report({ step: 1, name, status: exitCode === 0 ? "succeeded" : "failed" });
-  const tail = output.tail(tailLengthMax);
-  const keeping = printed.kept(output);
-  if (exitCode !== 0) return await failureOf({ exitCode, killedBy, tail, keeping }, context);
-  const { digest, outputs } = await keeping;
+  if (exitCode !== 0) return await failureOf(ended, printed);
+  const { digest, outputs } = await printed.kept(output);
   const result: CommandResult = {
     exitCode,
     tookMs: Math.round(clock.monotonicMs() - startedMonoMs),
     output: digest,
     outputBytes: output.totalBytes,
-    tail,
+    tail: output.tail(tailLengthMax),
     token: task.token,
   };
   return { kind: "done", payload: JSON.stringify(result), outputs, digests: [digest] };
 }
 
-type Ended = {
-  readonly exitCode: number | undefined;
-  readonly killedBy: string | undefined;
-  readonly tail: string;
-  readonly keeping: Promise<KeptAs>;
-};
-
-async function failureOf(ended: Ended, { blobs }: RunContext): Promise<RunOutcome> {
-  const said = ended.tail.trim() === "" ? "" : `: ${ended.tail.trim().slice(-1_500)}`;
+function failureOf({ exitCode, killedBy, output }: ProcessResult, printed: TaskOutput): Promise<RunOutcome> {
+  const tail = output.tail(tailLengthMax).trim();
   // We did not stop it, or the attempt would have ended as stopped: most likely the kernel did, for lack of memory.
-  const isOutOfMemory = ended.killedBy === "SIGKILL";
+  const isOutOfMemory = killedBy === "SIGKILL";
   const how = isOutOfMemory
     ? "killed from outside, most likely for want of memory"
-    : ended.exitCode === undefined
-      ? `killed by ${ended.killedBy}`
-      : `exit code ${ended.exitCode}`;
-  const digest = await digestOf(ended, blobs);
-  const message = digest === undefined ? `${how}${said}` : withOutput(`${how}${said}`, digest);
-  const failed = { kind: "failed", reason: isOutOfMemory ? "out-of-memory" : "user-failure", message } as const;
-  if (digest === undefined) return failed;
-  const { exitCode, tail } = ended;
-  return { ...failed, left: { payload: JSON.stringify({ exitCode, output: digest, tail }), digests: [digest] } };
-}
-
-/** A store without space for the output must not hide why the command failed. */
-async function digestOf({ keeping, tail }: Ended, blobs: RunContext["blobs"]): Promise<Digest | undefined> {
-  try {
-    const { digest, outputs } = await keeping;
-    for (const { bytes } of outputs) await blobs.write(digest, bytes);
-    return tail === "" ? undefined : digest;
-  } catch (error) {
-    if (!isFault(error)) throw error;
-    return undefined;
-  }
+    : exitCode === undefined
+      ? `killed by ${killedBy}`
+      : `exit code ${exitCode}`;
+  const message = tail === "" ? how : `${how}: ${tail.slice(-1_500)}`;
+  return printed.failed(isOutOfMemory ? "out-of-memory" : "user-failure", message, { exitCode, output });
 }
 
 const aboutTask = ({ task }: RunContext): Record<string, string> => ({

@@ -6,8 +6,10 @@ import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { Streams } from "#blobs/streams.ts";
+import type { FailReason } from "#kernel/model/model.ts";
 import { wholeBytesMax, type KeptOutput, type ProcessRequest } from "#worker/process.ts";
-import type { Output, RunContext } from "#worker/runner.ts";
+import type { Output, RunContext, RunOutcome } from "#worker/runner.ts";
+import { withOutput } from "./failure-output.ts";
 import { LiveOutput, type LiveTask, type StreamKeeper } from "./live-output.ts";
 import type { PrintedHead } from "./printed-head.ts";
 
@@ -24,7 +26,15 @@ export const outputName = "output";
 /** The blob of what was printed; `outputs` has its bytes, unless they are stored already. */
 export type KeptAs = { readonly digest: Digest; readonly outputs: readonly Output[] };
 
+export type EndedCommand = { readonly exitCode: number | undefined; readonly output: KeptOutput };
+
+const nothing: AsyncDisposable = { [Symbol.asyncDispose]: () => Promise.resolve() };
+
+type FailedOutcome = Extract<RunOutcome, { kind: "failed" }>;
+
 const stoppedMsMax = 3_000;
+/** Of the last characters of an output, which are shown without it. */
+export const tailLengthMax = 2_000;
 
 export class TaskOutput {
   readonly #context: RunContext;
@@ -33,6 +43,8 @@ export class TaskOutput {
   #live: LiveOutput | undefined;
   #isWhole = false;
   #error: unknown;
+  /** What `kept` gave last. */
+  last: KeptAs | undefined;
 
   /** Without ports nothing is streamed, and `kept` has only what fits into memory. */
   constructor(context: RunContext, ports: OutputPorts | undefined, name = outputName) {
@@ -43,6 +55,8 @@ export class TaskOutput {
 
   /** For the process whose output it is. */
   readonly printing: NonNullable<ProcessRequest["printing"]> = (head, folder) => {
+    // A second process of the attempt begins anew: its output would not be what readers have seen.
+    if (this.#live) return nothing;
     if (this.#ports) this.#live = this.#sending(head, folder, this.#ports);
     return { [Symbol.asyncDispose]: () => this.#ended(head) };
   };
@@ -50,10 +64,30 @@ export class TaskOutput {
   /** When the process has ended by itself. Throws if its output could not be stored. */
   async kept({ whole }: Pick<KeptOutput, "whole">): Promise<KeptAs> {
     if (this.#error !== undefined) throw this.#error as Error;
-    if (this.#live && this.#isWhole) return { digest: await this.#live.seal(this.#name), outputs: [] };
+    if (this.#live && this.#isWhole) return (this.last = { digest: await this.#live.seal(this.#name), outputs: [] });
     const bytes = whole ?? new Uint8Array();
     const digest = sha256Digest(bytes);
-    return { digest, outputs: [{ digest, bytes }] };
+    return (this.last = { digest, outputs: [{ digest, bytes }] });
+  }
+
+  /**
+   * Of a command that failed: the message ends with where its output is, and what it leaves holds that. A store that
+   * cannot take the output must not hide why the command failed.
+   */
+  async failed(reason: FailReason, message: string, ended: EndedCommand): Promise<FailedOutcome> {
+    const { exitCode, output } = ended;
+    const tail = output.tail(tailLengthMax);
+    const failed = { kind: "failed", reason, message } as const;
+    try {
+      const { digest, outputs } = await this.kept(output);
+      for (const { bytes } of outputs) await this.#context.blobs.write(digest, bytes);
+      if (tail === "") return failed;
+      const left = { payload: JSON.stringify({ exitCode, output: digest, tail }), digests: [digest] };
+      return { ...failed, message: withOutput(message, digest), left };
+    } catch (error) {
+      if (!isFault(error)) throw error;
+      return failed;
+    }
   }
 
   #sending(head: PrintedHead, folder: string | undefined, { streams }: OutputPorts): LiveOutput {

@@ -7,6 +7,7 @@ import type { StageMap } from "#doors/batch/plan/map-function.ts";
 import { mapSql, piecePath, taskSql } from "#doors/batch/plan/task-sql.ts";
 import type { TaskPart } from "#doors/batch/plan/tasks.ts";
 import type { StageDocument, TaskResult } from "#doors/batch/documents.ts";
+import type { TaskOutput } from "#worker/printed/task-output.ts";
 import { EngineError, withNames, type EngineResult, type RunsWork } from "./engines.ts";
 import type { CallBox } from "./map/call-box.ts";
 import { filesIn } from "./inputs.ts";
@@ -35,6 +36,8 @@ export type PartPorts = {
 export type FunctionPorts = {
   readonly open: (signal: AbortSignal) => Promise<CallBox>;
   readonly module: (digest: Digest) => Promise<Uint8Array>;
+  /** For what it prints. */
+  readonly printed?: TaskOutput;
 };
 
 type Written = Pick<EngineResult, "rows" | "digest" | "cpuMs" | "spilledBytes"> & { readonly skipped?: number };
@@ -131,7 +134,14 @@ async function runMap(
   const read = await engines.run(work, signal).catch(withPieces(pieces));
   await using box = await functions.open(signal);
   const module = await functions.module(map.function.module);
-  const { skipped } = await callFunction(map, { batches, module, rows, folder }, box, limits, signal);
+  const { skipped } = await callFunction(
+    map,
+    { batches, module, rows, folder },
+    box,
+    limits,
+    signal,
+    functions.printed,
+  );
   const statements = [{ sql: sql.copy }, { sql: sql.facts, rowsMax: 100_000 }];
   const written = await engines
     .run({ paths: [rows, output], spillFolder, ...limits, settings: [], statements, digestOf: output }, signal)

@@ -8,45 +8,54 @@ import { join } from "node:path";
 import { Fault } from "#base/fault.ts";
 import type { WorkPlace } from "#door/ports.ts";
 import { leasesOf } from "#worker/holding.ts";
-import { fileHead } from "#worker/printed/file-head.ts";
+import { keptOutput } from "#worker/printed/kept-output.ts";
+import { cappedFileHead } from "#worker/printed/printed-head.ts";
+import type { KeptOutput, ProcessRequest } from "#worker/process.ts";
 import type { RunContext } from "#worker/runner.ts";
 
 export type CallLimits = { readonly memoryBytes: number; readonly fileBytes: number };
 
 export type CallEnd = {
   readonly isOutOfMemory: boolean;
-  /** What it printed to standard error, or how it was ended. */
+  /** What it printed last, or how it was ended. */
   readonly said: string;
+  /** All that it printed. */
+  readonly output: KeptOutput;
 };
+
+type Printing = ProcessRequest["printing"];
 
 export type CallBox = AsyncDisposable & {
   /** Moves a file of the node into the folder. */
   take(from: string, name: string): Promise<void>;
   give(name: string, bytes: Uint8Array | string): Promise<void>;
-  run(argv: readonly string[], limits: CallLimits, signal: AbortSignal): Promise<CallEnd>;
+  run(argv: readonly string[], limits: CallLimits, signal: AbortSignal, printing?: Printing): Promise<CallEnd>;
   /** Moves a file out of the folder; false where there is none. Once nothing runs in it any more. */
   fetch(name: string, to: string): Promise<boolean>;
 };
 
 export type OpenCallBox = (context: Pick<RunContext, "task" | "signal">) => Promise<CallBox>;
 
-const saidBytesMax = 8 * 1024;
+const saidLengthMax = 8 * 1024;
 
 export const callBoxes =
   (place: WorkPlace): OpenCallBox =>
   (context) =>
-    place.boxed ? sandboxed(place.boxed, place.env, context) : plain(place, context);
+    place.boxed ? sandboxed(place.boxed, place, context) : plain(place, context);
 
+/** The program in there prints everything to standard error. */
 async function sandboxed(
   { sandbox, pidsMax }: NonNullable<WorkPlace["boxed"]>,
-  env: WorkPlace["env"],
+  { env, printedBytesMax }: WorkPlace,
   { task, signal }: Pick<RunContext, "task" | "signal">,
 ): Promise<CallBox> {
   const attempt = await sandbox.attempt(signal);
-  const { root, stderr } = attempt.folder;
+  const { path, root, stderr } = attempt.folder;
   return {
     ...folderOf(root, attempt.lane.uid),
-    async run(argv, { memoryBytes, fileBytes }, until) {
+    async run(argv, { memoryBytes, fileBytes }, until, printing) {
+      const head = cappedFileHead(stderr, printedBytesMax);
+      await using _printing = printing?.(head, path);
       const ran = await attempt.run(
         {
           tag: task.taskId,
@@ -57,35 +66,38 @@ async function sandboxed(
           limits: { pids: Math.min(pidsMax, 64), memoryBytes, fileBytes },
           timeoutMs: 0,
           ...leasesOf(task),
-          outputBytesMax: saidBytesMax,
+          outputBytesMax: printedBytesMax,
         },
         until,
       );
       until.throwIfAborted();
-      const said = (await fileHead(stderr, saidBytesMax)).toString("utf8").trim();
-      return { isOutOfMemory: ran.outOfMemory, said: [ran.message, said].filter(Boolean).join(": ") };
+      head.over();
+      const output = await keptOutput(stderr, ran.stderr.leftOutBytes);
+      const said = [ran.message, output.tail(saidLengthMax).trim()].filter(Boolean).join(": ");
+      return { isOutOfMemory: ran.outOfMemory, said, output };
     },
     [Symbol.asyncDispose]: () => attempt[Symbol.asyncDispose](),
   };
 }
 
 async function plain(
-  { scratch, processes, env }: WorkPlace,
+  { scratch, processes, env, printedBytesMax }: WorkPlace,
   { task }: Pick<RunContext, "task" | "signal">,
 ): Promise<CallBox> {
   const folder = await scratch(task.taskId);
   return {
     ...folderOf(folder.path, undefined),
-    async run(command, _limits, signal) {
+    async run(command, _limits, signal, printing) {
       const { output } = await processes({
         command,
         cwd: folder.path,
         env: { ...env, TMPDIR: folder.path },
-        outputBytesMax: saidBytesMax,
+        outputBytesMax: printedBytesMax,
         signal,
         leases: leasesOf(task),
+        printing,
       });
-      return { isOutOfMemory: false, said: output.tail(saidBytesMax).trim() };
+      return { isOutOfMemory: false, said: output.tail(saidLengthMax).trim(), output };
     },
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };

@@ -6,7 +6,8 @@ import type { StageMap } from "#doors/batch/plan/map-function.ts";
 import { EngineError } from "#doors/batch/run/engines.ts";
 import { preloadFlags } from "#worker/process/preload-flags.ts";
 import { fileHead } from "#worker/printed/file-head.ts";
-import type { CallBox } from "./call-box.ts";
+import type { TaskOutput } from "#worker/printed/task-output.ts";
+import type { CallBox, CallEnd } from "./call-box.ts";
 
 export type CallFiles = {
   /** The batches; moved away. */
@@ -37,6 +38,7 @@ export async function callFunction(
   box: CallBox,
   limits: { readonly memoryBytes: number; readonly spillBytes: number },
   signal: AbortSignal,
+  printed?: TaskOutput,
 ): Promise<Called> {
   const { language, export: name, params, schema, batchMs, skipMax } = called;
   const { memoryBytes } = limits;
@@ -49,14 +51,30 @@ export async function callFunction(
     language === "python"
       ? ["python3", "-B", hosts.python]
       : [process.execPath, "--no-warnings", `--max-old-space-size=${heap}`, ...preloadFlags(), hosts.javascript];
-  const end = await box.run(argv, { memoryBytes: memoryBytes + 256 * MiB, fileBytes: limits.spillBytes }, signal);
+  const end = await box.run(
+    argv,
+    { memoryBytes: memoryBytes + 256 * MiB, fileBytes: limits.spillBytes },
+    signal,
+    printed?.printing,
+  );
   const outcome = await outcomeOf(box, join(folder, "outcome.json"));
   if (outcome?.outOfMemory || (!outcome && (end.isOutOfMemory || heapMessage.test(end.said))))
     throw new EngineError("out-of-memory", `the function ${name} used more than ${heap} MiB of memory`);
-  if (!outcome) throw failed(name, end.said === "" ? "its process ended without a result" : end.said.slice(0, 1_500));
-  if (outcome.failed !== undefined) throw failed(name, outcome.failed);
-  if (!(await box.fetch("out.jsonl", rows))) throw failed(name, "it removed its results");
-  return { skipped: outcome.skipped ?? 0 };
+  if (end.output.totalBytes > 0) await printed?.kept(end.output);
+  const why = await whyFailed(outcome, end, box, rows);
+  if (why !== undefined) throw failed(name, why);
+  return { skipped: outcome?.skipped ?? 0 };
+}
+
+async function whyFailed(
+  outcome: Outcome | undefined,
+  { said }: CallEnd,
+  box: CallBox,
+  rows: string,
+): Promise<string | undefined> {
+  if (!outcome) return said === "" ? "its process ended without a result" : said.slice(-1_500);
+  if (outcome.failed !== undefined) return outcome.failed;
+  return (await box.fetch("out.jsonl", rows)) ? undefined : "it removed its results";
 }
 
 const failed = (name: string, why: string): Fault => new Fault("invalid", "run function", { function: name, why });

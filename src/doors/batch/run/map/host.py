@@ -121,11 +121,14 @@ def main():
     end({"skipped": skipped})
 
 
+# All that a function prints goes to one place, in the order in which it was printed.
+os.dup2(2, 1)
+sys.stdout = sys.stderr
 try:
     main()
 except MemoryError:
     end({"outOfMemory": True})
 except BaseException as error:
     end({"failed": ("%s: %s" % (type(error).__name__, error))[:2000]})
-sys.stdout.flush()
+sys.stderr.flush()
 os._exit(0)

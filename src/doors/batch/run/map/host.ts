@@ -6,6 +6,7 @@
  * BF1 A row that the function fails on is found by halving its batch; it is left out as often as the call allows.
  */
 import { createReadStream, createWriteStream, readFileSync, writeFileSync } from "node:fs";
+import { Console } from "node:console";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { Worker } from "node:worker_threads";
@@ -147,5 +148,8 @@ async function main(): Promise<void> {
   end({ skipped });
 }
 
+// All that a function prints goes to one place, in the order in which it was printed.
+process.stdout.write = process.stderr.write.bind(process.stderr);
+globalThis.console = new Console(process.stderr);
 await main().catch((error: unknown) => end({ failed: failure(error) }));
 process.exit(0);

@@ -1,12 +1,14 @@
-/** Where the output of a command is when it has ended: the result names it, and the message of a failure does. */
+/**
+ * Where the output of a command is when it has ended: its result names it (`output`, and the claim's `token`), and the
+ * message of a failure does. For doors whose runners use TaskOutput.
+ */
 import { isDigest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { outputIn } from "#worker/printed/failure-output.ts";
-import type { AttemptEnd, Printed, PrintedByDoor } from "#worker/follow/printed.ts";
 import { outputName } from "#worker/printed/task-output.ts";
-import type { CommandResult } from "./run.ts";
+import type { AttemptEnd, Printed, PrintedByDoor } from "./printed.ts";
 
-export const shellPrinted = (blobs: BlobStore): PrintedByDoor => ({
+export const printedByResult = (blobs: BlobStore): PrintedByDoor => ({
   names: [outputName],
   find: async (end) => printedBy(end, blobs),
 });
@@ -21,10 +23,10 @@ function printedBy(end: AttemptEnd, blobs: BlobStore): Printed | undefined {
   return { token, streams, blobs };
 }
 
-/** Of a sleep, or of a command that an older version ran, there is less. */
-function readResult(payload: string): Partial<CommandResult> {
+/** Of a task that runs no command, or of one that an older version ran, there is less. */
+function readResult(payload: string): { readonly output?: string; readonly token?: number } {
   try {
-    return JSON.parse(payload) as Partial<CommandResult>;
+    return JSON.parse(payload) as { readonly output?: string; readonly token?: number };
   } catch {
     return {};
   }
