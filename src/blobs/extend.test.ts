@@ -38,10 +38,10 @@ const decorators: readonly Decorator[] = [
   { name: "observed", decorate: (inner) => observed(inner, { begin }) },
   { name: "observed with loans", decorate: (inner) => observed(inner, { begin, lent: () => {} }) },
   {
-    // Only the far store says what exists, so the near one's answers are not given.
+    // Only the far store says what exists, so the near one's answers are not given; parts are for what is far.
     name: "readThrough over a near store",
     decorate: (near) => readThrough({ near, far: bare, whenDead: "refuse" }),
-    removes: allOfPrompt,
+    removes: ["part", ...allOfPrompt],
   },
   {
     name: "readThrough before a far store",
@@ -49,16 +49,16 @@ const decorators: readonly Decorator[] = [
     removes: ["adopt", "path"], // files of this machine are the near store's
   },
   { name: "withShortCuts", decorate: (far) => withShortCuts({ clock, far, shortCuts: () => [] }) },
-  { name: "verifyingReads", decorate: verifyingReads, removes: ["file", "path"] },
+  { name: "verifyingReads", decorate: verifyingReads, removes: ["file", "path", "part"] },
   {
     name: "HeldStore",
     decorate: (inner) => new HeldStore().over(inner),
-    removes: ["file", "adopt", "path", ...allOfPrompt],
+    removes: ["file", "adopt", "path", "part", ...allOfPrompt],
   },
   {
     name: "brokenReads",
     decorate: (inner) => brokenReads(inner, { random: new Random("seed"), mishaps: ["well"] }),
-    removes: ["file", "adopt", "path", ...allOfPrompt],
+    removes: ["file", "adopt", "path", "part", ...allOfPrompt],
   },
 ];
 

@@ -23,11 +23,12 @@ export function extend(inner: BlobStore, changes: Changes<BlobStore>): BlobStore
     file: inner.file && (async (digest) => await inner.file?.(digest)),
     adopt: inner.adopt && (async (digest, path) => (await inner.adopt?.(digest, path)) ?? false),
     path: inner.path && (async (digest) => await inner.path?.(digest)),
+    part: inner.part && (async (digest, range) => await inner.part?.(digest, range)),
     prompt: inner.prompt,
   };
-  const { file, adopt, path, prompt, ...required } = { ...forwarded, ...changes };
-  const optional = { ...(file && { file }), ...(adopt && { adopt }), ...(path && { path }), ...(prompt && { prompt }) };
-  return { ...required, ...optional };
+  const { file, adopt, path, part, prompt, ...required } = { ...forwarded, ...changes };
+  const ofMachine = { ...(file && { file }), ...(adopt && { adopt }), ...(path && { path }) };
+  return { ...required, ...ofMachine, ...(part && { part }), ...(prompt && { prompt }) };
 }
 
 /** Undefined where the store inside has no `prompt`. */

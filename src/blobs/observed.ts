@@ -2,7 +2,7 @@
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { extend, extendPrompt } from "./extend.ts";
-import type { BlobStore } from "./store.ts";
+import type { BlobStore, Range } from "./store.ts";
 
 export type StoreCall = {
   readonly name: "missing" | "read" | "write" | "pin";
@@ -57,9 +57,29 @@ export function observed(inner: BlobStore, observer: StoreObserver): BlobStore {
         throw error;
       }
     },
+    ...(inner.part && { part: (digest, range) => observedPart(inner, observer, digest, range) }),
     ...(inner.adopt && { adopt: (digest, path) => observedAdoption(inner, observer, digest, path) }),
     ...(observer.lent && withLoans(inner, observer.lent.bind(observer))),
   });
+}
+
+/** A read, if it was one. */
+async function observedPart(
+  inner: BlobStore,
+  observer: StoreObserver,
+  digest: Digest,
+  range: Required<Range>,
+): Promise<Uint8Array | undefined> {
+  const call = observer.begin({ name: "read", count: 1, digest });
+  try {
+    const bytes = await inner.part?.(digest, range);
+    if (bytes) call.part?.(bytes.length);
+    call.ended(bytes ? "ok" : "left", bytes?.length ?? 0);
+    return bytes;
+  } catch (error) {
+    call.ended(codeOf(error), 0);
+    throw error;
+  }
 }
 
 /** A write, if it was one. */

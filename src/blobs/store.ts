@@ -50,6 +50,11 @@ export type BlobStore = {
    * released, even if the blob is evicted. Undefined if there is no such file; `read` may still find the blob.
    */
   path?(digest: Digest): Promise<LentPath | undefined>;
+  /**
+   * The bytes of a range, verified, without reading the rest of the blob: for a store that is far away. Undefined if
+   * they cannot be had in that way; `read` may still find them.
+   */
+  part?(digest: Digest, range: Required<Range>): Promise<Uint8Array | undefined>;
   /** Answers that need no waiting. They are the same answers as those of the other methods, only sooner. */
   readonly prompt?: Prompt;
 };

@@ -12,6 +12,7 @@ export const completeStore: Complete = {
   file: async () => undefined,
   adopt: async () => false,
   path: async () => undefined,
+  part: async () => undefined,
   prompt: { has: () => true, hasMany: () => {}, sizeOf: () => 1, bytes: () => undefined },
 };
 

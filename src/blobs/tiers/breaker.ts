@@ -6,7 +6,7 @@ import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { extend } from "#blobs/extend.ts";
-import type { BlobStore } from "#blobs/store.ts";
+import type { BlobStore, Range } from "#blobs/store.ts";
 
 export type BreakerOptions = {
   readonly clock: Clock;
@@ -48,6 +48,9 @@ export function breaker(blobs: BlobStore, { clock, failuresMax = 3, probeMs = 2_
     missing: (digests) => guarded(() => blobs.missing(digests)),
     write: (digest, source, form) => guarded(() => blobs.write(digest, source, form)),
     pin: (digests, forMs) => guarded(() => blobs.pin(digests, forMs)),
+    ...(blobs.part && {
+      part: (digest: Digest, range: Required<Range>) => guarded(async () => await blobs.part?.(digest, range)),
+    }),
     ...(blobs.file && { file: (digest: Digest) => guarded(async () => await blobs.file?.(digest)) }),
     async *read(digest, range, form) {
       enter();

@@ -5,13 +5,15 @@
  * If the far store does not answer, nothing is guessed: a request that needs it is "unavailable". `whenDead` says
  * whether near blobs are served meanwhile.
  */
-import type { Digest } from "#base/digest.ts";
+import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { readsFrom } from "#blobs/plain-reads.ts";
 import { extend } from "#blobs/extend.ts";
 import type { BlobStore, LentFile, LentPath, Range } from "#blobs/store.ts";
 import { Flight } from "./flight.ts";
 import { Gate } from "./gate.ts";
+import { PartBudget } from "./ranges/part-budget.ts";
+import { partBytesMax } from "./ranges/part-reads.ts";
 import { pushThrough, writeThrough } from "./write-through.ts";
 
 export type WhenDead = "refuse" | "serve-local";
@@ -31,6 +33,7 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
   const { near, far, whenDead, windowBytesMax = 4 * 1024 * 1024 } = options;
   const flights = new Map<Digest, Flight>();
   const gate = new Gate(options.flightsMax ?? 64);
+  const parts = new PartBudget();
 
   const flightOf = (digest: Digest): Flight => {
     const under = flights.get(digest);
@@ -78,7 +81,28 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
     // The whole blob has arrived and is being stored here: no second fetch.
     if (under && !under.isOpen && (await under.kept)) return yield* plain(digest, rest);
     options.served?.("far");
-    yield* fetched(digest, rest);
+    const gotBytes = yield* partly(digest, rest, under !== undefined);
+    const { length = Infinity } = rest;
+    if (gotBytes >= length) return;
+    yield* fetched(digest, { offset: at + gotBytes, ...(rest.length !== undefined && { length: length - gotBytes }) });
+  }
+
+  /** What can be had of a small part of a large blob without fetching the blob. Returns how many bytes that was. */
+  async function* partly(
+    digest: Digest,
+    { offset, length }: Range,
+    isComing: boolean,
+  ): AsyncGenerator<Uint8Array, number> {
+    if (!far.part || isComing || length === undefined) return 0;
+    const wanted = Math.min(length, digestSizeBytes(digest) - offset);
+    let got = 0;
+    while (got < wanted && (got > 0 || parts.take(digest, wanted))) {
+      const part = await far.part(digest, { offset: offset + got, length: Math.min(partBytesMax, wanted - got) });
+      if (!part) break;
+      got += part.length;
+      yield part;
+    }
+    return got < wanted ? got : length;
   }
 
   const checkAlive = (digest: Digest): void => {

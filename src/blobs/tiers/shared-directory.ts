@@ -14,6 +14,7 @@ import { readsFrom } from "#blobs/plain-reads.ts";
 import { canonical, verified } from "#blobs/sha256.ts";
 import { DurableNames } from "#blobs/durable-names.ts";
 import type { BlobStore, Range } from "#blobs/store.ts";
+import type { RawPart } from "#blobs/tiers/ranges/part-reads.ts";
 import { realSyncs, type Syncs } from "#blobs/syncs.ts";
 import { unpacked } from "#blobs/zstd.ts";
 import { Gate } from "./gate.ts";
@@ -26,7 +27,7 @@ export async function openSharedDirectory(
   clock: Clock,
   below = "blobs",
   syncs: Syncs = realSyncs,
-): Promise<BlobStore> {
+): Promise<BlobStore & { readonly raw: RawPart }> {
   const root = join(folder, below);
   const temporary = join(root, "tmp");
   const marker = join(folder, ".millrace");
@@ -85,6 +86,9 @@ export async function openSharedDirectory(
   };
 
   return {
+    async *raw(digest, offset, length) {
+      yield* slices(pathOf(digest), digest, offset, length);
+    },
     missing,
     read: readsFrom(readPlain),
     async write(digest, source, form) {
@@ -119,18 +123,23 @@ const knownMax = 500_000;
 
 const sliceBytes = 256 * 1024;
 
-/** Asks for one byte more than the size, so that a file that is too long is noticed without another call. */
-async function* slices(path: string, digest: Digest): AsyncGenerator<Uint8Array> {
+/** As a whole with one byte more than the size, so that a file that is too long is noticed without another call. */
+async function* slices(
+  path: string,
+  digest: Digest,
+  offset = 0,
+  wanted = partsOf(digest).sizeBytes + 1,
+): AsyncGenerator<Uint8Array> {
   const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") throw new Fault("not-found", "read blob", { digest });
     throw asFault(error, "read blob", digest);
   });
   try {
-    for (let left = partsOf(digest).sizeBytes; left > 0;) {
-      const length = Math.min(sliceBytes, left + 1);
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length);
+    for (let at = offset; at < offset + wanted;) {
+      const length = Math.min(sliceBytes, offset + wanted - at);
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
       if (bytesRead === 0) return;
-      left -= bytesRead;
+      at += bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
   } catch (error) {

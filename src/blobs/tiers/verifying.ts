@@ -45,6 +45,7 @@ export const verifyingReads = (blobs: BlobStore): BlobStore =>
   extend(blobs, {
     file: undefined,
     path: undefined,
+    part: undefined,
     prompt: extendPrompt(blobs.prompt, { bytes: () => undefined }),
     read: readsFrom((digest, range) => verifiedRange(digest, blobs.read(digest), range)),
   });

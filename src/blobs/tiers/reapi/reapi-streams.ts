@@ -22,6 +22,8 @@ export type StreamOptions = {
 
 export type ReapiStreams = {
   read(digest: Digest): AsyncGenerator<Uint8Array>;
+  /** Not verified by anybody. */
+  part(digest: Digest, offset: number, length: number): AsyncGenerator<Uint8Array>;
   /** The caller verifies the bytes. They can be read only once, so a failed write is not retried. */
   write(digest: Digest, bytes: AsyncIterable<Uint8Array>): Promise<void>;
 };
@@ -46,10 +48,10 @@ export function reapiStreams({ clock, client, instance, callMs, again, offer }: 
     return { signal: quiet.signal, beat, stop: () => cancel() };
   };
 
-  async function* readFrom(resourceName: string, readOffset: number): AsyncGenerator<Uint8Array> {
+  async function* readFrom(resourceName: string, readOffset: number, readLimit = 0): AsyncGenerator<Uint8Array> {
     const { signal, beat, stop } = idle();
     try {
-      const request = { resourceName, readOffset, readLimit: 0 };
+      const request = { resourceName, readOffset, readLimit };
       for await (const { data } of client.serverStream(ByteStream.methods.read, request, { signal })) {
         beat();
         yield data;
@@ -77,6 +79,7 @@ export function reapiStreams({ clock, client, instance, callMs, again, offer }: 
   }
 
   return {
+    part: (digest, offset, length) => readFrom(nameOf(digest, "blobs"), offset, length),
     async *read(digest) {
       const { zstd } = await again("ask a server what it can", offer);
       if (!zstd) return yield* readPlain(digest);

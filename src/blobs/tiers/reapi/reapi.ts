@@ -10,6 +10,7 @@ import { partsOf } from "#blobs/hashing.ts";
 import { canonical, verified } from "#blobs/sha256.ts";
 import { readsFrom } from "#blobs/plain-reads.ts";
 import type { BlobStore, Range } from "#blobs/store.ts";
+import type { RawPart } from "#blobs/tiers/ranges/part-reads.ts";
 import { unpacked } from "#blobs/zstd.ts";
 import type { GrpcClient } from "#grpc/client.ts";
 import {
@@ -49,7 +50,7 @@ const functionNumber: Readonly<Record<DigestFunction, number>> = {
 const smallBytes = 64 * 1024;
 const digestsMax = 5_000;
 
-export function reapiBlobs(options: ReapiOptions): BlobStore {
+export function reapiBlobs(options: ReapiOptions): BlobStore & { readonly raw: RawPart } {
   const { client, instance, clock, random, callMs = 30_000, retry: policy = retryPolicyDefault } = options;
   const again = <T>(doing: string, attempt: () => Promise<T>): Promise<T> =>
     retrying({ clock, random, policy: { withinMs: callMs, ...policy } }, () =>
@@ -93,6 +94,7 @@ export function reapiBlobs(options: ReapiOptions): BlobStore {
     verifiedRange(digest, whole(digest), range);
 
   return {
+    raw: (digest, offset, length) => streams.part(digest, offset, length),
     missing: missingOf,
     read: readsFrom(readPlain),
     async write(digest, source, form) {

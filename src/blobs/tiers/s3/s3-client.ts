@@ -29,7 +29,11 @@ export type S3Condition = { readonly ifMatch?: string; readonly ifNoneMatch?: "*
 export type S3Client = Disposable & {
   /** Undefined if there is no such object. */
   head(key: string): Promise<S3Object | undefined>;
-  get(key: string, offset?: number): Promise<(S3Object & { readonly body: AsyncIterable<Uint8Array> }) | undefined>;
+  get(
+    key: string,
+    offset?: number,
+    length?: number,
+  ): Promise<(S3Object & { readonly body: AsyncIterable<Uint8Array> }) | undefined>;
   /** The new object's etag, or "conflict" if the condition does not hold. */
   put(key: string, bytes: Uint8Array, condition?: S3Condition, sha256?: string): Promise<{ etag: string } | "conflict">;
   /** Resets the object's age, for buckets that expire old objects. False if there is no such object. */
@@ -76,10 +80,11 @@ export function createS3Client(options: S3Options): S3Client {
       await dropBody(answer);
       return answer.status === 404 ? undefined : objectOf(answer);
     },
-    async get(key, offset = 0) {
-      const headers = offset > 0 ? { range: `bytes=${offset}-` } : {};
+    async get(key, offset = 0, length) {
+      const isPart = offset > 0 || length !== undefined;
+      const headers = isPart ? { range: `bytes=${offset}-${length === undefined ? "" : offset + length - 1}` } : {};
       const answer = await ask({ method: "GET", key, headers, takes: [200, 206, 404, 416] });
-      if (answer.status === 200 && offset > 0)
+      if (answer.status === 200 && isPart)
         throw new Fault("unavailable", "call S3", { why: "the server ignores ranges" });
       if (answer.status < 300) return { ...objectOf(answer), body: answer.body };
       await beThere(answer);

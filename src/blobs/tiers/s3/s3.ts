@@ -10,6 +10,7 @@ import { partsOf } from "#blobs/hashing.ts";
 import { canonical, verified } from "#blobs/sha256.ts";
 import { readsFrom } from "#blobs/plain-reads.ts";
 import type { BlobStore, Form, Range } from "#blobs/store.ts";
+import type { RawPart } from "#blobs/tiers/ranges/part-reads.ts";
 import { unpacked } from "#blobs/zstd.ts";
 import { Gate } from "#blobs/tiers/gate.ts";
 import { KnownBlobs } from "#blobs/tiers/known-blobs.ts";
@@ -33,7 +34,7 @@ export type S3BlobsOptions = {
 const MiB = 1024 * 1024;
 const partsMax = 10_000;
 
-export function s3Blobs(options: S3BlobsOptions): BlobStore {
+export function s3Blobs(options: S3BlobsOptions): BlobStore & { readonly raw: RawPart } {
   const { clock, client, lifetimeMs = Infinity } = options;
   const gate = new Gate(options.atOnceMax ?? 32);
   const writers = new Gate(8); // each holds one part in memory
@@ -80,6 +81,11 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
   };
 
   return {
+    async *raw(digest, offset, length) {
+      const got = await client.get(keyOf(digest), offset, length);
+      if (!got) throw new Fault("not-found", "read blob", { digest });
+      yield* got.body;
+    },
     missing: (digests) => missingOf(digests),
     read: readsFrom(readPlain),
     async write(digest, source, form) {

@@ -52,6 +52,7 @@ export function brokenReads(inner: BlobStore, { random, mishaps }: BrokenOptions
     file: undefined,
     adopt: undefined,
     path: undefined,
+    part: undefined,
     prompt: undefined,
     async *read(digest, range) {
       const parts: Uint8Array[] = [];

@@ -31,6 +31,7 @@ export class HeldStore {
       file: undefined,
       adopt: undefined,
       path: undefined,
+      part: undefined,
       prompt: undefined,
       async missing(digests) {
         begin("missing");

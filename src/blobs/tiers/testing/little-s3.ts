@@ -105,15 +105,18 @@ export class LittleS3 implements AsyncDisposable {
   #get(key: string, request: IncomingMessage, response: ServerResponse, wrong: Misbehaviour["kind"] | undefined): void {
     const stored = this.objects.get(key);
     if (!stored) return fail(response, 404, "NoSuchKey");
-    const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "") ?? [];
+    const from = Number(first ?? 0);
+    const to = Math.min(last ? Number(last) + 1 : stored.bytes.length, stored.bytes.length);
     if (from > 0 && from >= stored.bytes.length) return fail(response, 416, "InvalidRange");
-    const bytes = wrong === "lie" ? Buffer.from(stored.bytes.map((byte) => byte ^ 1)) : stored.bytes.subarray(from);
-    response.writeHead(from > 0 ? 206 : 200, {
+    const bytes = wrong === "lie" ? Buffer.from(stored.bytes.map((byte) => byte ^ 1)) : stored.bytes.subarray(from, to);
+    const isPart = first !== undefined;
+    response.writeHead(isPart ? 206 : 200, {
       date: new Date(this.nowMs()).toUTCString(),
       etag: stored.etag,
       "last-modified": new Date(stored.changedAtMs).toUTCString(),
       "content-length": bytes.length,
-      ...(from > 0 && { "content-range": `bytes ${from}-${stored.bytes.length - 1}/${stored.bytes.length}` }),
+      ...(isPart && { "content-range": `bytes ${from}-${to - 1}/${stored.bytes.length}` }),
     });
     if (request.method === "HEAD") return void response.end();
     if (wrong !== "truncate") return void response.end(bytes);
