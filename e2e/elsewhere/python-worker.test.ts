@@ -212,31 +212,38 @@ describe("a worker in Python", { skip: python.skip }, () => {
     match(again.text, /giving back/);
   });
 
-  test("registers with a token, is the same worker after a restart, and leaves when it is removed", limited, async () => {
-    const headers = { authorization: `Bearer ${node.owner}` };
-    const ask: Fetch = (to, init) =>
-      fetch(`http://127.0.0.1:${port}${to}`, { ...init, headers: { ...(init.headers as object), ...headers } });
-    const body = { name: "snake", labels: ["lang=python"] };
-    const { token } = await callEndpoint(ask, createWorkerToken, { body, tenant: "t" });
-    const registered = () =>
-      new Program(token, "worker.py", `127.0.0.1:${port}`, "--data", join(path, "snake"), "--slots", "1");
-    {
-      await using one = registered();
-      const view = await ended(node.client, (await node.client.submit(orderOf([["primes", 12]]))).jobId);
-      deepEqual(results(view), [[2, 3, 5, 7, 11]]);
-      match(one.text, /snake-[0-9a-f]{12} offers lang=python/);
-      ok(!one.text.includes(token.slice(0, 30)), "no token in its log");
-    }
-    await using again = registered();
-    await again.says("offers lang=python");
-    const { items } = await callEndpoint(ask, listWorkers, { query: {} });
-    deepEqual(items.map(({ name }) => name.replace(/-.*/, "")), ["snake"]);
-    await callEndpoint(ask, removeWorker, { params: { id: items[0]?.id ?? "" }, tenant: "t" });
-    await again.ended;
-    await using late = registered();
-    equal(await late.ended, 1);
-    match(late.text, /worker: the worker was removed/);
-  });
+  test(
+    "registers with a token, is the same worker after a restart, and leaves when it is removed",
+    limited,
+    async () => {
+      const headers = { authorization: `Bearer ${node.owner}` };
+      const ask: Fetch = (to, init) =>
+        fetch(`http://127.0.0.1:${port}${to}`, { ...init, headers: { ...(init.headers as object), ...headers } });
+      const body = { name: "snake", labels: ["lang=python"] };
+      const { token } = await callEndpoint(ask, createWorkerToken, { body, tenant: "t" });
+      const registered = () =>
+        new Program(token, "worker.py", `127.0.0.1:${port}`, "--data", join(path, "snake"), "--slots", "1");
+      {
+        await using one = registered();
+        const view = await ended(node.client, (await node.client.submit(orderOf([["primes", 12]]))).jobId);
+        deepEqual(results(view), [[2, 3, 5, 7, 11]]);
+        match(one.text, /snake-[0-9a-f]{12} offers lang=python/);
+        ok(!one.text.includes(token.slice(0, 30)), "no token in its log");
+      }
+      await using again = registered();
+      await again.says("offers lang=python");
+      const { items } = await callEndpoint(ask, listWorkers, { query: {} });
+      deepEqual(
+        items.map(({ name }) => name.replace(/-.*/, "")),
+        ["snake"],
+      );
+      await callEndpoint(ask, removeWorker, { params: { id: items[0]?.id ?? "" }, tenant: "t" });
+      await again.ended;
+      await using late = registered();
+      equal(await late.ended, 1);
+      match(late.text, /worker: the worker was removed/);
+    },
+  );
 
   test("ends with a message when its request is invalid", limited, async () => {
     await using wrong = worker("--label", "x".repeat(300));
