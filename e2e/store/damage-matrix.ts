@@ -1,13 +1,18 @@
 /**
  * Every kind of file in a node's data folder, damaged in every way, while the node is stopped and while it serves: no
- * client gets a wrong byte, what was lost is healed by an upload, without a person, and a node that serves has every
- * job that was acknowledged. Only what cannot be made again (the journal, the node's name, a key) may keep the node
+ * client gets a wrong byte of a blob or a log, what was lost is healed by an upload, without a person, and a node that
+ * serves has every job that was acknowledged. Secrets can be opened, or it is said why they cannot. Only what cannot be made again (the journal, the node's name, a key) may keep the node
  * from starting, and then it says so.
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { cancelJob, showJob, submitJob } from "#api/jobs.ts";
+import { setSecret } from "#api/secrets.ts";
 import { digestOf, hashHex } from "#blobs/hashing.ts";
+import { callEndpoint, type Fetch } from "#http/client.ts";
+import { systemClock } from "#door/system-clock.ts";
+import { until } from "#testing/until.ts";
 import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
@@ -52,12 +57,13 @@ export type Outcome = {
   readonly problems: readonly string[];
 };
 
-const start = (root: string): Promise<Running> =>
+const start = (root: string, enabled = false): Promise<Running> =>
   startNode(
     Config.parse({
       cluster: { shards: 1 },
       edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
-      worker: { enabled: false },
+      worker: { enabled, slots: 1 },
+      node: { stopWithin: "1s" },
       blobs: { kind: "disk", sizeMax: "64MiB" },
     }),
     dataFolder(root),
@@ -68,11 +74,47 @@ const base = (node: Running): string => `http://127.0.0.1:${node.edgePorts[0]}`;
 
 const address = (node: Running, thing: Buffer): string => `${base(node)}/v1/build-cache/blobs/${digestOf(thing)}`;
 
-/** A node that serves has the job that was acknowledged: it may refuse to start, and must not go on without it. */
-async function checkJob(node: Running, problems: string[]): Promise<void> {
+/** A node that serves has the jobs that were acknowledged: it may refuse to start, and must not go on without them. */
+async function checkJobs(node: Running, file: string, problems: string[]): Promise<void> {
   const answer = await fetch(`${base(node)}/v1/jobs`, { headers: operator });
-  const { items: jobs = [] } = (await answer.json()) as { readonly items?: readonly unknown[] };
-  if (!answer.ok || jobs.length !== 1) problems.push(`the job is lost: ${answer.status}, ${jobs.length} jobs`);
+  const { items: jobs = [] } = (await answer.json()) as { readonly items?: readonly { readonly job: string }[] };
+  if (!answer.ok || jobs.length !== 2) problems.push(`a job is lost: ${answer.status}, ${jobs.length} jobs`);
+  for (const { job } of jobs) {
+    let log = await logOf(node, job);
+    // After a start the history may not have got so far.
+    for (let tries = 0; log === "lost" && tries < 20 && !mayLoseLogs(file); tries += 1) {
+      await systemClock.sleep(100);
+      log = await logOf(node, job);
+    }
+    if (log === "wrong" || (log === "lost" && !mayLoseLogs(file))) problems.push(`the log of ${job} is ${log}`);
+  }
+  await checkSecret(node, problems);
+}
+
+/** Where they are, or which worker has them. */
+const mayLoseLogs = (file: string): boolean => file.startsWith("blobs/") || file === "journal/history.db";
+
+/**
+ * One job ended by itself, so its log is a blob; the other was cancelled, and its stream is all there is. A log that
+ * breaks off is lost: its reader knows that it is not whole.
+ */
+async function logOf(node: Running, job: string): Promise<"right" | "wrong" | "lost"> {
+  try {
+    const answer = await fetch(`${base(node)}/v1/jobs/${job}/tasks/run%2F1/log`, { headers: operator });
+    const text = await answer.text();
+    if (!answer.ok) return "lost";
+    return text === printed ? "right" : "wrong";
+  } catch {
+    return "lost";
+  }
+}
+
+/** Wrapping it anew opens it. */
+async function checkSecret(node: Running, problems: string[]): Promise<void> {
+  const answer = await fetch(`${base(node)}/v1/vault/rotate`, { method: "POST", headers: operator });
+  const text = await answer.text();
+  const isClear = /bring (it|back)|no such key|sealed by another key|make one with|write a key as/.test(text);
+  if (!answer.ok && !isClear) problems.push(`a secret is lost without a word: ${answer.status} ${text.slice(0, 200)}`);
 }
 
 async function put(node: Running, thing: Buffer): Promise<boolean> {
@@ -96,17 +138,30 @@ async function get(node: Running, thing: Buffer): Promise<"right" | "wrong" | "l
 /** A data folder with something in every kind of file, and the names of its files. */
 export async function makeTemplate(): Promise<{ readonly root: string; readonly files: readonly string[] }> {
   const root = mkdtempSync(join(tmpdir(), "millrace-damage-"));
-  const node = await start(root);
+  const node = await start(root, true);
   for (const thing of things) if (!(await put(node, thing))) throw new Error("the template could not be written");
-  const answer = await fetch(`${base(node)}/v1/jobs`, {
-    method: "POST",
-    headers: { ...operator, "idempotency-key": "the-only-one" },
-    body: JSON.stringify({ command: ["true"] }),
-  });
-  if (!answer.ok) throw new Error(`the template has no job: ${await answer.text()}`);
+  const ask = asking(node);
+  await callEndpoint(ask, setSecret, { params: { name: "flour" }, body: { value: "white" } });
+  const print = `seq 1000 | sed s/^/grain/`;
+  const run = async (line: string): Promise<string> =>
+    (await callEndpoint(ask, submitJob, { body: { command: ["sh", "-c", line] } })).job;
+  const phaseOf = async (job: string): Promise<string> => (await callEndpoint(ask, showJob, { params: { job } })).phase;
+  const [whole, cut] = [await run(print), await run(`${print}; sleep 1000`)];
+  await until("the first job has ended", async () => (await phaseOf(whole)) === "SUCCEEDED", { limitMs: 60_000 });
+  const isPrinted = async (): Promise<boolean> => (await logOf(node, cut)) === "right";
+  await until("the other one has printed", isPrinted, { limitMs: 60_000, everyMs: 100 });
+  await callEndpoint(ask, cancelJob, { params: { job: cut }, body: { hard: true } });
+  await until("it was cancelled", async () => (await phaseOf(cut)) === "CANCELLED", { limitMs: 60_000 });
   await node.stop();
   return { root, files: filesIn(root) };
 }
+
+const printed = Array.from({ length: 1_000 }, (_, i) => `grain${i + 1}\n`).join("");
+
+const asking =
+  (node: Running): Fetch =>
+  (path, init) =>
+    fetch(`${base(node)}${path}`, { ...init, headers: { ...(init.headers as object), ...operator } });
 
 const filesIn = (root: string): readonly string[] =>
   readdirSync(root, { recursive: true, withFileTypes: true })
@@ -124,7 +179,7 @@ export async function tryCell(template: string, { file, way, when }: Cell): Prom
     if (when === "serving") ways[way](join(root, file));
     const problems: string[] = [];
     const lost = await readAll(node, problems);
-    if (when === "stopped" || !isJournal(file)) await checkJob(node, problems);
+    if (when === "stopped" || !isJournal(file)) await checkJobs(node, file, problems);
     let lostLater = 0;
     await healAll(node, problems);
     if (when === "stopped" || !isJournal(file)) {
@@ -132,7 +187,7 @@ export async function tryCell(template: string, { file, way, when }: Cell): Prom
       node = undefined;
       node = await start(root);
       lostLater = await readAll(node, problems);
-      await checkJob(node, problems);
+      await checkJobs(node, file, problems);
       if (lostLater > 0) problems.push(`${lostLater} blobs that were sent again are lost after a restart`);
       await healAll(node, problems);
     }

@@ -1,5 +1,5 @@
 /** Key-encryption keys as text: one a line, `<id> <32 bytes in base64url>`; the first seals, all of them open. */
-import { randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import { keyBytes, type WrappingKey } from "./envelope.ts";
 
@@ -20,6 +20,8 @@ export function parseKeys(text: string, where: string): KeyList {
   const keys = rows.map((row, i): WrappingKey => {
     const [id = "", key = "", ...more] = row.split(/\s+/);
     const bytes = Buffer.from(key, "base64url");
+    if (id.startsWith(ownPrefix) && bytes.length === keyBytes && id !== idOf(bytes))
+      throw wrong(`line ${i + 1}: the key is not the one that its id names: bring back the file as it was`);
     if (!idPattern.test(id) || bytes.length !== keyBytes || more.length > 0)
       throw wrong(`line ${i + 1}: write a key as "<id> <32 bytes in base64>"; make one with: millrace secret new-key`);
     return { id, bytes };
@@ -30,5 +32,11 @@ export function parseKeys(text: string, where: string): KeyList {
   return [first, ...others];
 }
 
-export const newKeyLine = (): string =>
-  `k${randomBytes(4).toString("hex")} ${randomBytes(keyBytes).toString("base64url")}`;
+/** Ids that the program makes name their key, so that a damaged key seals nothing. */
+const ownPrefix = "k.";
+const idOf = (key: Uint8Array): string => `${ownPrefix}${hash("sha256", key).slice(0, 12)}`;
+
+export function newKeyLine(): string {
+  const key = randomBytes(keyBytes);
+  return `${idOf(key)} ${key.toString("base64url")}`;
+}

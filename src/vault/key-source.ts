@@ -36,20 +36,26 @@ export const keysOfCommand = (command: readonly string[]): KeySource => ({
   },
 });
 
-/** A file of the node's own, for its owner alone; made when it is first needed. */
-export const ownKeysFile = (path: string): KeySource => ({
+/** A file of the node's own, for its owner alone; made when it is first needed, which is while nothing is sealed. */
+export const ownKeysFile = (path: string, isSealed: () => Promise<boolean>): KeySource => ({
   async read() {
     const text = await closedText(path).catch((error: unknown) => {
       if ((error as Fault).facts?.["errno"] === "ENOENT") return undefined;
       throw error;
     });
-    return parseKeys(text ?? (await written(path, `${newKeyLine()}\n`)), path);
+    if (text !== undefined) return parseKeys(text, path);
+    if (await isSealed()) throw new Fault("invalid", "read the vault's keys", { path, why: gone });
+    return parseKeys(await written(path, `${newKeyLine()}\n`), path);
   },
   async add() {
     const before = await this.read().then(() => readFile(path, "utf8"));
     return parseKeys(await written(path, `${newKeyLine()}\n${before}`), path);
   },
 });
+
+const gone =
+  "it is missing, and there are values that only its keys open: bring it back, or give those values up with " +
+  "`millrace secret new-key` into a file of this name that is closed to others";
 
 /** A file that others can read holds no secret. */
 async function closedText(path: string): Promise<string> {

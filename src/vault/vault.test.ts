@@ -108,7 +108,7 @@ describe("keys of the vault", () => {
   test("a node's own are made at first use for its owner alone, and a new one goes first", async () => {
     await using at = await folder();
     const path = join(at.path, "vault.keys");
-    const source = ownKeysFile(path);
+    const source = ownKeysFile(path, async () => false);
     const [first] = await source.read();
     equal((await stat(path)).mode & 0o777, 0o600);
     equal((await source.read())[0].id, first.id);
@@ -120,6 +120,35 @@ describe("keys of the vault", () => {
     const rotated = await vault.rotate({ withNewKey: true });
     deepEqual([rotated.rewrapped, (await readFile(path, "utf8")).trim().split("\n").length], [1, 3]);
     equal(String(await vault.read("acme", "a")), value);
+  });
+
+  test("a node's own that are gone are not replaced while something is sealed with them", async () => {
+    await using at = await folder();
+    const path = join(at.path, "vault.keys");
+    let isSealed = false;
+    const source = ownKeysFile(path, async () => isSealed);
+    await source.read();
+    isSealed = true;
+    await source.read();
+    await rm(path);
+    await rejects(source.read(), /only its keys open: bring it back/);
+    await writeFile(path, `${newKeyLine()}\n`, { mode: 0o600 });
+    await source.read();
+  });
+
+  test("that were damaged are refused, and seal nothing", () => {
+    const text = newKeyLine();
+    for (let at = 0; at < text.length; at += 1) {
+      const flipped = Buffer.from(text);
+      flipped[at] = (flipped[at] ?? 0) ^ 4;
+      let keys: ReturnType<typeof parseKeys> | undefined;
+      try {
+        keys = parseKeys(flipped.toString("latin1"), "test");
+      } catch (error) {
+        ok(!String(error).includes(text.split(" ")[1] ?? ""), "no key in an error");
+      }
+      if (keys) ok(keys[0].id !== idOf(text) || Buffer.from(keys[0].bytes).equals(parseKeys(text, "t")[0].bytes));
+    }
   });
 
   test("come from a file that is closed to others, a variable or a command", async () => {

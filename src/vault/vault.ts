@@ -65,13 +65,17 @@ export type VaultPorts = {
   readonly clock: Pick<Clock, "monotonicMs">;
 };
 
+type Space = "secret" | "system";
+
+export const sealedKind = (space: Space): string => `vault.${space}`;
+
 /** Keys are read again after this, so that a new one counts without a restart. */
 const freshMs = 10_000;
 
 /** `space` keeps what the program itself keeps apart from what people set. */
-export function openVault({ records, source, clock }: VaultPorts, space: "secret" | "system" = "secret"): Vault {
+export function openVault({ records, source, clock }: VaultPorts, space: Space = "secret"): Vault {
   const limits = { countMax: secretsMax, bytesMax: 2 * secretsMax * secretBytesMax };
-  const values = recordsOf(records, { kind: `vault.${space}`, schema: SealedValue, limits });
+  const values = recordsOf(records, { kind: sealedKind(space), schema: SealedValue, limits });
   const keys = new Keys(source, clock);
   const belongsTo = (tenant: string, name: string): string => JSON.stringify([space, tenant, name]);
   const sealedFor = async (tenant: string, name: string, value: Uint8Array | string, by: string) => {

@@ -66,6 +66,9 @@ export async function logReply(ports: OutputPorts, query: LogQuery): Promise<Rep
 const sizeOf = (log: Log): number =>
   log.kind === "empty" ? 0 : log.kind === "live" ? log.sizeBytes : digestSizeBytes(log.digest);
 
+/** The history has not got so far yet, or it was lost: an empty answer would say that nothing was printed. */
+const unknownWorker = "it is not known (yet) which worker ran the task: ask again in a moment";
+
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 async function logOf(
@@ -95,6 +98,7 @@ async function logOf(
     if (found) return { kind: "empty" };
     // Without a result: what its worker acknowledged is all there is.
     const last = (await work.attempts(jobId)).findLast((row) => row.task === task);
+    if (!last && now.attempts > 0) throw new Problem(404, unknownWorker);
     return (last && (await liveLog(last.executor, last.token))) ?? { kind: "empty" };
   }
   return { kind: "empty" };

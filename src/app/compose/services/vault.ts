@@ -5,14 +5,19 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { Records } from "#records/watch.ts";
 import { keysInFile, keysInVariable, keysOfCommand, ownKeysFile, type KeySource } from "#vault/key-source.ts";
-import { openVault, type Vault } from "#vault/vault.ts";
+import { openVault, sealedKind, type Vault } from "#vault/vault.ts";
 import type { Config } from "#app/config/config.ts";
 import type { DataFolder } from "#app/node/data-folder.ts";
 
 export type Vaults = { readonly secrets: Vault; readonly system: Vault };
 
 export function openVaults(config: Config, folder: DataFolder, ports: VaultsPorts): Vaults {
-  const source = keySource(config, folder);
+  const isSealed = async (): Promise<boolean> => {
+    for (const space of ["secret", "system"] as const)
+      if ((await ports.records.list({ kind: sealedKind(space), limit: 1 })).records.length > 0) return true;
+    return false;
+  };
+  const source = keySource(config, folder, isSealed);
   return {
     secrets: openVault({ ...ports, source: source ?? noKeys }),
     system: openVault({ ...ports, source: source ?? ofClusterSecret(ports.secret) ?? noKeys }, "system"),
@@ -41,10 +46,14 @@ const noKeys: KeySource = {
   },
 };
 
-function keySource({ vault, journal }: Config, { path }: DataFolder): KeySource | undefined {
+function keySource(
+  { vault, journal }: Config,
+  { path }: DataFolder,
+  isSealed: () => Promise<boolean>,
+): KeySource | undefined {
   const { keyFile, keyVariable, keyCommand } = vault;
   if (keyFile !== undefined) return keysInFile(keyFile);
   if (keyVariable !== undefined) return keysInVariable(keyVariable, process.env);
   if (keyCommand !== undefined) return keysOfCommand(keyCommand);
-  return journal.kind === "postgres" ? undefined : ownKeysFile(join(path, "vault.keys"));
+  return journal.kind === "postgres" ? undefined : ownKeysFile(join(path, "vault.keys"), isSealed);
 }

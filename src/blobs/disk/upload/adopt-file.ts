@@ -35,7 +35,7 @@ export async function adoptFile(core: Core, view: TenantView, parts: DigestParts
   }
 }
 
-/** Only now does the tenant see a copy that others have: the name alone gives nobody a blob (B5). */
+/** A tenant sees a copy of another tenant only after it has shown the bytes (B5). */
 async function keepChecked(core: Core, view: TenantView, parts: DigestParts, own: string): Promise<void> {
   const given = view.assigned();
   const tenant = typeof given === "number" ? given : await given;
