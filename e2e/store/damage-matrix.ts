@@ -1,8 +1,8 @@
 /**
  * Every kind of file in a node's data folder, damaged in every way, while the node is stopped and while it serves: no
  * client gets a wrong byte of a blob or a log, what was lost is healed by an upload, without a person, and a node that
- * serves has every job that was acknowledged. Secrets can be opened, or it is said why they cannot. Only what cannot be made again (the journal, the node's name, a key) may keep the node
- * from starting, and then it says so.
+ * serves has every job that was acknowledged. Secrets can be opened, or it is said why they cannot. Only what cannot be
+ * made again (the journal, the node's name, a key) may keep the node from starting, and then it says so.
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -109,7 +109,7 @@ async function logOf(node: Running, job: string): Promise<"right" | "wrong" | "l
   }
 }
 
-/** Wrapping it anew opens it. */
+/** A rotation opens every secret. */
 async function checkSecret(node: Running, problems: string[]): Promise<void> {
   const answer = await fetch(`${base(node)}/v1/vault/rotate`, { method: "POST", headers: operator });
   const text = await answer.text();
