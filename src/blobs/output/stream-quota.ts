@@ -16,7 +16,7 @@ export type StreamQuotaOptions = {
 
 type Live = { readonly tenant: string; bytes: number; atMs: number; isCut: boolean };
 
-/** A stream that nobody has written for so long counts no more, for its writer may be dead. */
+/** A stream without an append for so long is not counted: its writer may be dead. */
 const liveMs = 600_000;
 const streamsMax = 100_000;
 
@@ -149,7 +149,7 @@ const textOf = (bytesMax: number): string =>
   `output beyond this is not kept: the tenant has ${formatSize(bytesMax)} of live output, its limit on this node ` +
   "(cluster.tenantOutputMax)\n";
 
-/** In the form of the lines of a CI log, so that its readers show it as a warning; as plain text it can be read, too. */
+/** In the form of a line of a CI log, whose readers show it as a warning; people can read it as it is. */
 const noticeOf = (at: string, bytesMax: number): string => `\n${at} * w ${textOf(bytesMax)}`;
 
 const nameOf = ({ tenant, task, token, name }: StreamKey): string => JSON.stringify([tenant, task, token, name]);

@@ -55,7 +55,7 @@ export class TaskOutput {
 
   /** For the process whose output it is. */
   readonly printing: NonNullable<ProcessRequest["printing"]> = (head, folder) => {
-    // A second process of the attempt begins anew: its output would not be what readers have seen.
+    // Readers have seen the output of the attempt's first process; a second one prints something else.
     if (this.#live) return nothing;
     if (this.#ports) this.#live = this.#sending(head, folder, this.#ports);
     return { [Symbol.asyncDispose]: () => this.#ended(head) };

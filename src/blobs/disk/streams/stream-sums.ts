@@ -1,6 +1,6 @@
 /**
- * Checksums of what was appended to a stream, piece by piece, kept in a file beside its bytes: damage is found when it is
- * read. A record is not synced, for the bytes are: what has none after a power failure is read unchecked.
+ * Checksums of what was appended to a stream, piece by piece, in a file beside its bytes: damage is found when it is
+ * read. The bytes are synced and the records are not: bytes without one, after a power failure, are read unchecked.
  */
 import { crc32 } from "node:zlib";
 

@@ -1,7 +1,7 @@
 /**
- * Reads parts of large blobs of a tier, and no more than those parts. Beside such a blob its block sums are kept, made
- * while its bytes pass and are verified: when it is written, and when it is read as a whole. Without them, or if a block
- * is not as they say, there is no part, and the whole blob has to be read, which says what is wrong.
+ * Reads parts of large blobs of a tier, and no more than those parts. Block sums of such a blob are kept beside it:
+ * made while its bytes pass and are verified, when it is written, and when it is read as a whole. Without them, or if a
+ * block is not as they say, there is no part, and the whole blob has to be read, which says what is wrong.
  */
 import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
