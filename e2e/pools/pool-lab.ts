@@ -7,6 +7,7 @@ import { parseAllDocuments } from "yaml";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { readOwnerToken } from "#app/node/owner-token.ts";
 import { showPool } from "#api/pools.ts";
+import { whyRun } from "#doors/ci/why/endpoints.ts";
 import { callEndpoint } from "#http/client.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { KubernetesDouble, type Rule } from "#testing/kubernetes/api-double.ts";
@@ -30,6 +31,8 @@ export function shippedRules(): readonly Rule[] {
 export type LabOptions = {
   readonly pool?: object;
   readonly template?: object;
+  /** Besides the one that works. */
+  readonly templates?: readonly object[];
   readonly nodes?: Partial<NodesOptions>;
   readonly config?: object;
 };
@@ -52,7 +55,13 @@ export class PoolLab implements AsyncDisposable {
     this.nodes = new NodesDouble({ api: this.api, images: new Set([image]), run, ...nodes });
   }
 
-  static async open({ pool = {}, template = {}, nodes = {}, config = {} }: LabOptions = {}): Promise<PoolLab> {
+  static async open({
+    pool = {},
+    template = {},
+    templates = [],
+    nodes = {},
+    config = {},
+  }: LabOptions = {}): Promise<PoolLab> {
     const folder = mkdtempSync(join(tmpdir(), "millrace-pools-"));
     const namespace = "millrace-runners";
     const api = new KubernetesDouble({ namespace, token, rules: shippedRules() });
@@ -67,7 +76,7 @@ export class PoolLab implements AsyncDisposable {
       max: 4,
       idle: "5s",
       ...pool,
-      templates: [{ runsOn: ["podded"], image, ...template }],
+      templates: [{ runsOn: ["podded"], image, ...template }, ...templates],
     };
     // The node itself plans and runs no job of these: its labels do not fit.
     const node = await NodeProcess.open(folder, {
@@ -81,6 +90,11 @@ export class PoolLab implements AsyncDisposable {
 
   pool(name = "linux") {
     return callEndpoint(this.ci.fetch, showPool, { params: { pool: name } });
+  }
+
+  /** What `millrace why` says of the run. */
+  async why(run: string): Promise<string> {
+    return (await callEndpoint(this.ci.fetch, whyRun, { params: { run } })).lines.join("\n");
   }
 
   #runner({ metadata: { name, uid }, spec }: PodObject, secret: string): RunningPod {

@@ -63,6 +63,11 @@ export type DoorPorts = {
   readonly labels: readonly string[];
   /** Records calls as parts of traces; left out: none are. */
   readonly traces?: CallTraces | undefined;
+  /** What pools of machines say about work that waits for these labels, as lines for people; none of it is theirs: none. */
+  readonly pools: (waiting: {
+    readonly tenant: string;
+    readonly requires: readonly string[];
+  }) => Promise<readonly string[]>;
   /** Follows attempts that this node runs. */
   readonly watch: AttemptWatch;
   readonly counts: DoorCounts;

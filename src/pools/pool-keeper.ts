@@ -205,11 +205,14 @@ export class PoolKeeper {
     this.#failures.set(template, { count: (known?.count ?? 0) + 1, lastMs: this.#ports.clock.monotonicMs() });
   }
 
-  /** The problem, with the machine's name and its newest events. */
+  /** The problem, with the machine's name and its events, the newest first: long messages are cut. */
   #toldOf({ id, name, problem }: SeenMachine): Problem | undefined {
     if (!problem) return undefined;
     const events = this.#events.get(id)?.events ?? noEvents;
-    const said = events.length === 0 ? "" : `; ${events.join("; ")}`;
+    const said = events
+      .map((event) => `; ${event}`)
+      .toReversed()
+      .join("");
     return { reason: problem.reason, message: `${name}: ${problem.message}${said}`.slice(0, 1_500) };
   }
 

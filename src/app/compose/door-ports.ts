@@ -9,6 +9,8 @@ import { clusterAudience } from "#issuer/grant-token.ts";
 import type { Issuer } from "#issuer/issuer.ts";
 import { spoolIn } from "#blobs/spool.ts";
 import { Sources } from "#sources/sources.ts";
+import { standingOwner, standingsIn, type Standings } from "#pools/standing.ts";
+import { whyPools, type WaitingWork } from "#pools/why.ts";
 import { sharedKey } from "#vault/shared-key.ts";
 import type { joinNode } from "./node.ts";
 import type { Place } from "./place.ts";
@@ -89,6 +91,7 @@ export async function doorPorts(
     place,
     labels: config.worker.labels,
     traces: calls,
+    pools: (waiting) => askPools(config.pools, standingsIn(records), waiting),
     watch,
     counts: {
       looked: (door, tenant, outcome) => metrics.stored.looked(door, tenant, outcome),
@@ -97,6 +100,12 @@ export async function doorPorts(
     isThisMachineOnly: isThisMachineOnly(config.edge.identity),
     leaving: leaving.signal,
   };
+}
+
+async function askPools(pools: Config["pools"], standings: Standings, waiting: WaitingWork) {
+  const all = await Promise.all(pools.map(async ({ name }) => await standings.read(standingOwner, name)));
+  const known = new Map(all.flatMap((one) => (one ? [[one.name, one.value] as const] : [])));
+  return whyPools(pools, known, waiting);
 }
 
 /** What a door has signed says who a task is, to others; it is no key to this cluster. */

@@ -23,6 +23,7 @@ import { detailsOf, findRun, listedRun, taskOf } from "./runs/look.ts";
 import { findStored, readRun } from "./runs/record.ts";
 import { workflowFolder } from "./local/workflows.ts";
 import { type ComingEvent, lookAt, runEvent, type TriggerPorts } from "#doors/ci/runs/trigger/trigger-event.ts";
+import type { WhyPorts } from "./why/ask.ts";
 import { whyRoutes } from "./why/routes.ts";
 import type { Finding } from "./lint/finding.ts";
 import { lint } from "./lint/lint.ts";
@@ -35,6 +36,7 @@ export type RoutePorts = {
   readonly sources: Sources;
   readonly start: TriggerPorts;
   readonly decisions: Decisions;
+  readonly pools: WhyPorts["pools"];
 };
 
 export const ciRoutes = (ports: RoutePorts): readonly Route[] => [

@@ -87,6 +87,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
         sources,
         start: intake.triggers,
         decisions: decisionsIn(ports),
+        pools: ports.pools,
       }),
       ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),

@@ -1,6 +1,7 @@
 /** "Why is it queued, why was it skipped, what failed?", for a run, a job or a step, within the caller's tenant. */
 import type { z } from "zod";
 import { Fault } from "#base/fault.ts";
+import type { DoorPorts } from "#door/ports.ts";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { ExecutorView, JobView, StageView, Why } from "#kernel/read/query.ts";
@@ -25,6 +26,7 @@ export type WhyPorts = {
   readonly client: Pick<WorkClient, "job" | "why" | "executors">;
   readonly start: { readonly blobs: BlobStore };
   readonly decisions: Decisions;
+  readonly pools: DoorPorts["pools"];
 };
 
 export type RunOfTenant = { readonly run: string; readonly tenant: string };
@@ -162,13 +164,15 @@ async function tellJob(ports: WhyPorts, about: Explained, job: RunJobView): Prom
   const planning = wait ?? waitOf(about, ({ stage: number }) => number === stage.stage);
   const condition = job.conclusion === "skipped" ? await conditionIn(ports, about, stage) : undefined;
   const { id, status, conclusion } = job;
+  const isWaiting = conclusion === undefined && planning !== undefined;
+  const made = isWaiting ? await madeFor(ports, about, planning, await requiresIn(ports, about, stage)) : [];
   return [
     {
       id,
       name: id,
       status,
       ...(conclusion && { conclusion }),
-      lines: tellUnplanned(job, planning, condition),
+      lines: made.length > 0 ? made : tellUnplanned(job, planning, condition),
       ...(condition && { condition }),
       ...(planning && { waits: shownWait(planning) }),
     },
@@ -183,16 +187,31 @@ async function tellOneCell(
 ): Promise<ExplainedJob> {
   const wait = waitOf(about, ({ task }) => task === cell.task, requires);
   const details = cell.status === "completed" ? await detailsOf(ports, about, cell) : noDetails;
+  const made = cell.status === "queued" ? await madeFor(ports, about, wait, requires) : [];
   return {
     id: job.id,
     name: cell.name,
     job: formatTask(about.shard, cell.task),
     status: cell.status,
     ...(cell.conclusion && { conclusion: cell.conclusion }),
-    lines: tellCell(cell, wait, details),
+    lines: [...tellCell(cell, isMade(wait, made) ? undefined : wait, details), ...made],
     ...(wait && { waits: shownWait(wait) }),
   };
 }
+
+async function madeFor(
+  { pools }: WhyPorts,
+  { tenant }: Explained,
+  wait: Wait | undefined,
+  requires: ReadonlyMap<string, readonly string[]> | undefined,
+): Promise<readonly string[]> {
+  const asks = requires?.get(wait?.key ?? "");
+  return asks ? await pools({ tenant, requires: asks }) : [];
+}
+
+/** That no runner has the labels is no news where a pool makes one that has them. */
+const isMade = (wait: Wait | undefined, made: readonly string[]): boolean =>
+  made.length > 0 && wait?.because.kind === "no-executor";
 
 function waitOf(
   { waits, executors }: Explained,
@@ -204,7 +223,12 @@ function waitOf(
   const { because, key } = found;
   const asks = requires.get(key);
   const runners = because.kind === "queued" && asks ? runnersFor(asks, executors) : [];
-  return { because, runners, unknown: because.kind === "no-executor" ? unknownLabels(because.missing, executors) : [] };
+  return {
+    because,
+    key,
+    runners,
+    unknown: because.kind === "no-executor" ? unknownLabels(because.missing, executors) : [],
+  };
 }
 
 /** Who could run it and is not drained; `requires` is what it asks for. */

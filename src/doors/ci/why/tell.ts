@@ -8,6 +8,8 @@ import { lacksContainers, runnerLabels, tellLabels, type UnknownLabel } from "./
 
 export type Wait = {
   readonly because: WhyReason;
+  /** Of the task, in its stage. */
+  readonly key?: string | undefined;
   /** Who can run it. */
   readonly runners: readonly string[];
   readonly unknown: readonly UnknownLabel[];
