@@ -63,7 +63,7 @@ export type DoorPorts = {
   readonly labels: readonly string[];
   /** Records calls as parts of traces; left out: none are. */
   readonly traces?: CallTraces | undefined;
-  /** What pools of machines say about work that waits for these labels, as lines for people; none of it is theirs: none. */
+  /** What pools of machines say about work that waits for these labels, as lines; none, if no pool runs it. */
   readonly pools: (waiting: {
     readonly tenant: string;
     readonly requires: readonly string[];
