@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { processCpuUs, processMb, processTimes } from "#bench/measure.ts";
+import { pauseAfter } from "#doors/batch/api/job.ts";
 import type { QueryView } from "#doors/batch/endpoints.ts";
 import { NodeProcess } from "#e2e/store/node-process.ts";
 import { clearAway } from "#testing/clear-away.ts";
@@ -40,12 +42,12 @@ export class BenchNode implements AsyncDisposable {
     return job;
   }
 
-  async ended(job: string, everyMs = 5): Promise<QueryView> {
-    for (;;) {
+  async ended(job: string): Promise<QueryView> {
+    for (const startedMs = performance.now(); ;) {
       const view = await this.#ask<QueryView>(`/v1/batch/queries/${job}`);
       if (view.ended && view.phase !== "SUCCEEDED") throw new Error(`${job} ${view.phase}: ${view.failure}`);
       if (view.ended) return view;
-      await new Promise((resolve) => setTimeout(resolve, everyMs));
+      await pause(pauseAfter(performance.now() - startedMs));
     }
   }
 

@@ -6,8 +6,6 @@ import { percentile } from "#bench/measure.ts";
 import type { Report } from "#bench/report.ts";
 import { BenchNode } from "./bench-node.ts";
 
-const everyMs = 2;
-
 export async function measureLatency(
   report: Report,
   connection: DuckDBConnection,
@@ -21,12 +19,12 @@ export async function measureLatency(
   );
   const sql = `select k, sum(v) as v, count(*) as n from '${path}' group by k order by v desc limit 10`;
   await using node = await BenchNode.open();
-  for (let i = 0; i < 5; i += 1) await node.ended(await node.submit(sql, { fresh: true }), everyMs);
+  for (let i = 0; i < 5; i += 1) await node.ended(await node.submit(sql, { fresh: true }));
   const all: number[] = [];
   const [, used] = await node.measured(async () => {
     for (let i = 0; i < rounds; i += 1) {
       const startedMs = performance.now();
-      await node.fetch(await node.ended(await node.submit(sql, { fresh: true }), everyMs));
+      await node.fetch(await node.ended(await node.submit(sql, { fresh: true })));
       all.push(performance.now() - startedMs);
     }
   });

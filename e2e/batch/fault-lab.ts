@@ -1,4 +1,5 @@
 /** A query whose tasks take a while, and how tests look at its job. */
+import { readdirSync, readFileSync } from "node:fs";
 import { dataset, sql, type Dataset, type Job } from "#doors/batch/api/batch.ts";
 import type { NodeProcess } from "#e2e/store/node-process.ts";
 
@@ -23,7 +24,12 @@ export type View = {
   readonly result?: readonly string[];
   readonly stages: readonly { readonly tasks: number; readonly reused: number; readonly about: string }[];
 };
-export type Task = { readonly task: string; readonly phase: string; readonly attempts: number };
+export type Task = {
+  readonly task: string;
+  readonly phase: string;
+  readonly attempts: number;
+  readonly result?: string;
+};
 
 export const viewOf = async ({ id }: Job<object>, node: NodeProcess): Promise<View> =>
   (await (await fetch(`http://${node.address}/v1/batch/queries/${id}`, { headers: node.headers })).json()) as View;
@@ -32,3 +38,16 @@ export const tasksOf = async ({ id }: Job<object>, node: NodeProcess): Promise<r
   const answer = await fetch(`http://${node.address}/v1/jobs/${id}`, { headers: node.headers });
   return ((await answer.json()) as { readonly tasks?: readonly Task[] }).tasks ?? [];
 };
+
+/** Process ids of the engines of the node with this data folder. */
+export function enginesOf(data: string): readonly number[] {
+  return readdirSync("/proc").flatMap((name) => {
+    try {
+      if (!/^\d+$/.test(name) || !readFileSync(`/proc/${name}/cmdline`, "utf8").includes("engine-child")) return [];
+      const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/status`, "utf8"))?.[1];
+      return readFileSync(`/proc/${parent}/cmdline`, "utf8").includes(data) ? [Number(name)] : [];
+    } catch {
+      return []; // ended meanwhile
+    }
+  });
+}

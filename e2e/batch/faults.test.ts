@@ -1,13 +1,12 @@
 /** Processes that are killed: the answer is the clean run's, byte for byte. */
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import type { Job } from "#doors/batch/api/batch.ts";
 import { NodeProcess } from "#e2e/store/node-process.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
-import { slowQuery, stagedIn, tasksOf, viewOf, type View } from "./fault-lab.ts";
+import { enginesOf, slowQuery, stagedIn, tasksOf, viewOf, type View } from "./fault-lab.ts";
 import { apiAsks, newFolder, writeEvents } from "./lab.ts";
 
 const folder = await newFolder();
@@ -31,18 +30,6 @@ const halfDone = (job: Job<object>): Promise<void> =>
     everyMs: 5,
   });
 
-function engines(): readonly number[] {
-  return readdirSync("/proc").flatMap((name) => {
-    try {
-      if (!/^\d+$/.test(name) || !readFileSync(`/proc/${name}/cmdline`, "utf8").includes("engine-child")) return [];
-      const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/status`, "utf8"))?.[1];
-      return readFileSync(`/proc/${parent}/cmdline`, "utf8").includes(data) ? [Number(name)] : [];
-    } catch {
-      return []; // ended meanwhile
-    }
-  });
-}
-
 describe("a query in stages", { timeout: 300_000 }, () => {
   let clean: readonly string[] | undefined;
 
@@ -57,7 +44,7 @@ describe("a query in stages", { timeout: 300_000 }, () => {
   test("whose engines are killed half way answers the same bytes", async () => {
     const job = await query.submit(staged);
     await halfDone(job);
-    const pids = engines();
+    const pids = enginesOf(data);
     ok(pids.length > 0);
     for (const pid of pids) process.kill(pid, "SIGKILL");
     await job.done();

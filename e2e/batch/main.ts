@@ -1,7 +1,7 @@
 /**
  * Staged answers against those of one process: `npm run batch:judge -- queries [count] [seed]` runs generated queries
- * (with `apart` behind that: in engines as on a node, which takes ten times as long), `npm run batch:judge -- tpch
- * [scale]` the 22 queries of TPC-H over tables of its shape.
+ * (with `apart` behind that: in engines as on a node, which takes ten times as long; `near 500`: without the first 500),
+ * `npm run batch:judge -- tpch [scale]` the 22 queries of TPC-H over tables of its shape.
  */
 import { Random } from "#base/random.ts";
 import { Engines } from "#doors/batch/run/engines.ts";
@@ -11,7 +11,7 @@ import { judgeQueries, type JudgeReport } from "#doors/batch/testing/judge.ts";
 import { judgeTpch } from "#doors/batch/testing/tpch.ts";
 
 const log = (line: string): void => console.log(line);
-const [what = "queries", first, seed = "1", where = "near"] = process.argv.slice(2);
+const [what = "queries", first, seed = "1", where = "near", skip = "0"] = process.argv.slice(2);
 const startedMs = performance.now();
 const tookS = (): number => Math.round((performance.now() - startedMs) / 1_000);
 
@@ -21,7 +21,14 @@ if (what === "queries") {
   const progress = ({ queries, staged, wrong }: JudgeReport): void =>
     log(`${queries} queries, ${staged} in stages, ${wrong} wrong, ${tookS()} s`);
   const random = new Random(`oracle ${seed}`);
-  const report = await judgeQueries({ random, count: Number(first ?? 2_000), log, engines, progress });
+  const report = await judgeQueries({
+    random,
+    count: Number(first ?? 2_000),
+    skip: Number(skip),
+    log,
+    engines,
+    progress,
+  });
   log(JSON.stringify({ seed, ...report, seconds: tookS() }));
   process.exitCode = report.wrong === 0 ? 0 : 1;
 } else if (what === "tpch") {

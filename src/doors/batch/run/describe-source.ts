@@ -80,16 +80,13 @@ async function describeText(
   { ask, cuts, splitBytes }: DescribePorts,
   reader: "read_csv" | "read_json",
 ): Promise<Source> {
-  const { files, pathOf } = described;
-  const paths = files.map(pathOf);
-  const arguments_ = [listed(described), ...named.options].join(", ");
-  const [columns = []] = await ask(paths, [
-    { sql: `describe select * from ${reader}(${arguments_})`, rowsMax: 10_000 },
-  ]);
-  const types = columnsOf(columns);
-  const said = `columns={${types.map(({ name, type }) => `${quoteName(name)}: ${quoteText(type)}`).join(", ")}}`;
+  const { files } = described;
   const isJson = reader === "read_json";
-  const dialect = isJson || !named.options.every(isOfDialect) ? undefined : await dialectOf(named, described, ask);
+  const guessed = isJson || !named.options.every(isOfDialect) ? undefined : await guess(named, described, ask);
+  // One look at the only file has told all.
+  const types = files.length === 1 && guessed ? guessed.columns : await describedBy(reader, named, described, ask);
+  const dialect = guessed?.dialect;
+  const said = `columns={${types.map(({ name, type }) => `${quoteName(name)}: ${quoteText(type)}`).join(", ")}}`;
   const rows = isJson
     ? { by: "values" as const }
     : dialect
@@ -102,6 +99,19 @@ async function describeText(
     files: rows ? await withCuts(described, rows, { cuts, splitBytes }) : files,
     columns: types,
   };
+}
+
+async function describedBy(
+  reader: string,
+  { options }: NamedSource,
+  described: Described,
+  ask: Ask,
+): Promise<readonly SourceColumn[]> {
+  const read = `${reader}(${[listed(described), ...options].join(", ")})`;
+  const [columns = []] = await ask(described.files.map(described.pathOf), [
+    { sql: `describe select * from ${read}`, rowsMax: 10_000 },
+  ]);
+  return columnsOf(columns);
 }
 
 /** Files of this node that are large enough for several tasks, and not compressed. */
@@ -128,29 +138,34 @@ const isOfDialect = (option: string): boolean => /^(delim|sep|delimiter|quote|es
 
 const isLines = ({ options }: NamedSource): boolean => isDeepStrictEqual(options, linesOptions);
 
-async function dialectOf(
-  { options }: NamedSource,
-  { files, pathOf }: Described,
-  ask: Ask,
-): Promise<Dialect | undefined> {
+type Guess = { readonly dialect: Dialect; readonly columns: readonly SourceColumn[] };
+
+/** Of the first file; undefined where that is empty. */
+async function guess({ options }: NamedSource, { files, pathOf }: Described, ask: Ask): Promise<Guess | undefined> {
   const [first] = files;
   if (!first || first.bytes === 0) return undefined;
   const path = pathOf(first);
   const sniff = `sniff_csv(${[quoteText(path), ...options].join(", ")})`;
   const [rows = []] = await ask(
     [path],
-    [{ sql: `select Delimiter, Quote, Escape, HasHeader, SkipRows from ${sniff}`, rowsMax: 1 }],
+    [
+      {
+        sql: `select Delimiter, Quote, Escape, HasHeader, SkipRows, to_json(Columns)::VARCHAR from ${sniff}`,
+        rowsMax: 1,
+      },
+    ],
   );
-  const [delimiter, quote, escape, header, skip] = rows[0] ?? [];
+  const [delimiter, quote, escape, header, skip, columns] = rows[0] ?? [];
   const text = (value: unknown): string | undefined =>
     typeof value === "string" && !/^\(?empty\)?$/i.test(value) ? (value === "\\0" ? "" : value) : undefined;
-  return {
+  const dialect = {
     delimiter: text(delimiter),
     quote: text(quote),
     escape: text(escape),
     hasHeader: header === true,
     skip: Number(skip ?? 0),
   };
+  return { dialect, columns: typeof columns === "string" ? (JSON.parse(columns) as SourceColumn[]) : [] };
 }
 
 function optionsOf({ delimiter, quote, escape, hasHeader, skip }: Dialect): readonly string[] {

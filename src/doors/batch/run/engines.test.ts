@@ -137,4 +137,15 @@ describe("an engine", () => {
   test("answers with a bounded number of rows", async () => {
     await rejects(engines.run(work("select * from range(100000)"), never), /more than 10 rows/);
   });
+
+  test("BE3: that is stuck is killed, and one that works is not", { skip: process.platform !== "linux" }, async () => {
+    await using impatient = new Engines({ clock: realClock, enginesMax: 1, stallMsMax: 700 });
+    await impatient.run(work("select count(*) from range(300000000)"), never);
+    const [pid = 0] = impatient.pids;
+    const running = impatient.run(work("select count(*) from range(100000000000) a"), never);
+    process.kill(pid, "SIGSTOP");
+    await rejects(running, /did nothing for 0.7 s/);
+    await until("its process is gone", () => !impatient.pids.includes(pid));
+    await impatient.run(work("select 1"), never);
+  });
 });

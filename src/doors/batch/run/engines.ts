@@ -4,8 +4,11 @@
  *
  * BE2 A request that is to stop is interrupted, and its process killed if that does not help; the next one gets a fresh
  *     process then.
+ * BE3 A process that uses no CPU for a minute of its request is stuck (stopped, or on a disk that does not answer): it
+ *     is killed, and the task tried again, instead of being waited for as long as an attempt may take.
  */
 import { fork, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -42,6 +45,8 @@ export type EnginesOptions = {
   readonly interruptMsMax?: number;
   /** A process is replaced after so many requests: what it leaked goes with it. */
   readonly requestsMax?: number;
+  /** How long a request may use no CPU. */
+  readonly stallMsMax?: number;
 };
 
 const waitingMax = 10_000;
@@ -58,7 +63,7 @@ export class Engines implements AsyncDisposable {
   #isClosed = false;
 
   constructor(options: EnginesOptions) {
-    this.#options = { interruptMsMax: 2_000, requestsMax: 500, ...options };
+    this.#options = { interruptMsMax: 2_000, requestsMax: 500, stallMsMax: 60_000, ...options };
   }
 
   /** Process ids of those that are there. */
@@ -186,6 +191,7 @@ class Engine {
     };
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop, { once: true });
+    using _watch = this.#watchStall();
     try {
       return await asked.promise;
     } catch (error) {
@@ -195,6 +201,25 @@ class Engine {
       cancel();
       signal.removeEventListener("abort", stop);
     }
+  }
+
+  #watchStall(): Disposable {
+    const { clock, stallMsMax } = this.#options;
+    let used = cpuTicks(this.pid);
+    let cancel = (): void => {};
+    const look = (): void => {
+      const now = cpuTicks(this.pid);
+      if (now !== undefined && now === used) {
+        this.#asked?.reject(new EngineError("died", `the engine did nothing for ${stallMsMax / 1_000} s`));
+        this.#asked = undefined;
+        this.kill();
+        return;
+      }
+      used = now;
+      cancel = clock.after(stallMsMax, look);
+    };
+    cancel = clock.after(stallMsMax, look);
+    return { [Symbol.dispose]: () => cancel() };
   }
 
   #tell(message: ToEngine): void {
@@ -212,6 +237,17 @@ class Engine {
   kill(): void {
     this.#isKilledByUs = true;
     this.#child.kill("SIGKILL");
+  }
+}
+
+/** CPU time of a process so far, all its threads; undefined where that cannot be known. */
+function cpuTicks(pid: number | undefined): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return Number(fields[11]) + Number(fields[12]);
+  } catch {
+    return undefined;
   }
 }
 

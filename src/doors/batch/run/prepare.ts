@@ -89,7 +89,22 @@ async function findIn(
   const [tree] = await ask(ports, [], [one(`select json_serialize_sql(${quoteText(sql)})`)]);
   const names = state.maps.map(({ name }) => name);
   const { sources, rewritten, maps: reads } = findSources(textOf(tree), state.named, names);
-  for (const source of sources.slice(state.named.length)) {
+  const before = state.named.length;
+  state.named = sources;
+  const [plain] = await Promise.all([
+    ask(ports, [], [one(`select json_deserialize_sql(${quoteText(rewritten)}::JSON)`)]),
+    describeAll(sources.slice(before), state, splitBytes, ports),
+  ]);
+  return { query: textOf(plain[0]), reads };
+}
+
+async function describeAll(
+  sources: readonly NamedSource[],
+  state: Prepared,
+  splitBytes: number,
+  ports: PreparePorts,
+): Promise<void> {
+  for (const source of sources) {
     const files = await ports.files.find(source.patterns, ports.signal);
     const far = state.held.use(await ports.files.hold(files, "plan", ports.signal));
     state.far.push(far);
@@ -102,9 +117,6 @@ async function findIn(
       }),
     );
   }
-  state.named = sources;
-  const [plain] = await ask(ports, [], [one(`select json_deserialize_sql(${quoteText(rewritten)}::JSON)`)]);
-  return { query: textOf(plain), reads };
 }
 
 /** Types under DuckDB's own names. */
@@ -198,7 +210,7 @@ async function ask(
   far: readonly HeldFiles[] = [],
 ): Promise<readonly (readonly EngineRow[])[]> {
   const limits = { memoryBytes: planMemoryBytes, spillBytes: planMemoryBytes };
-  const spillFolder = `${scratch}/spill`;
+  const spillFolder = join(scratch, `spill-${randomUUID()}`);
   try {
     return (await engines.run({ paths, spillFolder, ...limits, settings, statements }, signal)).rows;
   } catch (error) {

@@ -20,6 +20,8 @@ export type JudgeReport = {
 export type Judged = {
   readonly random: Random;
   readonly count: number;
+  /** So many are drawn first and not run: they were judged before. */
+  readonly skip?: number;
   readonly log: (line: string) => void;
   /** So far, after each set of tables. */
   readonly progress?: (report: JudgeReport) => void;
@@ -29,7 +31,7 @@ export type Judged = {
 
 const perTables = 50;
 
-export async function judgeQueries({ random, count, log, engines, progress }: Judged): Promise<JudgeReport> {
+export async function judgeQueries({ random, count, skip = 0, log, engines, progress }: Judged): Promise<JudgeReport> {
   const oracle = await openOracle();
   const report = { queries: 0, staged: 0, tasks: 0, wrong: 0, refused: 0, whyOne: {} as Record<string, number> };
   for (let done = 0; done < count; done += perTables) {
@@ -43,8 +45,10 @@ export async function judgeQueries({ random, count, log, engines, progress }: Ju
       reduceBytes: random.pick([1, 3_000]),
     };
     for (let i = 0; i < Math.min(perTables, count - done); i += 1) {
+      const query = generator.query();
+      if (done + i < skip) continue;
       report.queries += 1;
-      await judgeOne(generator.query(), settings, { oracle, runs, report, log });
+      await judgeOne(query, settings, { oracle, runs, report, log });
     }
     report.tasks += runs.tasks;
     progress?.({ ...report });
