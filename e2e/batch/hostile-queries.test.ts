@@ -104,7 +104,8 @@ describe("a query that means harm", { timeout: 300_000 }, () => {
     await pipeline(createReadStream(bomb), createGzip({ level: 1 }), createWriteStream(`${bomb}.gz`));
     // All of it sorted is more than the node lends a task of disk.
     const { phase, failure = "" } = await run(
-      "select a || i as x from (select column0 as a, row_number() over () as i from read_csv('bomb.csv.gz', header=false)) order by md5(x)",
+      "select a || i as x from (select column0 as a, row_number() over () as i " +
+        "from read_csv('bomb.csv.gz', header=false)) order by md5(x)",
     );
     if (phase === "FAILED") match(failure, /max_temp_directory_size|space|memory/i);
     equal((await run("select count(*) as n from 'events-0.parquet'")).phase, "SUCCEEDED");

@@ -1,6 +1,6 @@
 /**
  * Staged answers against those of one process: `npm run batch:judge -- queries [count] [seed]` runs generated queries
- * (with `apart` behind that: in engines as on a node, which takes ten times as long; `near 500`: without the first 500),
+ * (with `apart` behind that: in engines as on a node, which takes ten times as long; `near 500`: from the 501st on),
  * `npm run batch:judge -- tpch [scale]` the 22 queries of TPC-H over tables of its shape.
  */
 import { Random } from "#base/random.ts";
