@@ -32,7 +32,7 @@ export function taskKey(document: StageDocument, part: number, { identityOf, pac
   const what = parts[part];
   const branch = what && stage.branches[what.branch];
   if (!branch || isVolatile(branch.sql) || stage.map?.function.isDeterministic === false) return undefined;
-  let { sql } = branch;
+  let sql = [branch.sql, ...Object.values(branch.plain ?? {})].join(";");
   const inputs: Record<string, string> = {};
   const taken = branch.inputs.map((input, i) => {
     // Names of inputs hold ids of stages, which hold identities of files that this task may not read.

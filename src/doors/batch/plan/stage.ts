@@ -31,7 +31,13 @@ export type Parts =
   /** Each reads a range of the order that one stage's rows were written in. */
   | { readonly by: "range"; readonly stage: string };
 
-export type Branch = { readonly sql: string; readonly inputs: readonly Input[]; readonly parts: Parts };
+export type Branch = {
+  readonly sql: string;
+  readonly inputs: readonly Input[];
+  readonly parts: Parts;
+  /** Another way to the same columns, for tasks for which `unless` is true. */
+  readonly plain?: { readonly unless: string; readonly sql: string };
+};
 
 export type Output =
   | { readonly kind: "whole" }

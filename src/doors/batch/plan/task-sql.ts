@@ -5,7 +5,7 @@ import type { StageMap } from "./map-function.ts";
 import type { PlanType } from "./plan-json.ts";
 import { columnName, indices, quoteName, quoteText } from "./quoting.ts";
 import type { Source, Split } from "./source.ts";
-import type { Input, Stage } from "./stage.ts";
+import type { Input, Output, Stage } from "./stage.ts";
 import { packRange, type Slice, type TaskPart } from "./tasks.ts";
 
 export type TaskPlaces = {
@@ -23,6 +23,8 @@ export type TaskSql = {
   readonly views: readonly string[];
   /** Writes the output. */
   readonly copy: string;
+  /** Run instead of `copy` where the query `unless` says true. */
+  readonly other?: { readonly unless: string; readonly copy: string };
   /** Rows of `kind, key, value` about what was written. */
   readonly facts: string;
 };
@@ -38,34 +40,43 @@ export function taskSql(stage: Stage, { branch: index, slice }: TaskPart, places
   const columns = stage.types.map((type, i) => `${carry(columnName(i), type)} as ${columnName(i)}`);
   const list = columns.length > 0 ? columns : ["1 as c0"];
   const { output } = stage;
-  switch (output.kind) {
-    case "hash": {
-      const partition = `${partitionSql(output.keys, output.partitions)} as p`;
-      return {
-        views,
-        copy: copySql(`select ${[...list, partition].join(", ")} from ${branch.sql} order by p`, path, rowGroupRows),
-        facts: `select 'rows' as kind, p::VARCHAR as key, count(*)::VARCHAR as value from read_parquet(${path}) group by p`,
-      };
-    }
-    case "sorted":
-      return {
-        views,
-        copy: copySql(
-          `select ${[...list, `${output.key} as k`].join(", ")} from ${branch.sql} order by k`,
+  const copy = (from: string): string => {
+    switch (output.kind) {
+      case "hash": {
+        const partition = `${partitionSql(output.keys, output.partitions)} as p`;
+        return copySql(`select ${[...list, partition].join(", ")} from ${from} order by p`, path, rowGroupRows);
+      }
+      case "sorted":
+        return copySql(
+          `select ${[...list, `${output.key} as k`].join(", ")} from ${from} order by k`,
           path,
           rowGroupRows,
-        ),
-        facts:
-          `select 'rows' as kind, '' as key, count(*)::VARCHAR as value from read_parquet(${path}) union all ` +
-          `select 'cut', n::VARCHAR, hex(k) from (select k, file_row_number as n, count(*) over () as total from ` +
-          `read_parquet(${path}, file_row_number=true)) where n > 0 and n % greatest(1, total // ${samples}) = 0`,
-      };
+        );
+      default:
+        return copySql(`select ${list.join(", ")} from ${from}`, path);
+    }
+  };
+  const { plain } = branch;
+  return {
+    views,
+    copy: copy(branch.sql),
+    ...(plain && { other: { unless: plain.unless, copy: copy(plain.sql) } }),
+    facts: factsSql(output, path),
+  };
+}
+
+function factsSql(output: Output, path: string): string {
+  switch (output.kind) {
+    case "hash":
+      return `select 'rows' as kind, p::VARCHAR as key, count(*)::VARCHAR as value from read_parquet(${path}) group by p`;
+    case "sorted":
+      return (
+        `select 'rows' as kind, '' as key, count(*)::VARCHAR as value from read_parquet(${path}) union all ` +
+        `select 'cut', n::VARCHAR, hex(k) from (select k, file_row_number as n, count(*) over () as total from ` +
+        `read_parquet(${path}, file_row_number=true)) where n > 0 and n % greatest(1, total // ${samples}) = 0`
+      );
     default:
-      return {
-        views,
-        copy: copySql(`select ${list.join(", ")} from ${branch.sql}`, path),
-        facts: countSql(path),
-      };
+      return countSql(path);
   }
 }
 

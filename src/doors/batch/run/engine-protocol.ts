@@ -25,6 +25,8 @@ export type EngineRequest = {
 
 export type EngineStatement = {
   readonly sql: string;
+  /** Run instead where the first value of this query is true. */
+  readonly other?: { readonly unless: string; readonly sql: string };
   /** How many rows of its result are wanted; left out: none. */
   readonly rowsMax?: number;
   /** Writes the result there: a line for each batch of rows, with a list of values for each column. */

@@ -41,8 +41,10 @@ export async function runStatements(
   const spill = watchSpill(spillFolder);
   const rows: EngineRow[][] = [];
   try {
-    for (const { sql, rowsMax, batchesTo } of statements) {
+    for (const { sql: usual, other, rowsMax, batchesTo } of statements) {
       checkInterrupted();
+      const [[isOther] = []] = other ? await read(connection, other.unless, 1) : [];
+      const sql = other && isOther === true ? other.sql : usual;
       if (batchesTo) await writeBatches(connection, sql, batchesTo);
       else rows.push(rowsMax === undefined ? (await connection.run(sql), []) : await read(connection, sql, rowsMax));
     }

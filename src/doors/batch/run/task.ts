@@ -84,7 +84,7 @@ async function runSql(
 ): Promise<Written> {
   const { stage, sources } = document;
   const output = packIn(folder);
-  const { views, copy, facts } = taskSql(stage, what, { sources, packs, output, pieces: folder });
+  const { views, copy, other, facts } = taskSql(stage, what, { sources, packs, output, pieces: folder });
   const pieces = piecesOf(document, what, folder);
   const work = {
     paths: [...pathsOf(document, what, packs), ...pieces.map(({ as }) => as), output],
@@ -92,7 +92,11 @@ async function runSql(
     ...limits,
     settings: [],
     pieces,
-    statements: [...views.map((sql) => ({ sql })), { sql: copy }, { sql: facts, rowsMax: 100_000 }],
+    statements: [
+      ...views.map((sql) => ({ sql })),
+      { sql: copy, ...(other && { other: { unless: other.unless, sql: other.copy } }) },
+      { sql: facts, rowsMax: 100_000 },
+    ],
     digestOf: output,
   };
   return await engines.run(work, signal).catch(withPieces(pieces));

@@ -1,10 +1,9 @@
 /** GROUP BY and DISTINCT: partial in the tasks that read, final in the tasks that the groups were hashed to. */
-import { typeSql } from "#doors/batch/plan/column-types.ts";
 import { expressionSql, orderSql, typeOf } from "#doors/batch/plan/expressions.ts";
-import { isOne, mapped, unsplit, type Fragment, type Spread } from "./fragment.ts";
-import { literal } from "#doors/batch/plan/literals.ts";
-import type { PlanExpression, PlanNode, PlanType, PlanValue } from "#doors/batch/plan/plan-json.ts";
-import { columnName, columnNames, quoteName, quoteText } from "#doors/batch/plan/quoting.ts";
+import { callOf, canCombine, constantsOf, halved, type Groups } from "./combine.ts";
+import { isOne, mapped, orPlain, unsplit, type Fragment, type Spread } from "./fragment.ts";
+import type { PlanExpression, PlanNode, PlanType } from "#doors/batch/plan/plan-json.ts";
+import { columnName, columnNames } from "#doors/batch/plan/quoting.ts";
 import { allKeys, keysOf, type Cut, type Cutter } from "./cutter.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
@@ -70,12 +69,6 @@ export const knownAggregates: ReadonlySet<string> = new Set([
   "variance",
 ]);
 
-type Groups = {
-  readonly list: readonly PlanExpression[];
-  readonly aggregates: readonly PlanExpression[];
-  readonly types: readonly PlanType[];
-};
-
 export function aggregateFragment(node: PlanNode, cutter: Cutter): Cut {
   const below = cutter.only(node);
   if (!below) return undefined;
@@ -119,31 +112,6 @@ function checkAggregate(e: PlanExpression): void {
 }
 
 const ordered: ReadonlySet<string> = new Set(["array_agg", "last", "list", "string_agg"]);
-
-/** Arguments that DuckDB has taken out of the list. */
-function constantsOf({ name, function_data: data, return_type: type }: PlanExpression): readonly string[] {
-  const { separator, quantiles, desc } = (data ?? {}) as {
-    readonly separator?: unknown;
-    readonly quantiles?: readonly PlanValue[];
-    readonly desc?: boolean;
-  };
-  if (name === "string_agg" && typeof separator === "string") return [quoteText(separator)];
-  const [only, ...others] = quantiles ?? [];
-  const isQuantile = (name === "quantile_cont" || name === "quantile_disc") && type?.id !== "LIST" && !desc;
-  return isQuantile && only && others.length === 0 ? [literal(only)] : [];
-}
-
-const argumentsOf = (e: PlanExpression): string =>
-  [...(e.children ?? []).map((one) => expressionSql(one)), ...constantsOf(e)].join(", ");
-const filterOf = ({ filter }: PlanExpression): string => (filter ? ` filter (where ${expressionSql(filter)})` : "");
-
-function callOf(e: PlanExpression): string {
-  if (e.name === "count_star") return `count(*)${filterOf(e)}`;
-  const distinct = e.aggregate_type === "DISTINCT" ? "distinct " : "";
-  const orders = e.order_bys?.orders ?? [];
-  const order = orders.length > 0 ? ` order by ${orderSql(orders)}` : "";
-  return `${quoteName(e.name ?? "")}(${distinct}${argumentsOf(e)}${order})${filterOf(e)}`;
-}
 
 function whole(rows: Fragment, { list, aggregates, types }: Groups, spread: Spread): Fragment {
   const columns = [...list.map((one) => expressionSql(one)), ...aggregates.map(callOf)];
@@ -193,95 +161,6 @@ function groupingSets(how: GroupingSets, groups: Groups, below: Fragment, cutter
   );
 }
 
-const combinable: ReadonlySet<string> = new Set([
-  "avg",
-  "bit_and",
-  "bit_or",
-  "bit_xor",
-  "bool_and",
-  "bool_or",
-  "count",
-  "count_star",
-  "max",
-  "min",
-  "sum",
-  "sum_no_overflow",
-]);
-
-function canCombine(e: PlanExpression): boolean {
-  const { name = "", aggregate_type: kind, order_bys: order, children = [] } = e;
-  if (!combinable.has(name) || kind === "DISTINCT" || (order?.orders ?? []).length > 0) return false;
-  // max(x, 3) and such give lists.
-  if ((name === "max" || name === "min") && children.length !== 1) return false;
-  return name !== "avg" || averageSum(children) !== undefined;
-}
-
-/** The type in which a sum of what is averaged is exact. */
-function averageSum([child]: readonly PlanExpression[]): string | undefined {
-  const { id, type_info: info } = child ? typeOf(child) : { id: "", type_info: undefined };
-  if (id === "DOUBLE" || id === "FLOAT") return "DOUBLE";
-  if (id === "DECIMAL") return `DECIMAL(38,${info?.scale ?? 0})`;
-  return /^U?(TINY|SMALL|BIG)?INT(EGER)?$/.test(id) ? "DECIMAL(38,0)" : undefined;
-}
-
-type Halves = {
-  readonly partial: readonly { readonly sql: string; readonly type: PlanType }[];
-  readonly final: string;
-};
-
-/** The partial columns begin at column `at`. */
-function halvesOf(e: PlanExpression, at: number): Halves {
-  const { name = "", children = [] } = e;
-  const type = typeOf(e);
-  const column = columnName(at);
-  const call = callOf(e);
-  if (name === "count" || name === "count_star") {
-    const counted = { sql: call, type: { id: "BIGINT" } };
-    return { partial: [counted], final: `cast(coalesce(sum(${column}), 0) as BIGINT)` };
-  }
-  if (name === "avg") {
-    const sum = averageSum(children) ?? "DOUBLE";
-    const sumType: PlanType = sum === "DOUBLE" ? { id: "DOUBLE" } : decimalType(sum);
-    const args = argumentsOf(e);
-    return {
-      partial: [
-        { sql: `cast(sum(${args})${filterOf(e)} as ${sum})`, type: sumType },
-        { sql: `count(${args})${filterOf(e)}`, type: { id: "BIGINT" } },
-      ],
-      final: `cast(cast(sum(${column}) as DOUBLE) / sum(${columnName(at + 1)}) as ${typeSql(type)})`,
-    };
-  }
-  const again = name === "sum_no_overflow" ? "sum" : name;
-  return { partial: [{ sql: call, type }], final: `cast(${quoteName(again)}(${column}) as ${typeSql(type)})` };
-}
-
-const decimalType = (text: string): PlanType => ({
-  id: "DECIMAL",
-  type_info: { width: 38, scale: Number(/,(\d+)\)$/.exec(text)?.[1] ?? 0) },
-});
-
-type Halved = { readonly partial: Fragment; readonly finals: readonly string[] };
-
-/** Groups of the rows that are in one task, and how such groups are put together. */
-function halved(below: Fragment, { list, aggregates }: Groups): Halved {
-  const partials: { sql: string; type: PlanType }[] = [];
-  const finals: string[] = [];
-  for (const one of aggregates.filter(canCombine)) {
-    const { partial, final } = halvesOf(one, list.length + partials.length);
-    partials.push(...partial);
-    finals.push(final);
-  }
-  const columns = [...list.map((one) => expressionSql(one)), ...partials.map(({ sql }) => sql)];
-  const named = columns.map((sql, i) => `${sql} as ${columnName(i)}`).join(", ");
-  const by = list.length > 0 ? ` group by ${list.map((_, i) => i + 1).join(", ")}` : "";
-  const partial = mapped(below, (from) => `select ${named || "1 as c0"} from ${from}${by}`, {
-    types: [...list.map(typeOf), ...partials.map(({ type }) => type)],
-    spread: { kind: "any" },
-    bytes: below.bytes / 4,
-  });
-  return { partial, finals };
-}
-
 function combined(below: Fragment, groups: Groups, cutter: Cutter): Cut {
   const { list, types } = groups;
   const { partial, finals } = halved(below, groups);
@@ -298,25 +177,34 @@ function combined(below: Fragment, groups: Groups, cutter: Cutter): Cut {
   });
 }
 
-/** Duplicates are dropped before rows are moved, and again behind that. */
 export function distinctFragment(node: PlanNode, cutter: Cutter): Cut {
   const below = cutter.only(node);
   if (!below) return undefined;
-  const targets = node.distinct_targets ?? [];
-  const count = below.types.length;
-  const isOn = node.distinct_type === "DISTINCT_ON";
+  if (node.distinct_type !== "DISTINCT_ON") return distinctRows(below, cutter);
   const orders = node.order_by?.orders ?? [];
   // Of several rows one is picked: which one has to be said, or depends on how rows were spread.
-  if (isOn && orders.length === 0) throw new Unsplittable("DISTINCT ON without an order");
-  const on = isOn ? ` on (${targets.map((one) => expressionSql(one)).join(", ")})` : "";
-  const order = orders.length > 0 && isOn ? ` order by ${orderSql(orders)}` : "";
+  if (orders.length === 0) throw new Unsplittable("DISTINCT ON without an order");
+  const targets = node.distinct_targets ?? [];
+  const on = `on (${targets.map((one) => expressionSql(one)).join(", ")}) ${columnNames(below.types.length)}`;
   const distinct = (rows: Fragment): Fragment =>
-    mapped(rows, (from) => `select distinct${on} ${columnNames(count)} from ${from}${order}`, {
+    mapped(rows, (from) => `select distinct ${on} from ${from} order by ${orderSql(orders)}`, {
       bytes: rows.bytes / 2,
     });
   if (isOne(below)) return distinct(below);
-  const keys = isOn ? keysOf(targets) : allKeys(below);
+  const moved = cutter.grouped(distinct(below), keysOf(targets), "distinct rows");
+  return moved && distinct(moved);
+}
+
+/** Duplicates are dropped before rows are moved, and again behind that. */
+export function distinctRows(below: Fragment, cutter: Cutter): Cut {
+  const names = columnNames(below.types.length);
+  const distinct = (rows: Fragment): Fragment =>
+    mapped(rows, (from) => `select distinct ${names} from ${from}`, { bytes: rows.bytes / 2 });
+  if (isOne(below)) return distinct(below);
+  const keys = allKeys(below);
   if (keys.length === 0) throw new Unsplittable("distinct rows without columns");
-  const moved = cutter.grouped(distinct(below), keys, "distinct rows");
+  const select = (from: string): string => `select ${names} from ${from}`;
+  const here = orPlain(distinct(below), below, { keys: keys.map(({ sql }) => sql), select });
+  const moved = cutter.grouped(here, keys, "distinct rows");
   return moved && distinct(moved);
 }

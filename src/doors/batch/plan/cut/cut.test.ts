@@ -51,6 +51,23 @@ describe("a query", () => {
     ok((stages[1]?.parts.length ?? 0) > 1);
   });
 
+  test("with about as many groups as rows moves rows as they are", async () => {
+    const written = async (key: string): Promise<readonly string[]> => {
+      const sql =
+        `select ${key} as k, sum(a), avg(d), count(*) filter (where b > 3), min(s), count(s), bool_or(b = 2) ` +
+        "from 't.parquet' group by 1";
+      const { stages } = await run(sql);
+      deepEqual(
+        stages.map(({ stage }) => stage.about),
+        ["partial groups", "result"],
+      );
+      return (stages[0]?.stage.branches ?? []).map(({ plain }) => plain?.unless ?? "");
+    };
+    for (const key of ["s", "b", "case when b < 3 then a end"]) match((await written(key)).join(), /count\(distinct/);
+    await run("select distinct s, d from 't.parquet'");
+    await run("select distinct b from 't.parquet'");
+  });
+
   test("joins a small side without moving the large one", async () => {
     const { about } = await run("select count(*) from 't.parquet' join 'u.parquet' using (a) where u.b = 3", {
       broadcastBytes: 40_000,

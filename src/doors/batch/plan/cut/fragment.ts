@@ -28,7 +28,37 @@ export function mapped(
   more: Partial<Pick<Fragment, "types" | "spread" | "bytes">> = {},
 ): Fragment {
   const { stage: _no, ...rest } = fragment;
-  return { ...rest, branches: fragment.branches.map((one) => ({ ...one, sql: `(${change(one.sql)})` })), ...more };
+  const branches = fragment.branches.map(({ plain, ...one }) => ({
+    ...one,
+    sql: `(${change(one.sql)})`,
+    ...(plain && { plain: { ...plain, sql: `(${change(plain.sql)})` } }),
+  }));
+  return { ...rest, branches, ...more };
+}
+
+const probeRows = 20_000;
+/** So many different keys among the first rows that grouping them in each task is not worth its while. */
+const groupsMax = 0.7;
+
+/**
+ * Groups that are made before rows move, unless the first rows of a task show that almost each is a group of its own:
+ * then they move as they are. Asked only where looking costs little: over one source, without a filter.
+ */
+export function orPlain(
+  grouped: Fragment,
+  below: Fragment,
+  { keys, select }: { readonly keys: readonly string[]; readonly select: (from: string) => string },
+): Fragment {
+  const branches = grouped.branches.map((branch, i): Branch => {
+    const from = below.branches[i]?.sql ?? "";
+    const isCheap = branch.inputs.length === 1 && branch.parts.by === "source" && !from.includes(" where ");
+    if (!isCheap) return branch;
+    const unless =
+      `select count(distinct hash(${keys.join(", ")})) > ${groupsMax} * count(*) ` +
+      `from (select * from ${from} limit ${probeRows})`;
+    return { ...branch, plain: { unless, sql: `(${select(from)})` } };
+  });
+  return { ...grouped, branches };
 }
 
 /** What needs equal keys in one task: their partitions are not split. */

@@ -2,6 +2,7 @@
 import { isOne, mergeInputs, oneBranch, type Fragment } from "./fragment.ts";
 import type { PlanNode } from "#doors/batch/plan/plan-json.ts";
 import { columnNames } from "#doors/batch/plan/quoting.ts";
+import { distinctRows } from "./aggregate.ts";
 import { allKeys, type Cut, type Cutter } from "./cutter.ts";
 import { Unsplittable } from "#doors/batch/plan/unsplittable.ts";
 
@@ -12,7 +13,11 @@ export function unionFragment(node: PlanNode, cutter: Cutter): Cut {
   const all = sides as readonly Fragment[];
   const [first] = all;
   if (!first) throw new Unsplittable("a union of nothing");
-  if (node.setop_all === false) throw new Unsplittable("a union that is not UNION ALL");
+  const united = unitedRows(all, first);
+  return node.setop_all === false ? distinctRows(united, cutter) : united;
+}
+
+function unitedRows(all: readonly Fragment[], first: Fragment): Fragment {
   const bytes = all.reduce((sum, side) => sum + side.bytes, 0);
   if (all.every(isOne)) {
     const sql = all.map((side) => sqlOf(side)).join(" union all ");
