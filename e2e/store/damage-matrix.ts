@@ -4,7 +4,17 @@
  * serves has every job that was acknowledged. Secrets can be opened, or it is said why they cannot. Only what cannot be
  * made again (the journal, the node's name, a key) may keep the node from starting, and then it says so.
  */
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { cancelJob, showJob, submitJob } from "#api/jobs.ts";
@@ -135,8 +145,10 @@ async function get(node: Running, thing: Buffer): Promise<"right" | "wrong" | "l
   }
 }
 
-/** A data folder with something in every kind of file, and the names of its files. */
-export async function makeTemplate(): Promise<{ readonly root: string; readonly files: readonly string[] }> {
+/** A data folder with something in every kind of file, after a stop and, for logs of databases, after a kill. */
+export type Template = Disposable & { readonly files: readonly string[]; rootOf(file: string): string };
+
+export async function makeTemplate(): Promise<Template> {
   const root = mkdtempSync(join(tmpdir(), "millrace-damage-"));
   const node = await start(root, true);
   for (const thing of things) if (!(await put(node, thing))) throw new Error("the template could not be written");
@@ -152,8 +164,20 @@ export async function makeTemplate(): Promise<{ readonly root: string; readonly 
   await until("the other one has printed", isPrinted, { limitMs: 60_000, everyMs: 100 });
   await callEndpoint(ask, cancelJob, { params: { job: cut }, body: { hard: true } });
   await until("it was cancelled", async () => (await phaseOf(cut)) === "CANCELLED", { limitMs: 60_000 });
+  const killed = mkdtempSync(join(tmpdir(), "millrace-killed-"));
+  const isFileOrFolder = (path: string): boolean => lstatSync(path).isFile() || lstatSync(path).isDirectory();
+  cpSync(root, killed, { recursive: true, filter: isFileOrFolder });
+  rmSync(join(killed, "up.pid"), { force: true });
   await node.stop();
-  return { root, files: filesIn(root) };
+  const files = filesIn(root);
+  const more = filesIn(killed).filter((file) => /-(wal|shm)$/.test(file));
+  return {
+    files: [...files, ...more],
+    rootOf: (file) => (more.includes(file) ? killed : root),
+    [Symbol.dispose]() {
+      for (const folder of [root, killed]) rmSync(folder, { recursive: true, force: true });
+    },
+  };
 }
 
 const printed = Array.from({ length: 1_000 }, (_, i) => `grain${i + 1}\n`).join("");
@@ -169,9 +193,9 @@ const filesIn = (root: string): readonly string[] =>
     .map((one) => relative(root, join(one.parentPath, one.name)))
     .toSorted();
 
-export async function tryCell(template: string, { file, way, when }: Cell): Promise<Outcome> {
+export async function tryCell(template: Template, { file, way, when }: Cell): Promise<Outcome> {
   const root = mkdtempSync(join(tmpdir(), "millrace-damaged-"));
-  cpSync(template, root, { recursive: true });
+  cpSync(template.rootOf(file), root, { recursive: true });
   let node: Running | undefined;
   try {
     if (when === "stopped") ways[way](join(root, file));

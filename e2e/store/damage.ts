@@ -1,11 +1,11 @@
 /** `npm run store:damage`: the whole matrix of damaged files; `--file PART` for some of them. */
-import { rmSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { makeTemplate, tryCell, ways, type Way, type When } from "./damage-matrix.ts";
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { file: { type: "string" } } });
-  const { root, files } = await makeTemplate();
+  using template = await makeTemplate();
+  const { files } = template;
   let [cells, wrong] = [0, 0];
   for (const file of files.filter((one) => one.includes(values.file ?? "")))
     for (const way of Object.keys(ways) as Way[])
@@ -14,7 +14,7 @@ async function main(): Promise<void> {
           console.log(`${file} ${way} while ${when}: not tried in this process, which SQLite's mapping would end`);
           continue;
         }
-        const { lost, lostLater, refused, problems } = await tryCell(root, { file, way, when });
+        const { lost, lostLater, refused, problems } = await tryCell(template, { file, way, when });
         cells += 1;
         wrong += problems.length > 0 ? 1 : 0;
         const how =
@@ -23,7 +23,6 @@ async function main(): Promise<void> {
             : `refused: ${refused.slice(0, 100)}`;
         console.log(`${file} ${way} while ${when}: ${problems.length > 0 ? `WRONG ${problems.join("; ")}` : how}`);
       }
-  rmSync(root, { recursive: true, force: true });
   console.log(`${cells} cells, ${wrong} wrong`);
   if (wrong > 0) process.exitCode = 1;
 }
