@@ -119,8 +119,10 @@ async function logOf(node: Running, job: string): Promise<"right" | "wrong" | "l
   }
 }
 
-/** A rotation opens every secret. */
+/** It is listed, and a rotation opens it. */
 async function checkSecret(node: Running, problems: string[]): Promise<void> {
+  const listed = await fetch(`${base(node)}/v1/secrets`, { headers: operator });
+  if (!(await listed.text()).includes("flour")) problems.push(`a secret is lost: ${listed.status}`);
   const answer = await fetch(`${base(node)}/v1/vault/rotate`, { method: "POST", headers: operator });
   const text = await answer.text();
   const isClear = /bring (it|back)|no such key|sealed by another key|make one with|write a key as/.test(text);

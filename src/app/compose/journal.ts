@@ -53,7 +53,10 @@ type JournalParts = {
 /** Opens it, new if need be. A node that must be alone finds out before it joins: others would miss its data. */
 export async function prepareJournal({ config, folder, name, journal, log }: JournalParts, node: Node): Promise<void> {
   checkCluster(config, await node.open(), log);
-  if (config.journal.kind === "sqlite") markJournal(folder);
+  if (config.journal.kind === "sqlite") {
+    markJournal(folder);
+    await journal.records.list({ kind: "any", limit: 1 }); // lost records are told now, and not when one is wanted
+  }
   const why = whyAlone(config);
   if (why === undefined) return;
   checkAlone(why, name, await journal.nodes());

@@ -6,16 +6,12 @@ import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
-import { CommitFailed, faultOf, openDatabase, transaction } from "./database.ts";
-import { sqliteEntries } from "./entries.ts";
+import { CommitFailed, faultOf, transaction } from "./database.ts";
 import { fileGone, identityOf, OpenFiles, whileThere, type FileIdentity } from "./files.ts";
 import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./history.ts";
 import { logRole } from "./log-role.ts";
 import { openProjection } from "./projection.ts";
-import { sqliteRecordTables } from "./records.ts";
-import { sharedSchema, sharedUpgrades, sharedVersion } from "./shared.ts";
-import { recordsOver } from "#records/engine.ts";
-import { steadyClock } from "#journal/steady-clock.ts";
+import { sharedRole } from "./shared-role.ts";
 
 export type WorkerSetup = {
   readonly role: "log" | "history" | "shared";
@@ -49,7 +45,6 @@ export type Role = {
 };
 export type Operation = (...args: readonly unknown[]) => unknown;
 
-const sharedReadOps = new Set("entries.read records.read records.list records.changes records.newest".split(" "));
 const historyReadOps = new Set("cursor job jobs count".split(" "));
 
 function historyRole(setup: RoleSetup): Role {
@@ -69,23 +64,6 @@ function historyRole(setup: RoleSetup): Role {
       db.close();
       log.close();
     },
-  };
-}
-
-function sharedRole(setup: RoleSetup): Role {
-  const db = openDatabase({ ...setup, schema: sharedSchema, upgrades: sharedUpgrades, version: sharedVersion });
-  const rooms = { entries: sqliteEntries(db), records: recordsOver(sqliteRecordTables(db)) };
-  const operations = rooms as unknown as Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  const clock = steadyClock(Date.now, () => performance.now());
-  return {
-    reads: sharedReadOps,
-    run(op, offsetMs, args) {
-      const [room = "", name = ""] = op.split(".");
-      const operation = must(operations[room]?.[name], `operation ${op}`);
-      const kind = sharedReadOps.has(op) ? "deferred" : "immediate";
-      return transaction(db, kind, () => operation(clock.nowMs() + offsetMs, ...args));
-    },
-    close: () => db.close(),
   };
 }
 
