@@ -1,0 +1,40 @@
+/** An input whose copy is damaged: its action is told that it is missing, an upload repairs it, and the action runs. */
+import { equal, match, ok } from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { grpcCode } from "#grpc/status.ts";
+import { Bench, Lab, wireDigest } from "./execution-lab.ts";
+
+const skip = process.platform !== "linux" && "needs linux: the sandbox";
+/** It is a file of the store; smaller ones are in its log. */
+const large = `${"grain ".repeat(60_000)}${randomUUID()}`;
+
+function damage(lab: Lab, sha256: string): void {
+  const files = readdirSync(join(lab.root, "data", "blobs", "files"), { recursive: true, withFileTypes: true });
+  const file = files.find(({ name }) => name.startsWith(sha256));
+  ok(file, "a file of the blob");
+  const path = join(file.parentPath, file.name);
+  const bytes = readFileSync(path);
+  bytes[1_000] = (bytes[1_000] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
+}
+
+test("a damaged input is missing for the worker, too, until it is sent again", { skip, timeout: 60_000 }, async () => {
+  await using lab = await Lab.open({ worker: { slots: 1 } });
+  const bench = new Bench(lab.client());
+  const action = await bench.sh("sha256sum < grain", {}, { grain: large });
+  const { hash } = wireDigest(Buffer.from(large));
+  damage(lab, hash);
+  const refused = await bench.execute(action);
+  equal(refused.response.status?.code, grpcCode.failedPrecondition, refused.response.status?.message);
+  ok(
+    refused.response.status?.details.some(({ value }) => Buffer.from(value).includes(hash)),
+    "it names the blob",
+  );
+  await bench.put(large);
+  const { response } = await bench.execute(action);
+  equal(response.status?.code ?? 0, 0, response.status?.message);
+  match(Buffer.from(response.result?.stdoutRaw ?? "").toString(), new RegExp(`^${hash}`));
+});
