@@ -1,5 +1,5 @@
 /**
- * `npm run bench [NAME] -- [--check] [--json FILE] [--peers] [--remote] [--smoke]`: without a name the canonical
+ * `npm run bench [NAME] -- [--check] [--json FILE] [--only PART] [--peers] [--remote] [--smoke]`: without a name the canonical
  * workload and its two numbers. Exit code: 0 done, 1 a target was missed (with --check), 2 wrong command line, 3 a
  * target could not be shown (with --check), as when a peer is not installed.
  */
@@ -56,6 +56,7 @@ async function main(args: readonly string[]): Promise<number> {
         peers: { type: "boolean", default: false },
         remote: { type: "boolean", default: false },
         smoke: { type: "boolean", default: false },
+        only: { type: "string" },
         help: { type: "boolean", default: false },
       },
     });
@@ -75,13 +76,13 @@ async function main(args: readonly string[]): Promise<number> {
   const report = new Report(suite.name);
   report.say(`bench ${suite.name}: ${suite.about}`);
   if (values.smoke) report.say("Smoke run: shows that it works; the figures mean nothing.");
-  await suite.run(report, { smoke: values.smoke, peers: values.peers, remote });
+  await suite.run(report, { smoke: values.smoke, peers: values.peers, remote, only: values.only });
   return report.end({ check: values.check, json: values.json, notMeasured: suite.notMeasured });
 }
 
 const usage = (): string =>
   [
-    "npm run bench [NAME] -- [--check] [--json FILE] [--peers] [--remote] [--smoke]",
+    "npm run bench [NAME] -- [--check] [--json FILE] [--only PART] [--peers] [--remote] [--smoke]",
     ...suites.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`),
   ].join("\n");
 

@@ -47,6 +47,23 @@ export function processTimes(
   );
 }
 
+/** CPU of a process and of all that it started, also of those that have ended and were waited for. */
+export function treeCpuUs(pid: number): number {
+  const children = new Map<number, number[]>();
+  for (const name of readdirSync("/proc")) {
+    const parent = /^\d+$/.test(name) ? statOf(Number(name))?.parent : undefined;
+    if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
+  }
+  let ticks = 0;
+  const left = [pid];
+  for (let one = left.pop(); one !== undefined; one = left.pop()) {
+    const { own = 0, ended = 0 } = statOf(one) ?? {};
+    ticks += own + ended;
+    left.push(...(children.get(one) ?? []));
+  }
+  return (ticks * 1_000_000) / clockTicks;
+}
+
 /** Memory that a process has in use; NaN if it cannot be measured. */
 export function processMb(pid: number): number {
   try {

@@ -7,6 +7,8 @@ export type BenchOptions = {
   readonly peers: boolean;
   /** From other processes, where the suite can do so. */
   readonly remote: boolean;
+  /** One part of the suite; left out: all. */
+  readonly only?: string | undefined;
 };
 
 export type Suite = {

@@ -1,4 +1,4 @@
-/** A node in a process of its own, with a repository of workflows, for the benchmarks of CI. */
+/** A node in a process of its own, with repositories of workflows, for the benchmarks of CI. */
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,22 +11,45 @@ import { clearAway } from "#testing/clear-away.ts";
 
 export const repositoryName = "mill/flour";
 
-export type CiSite = AsyncDisposable & { readonly ci: CiNode; readonly node: NodeProcess };
+export type CiSite = AsyncDisposable & {
+  readonly ci: CiNode;
+  readonly node: NodeProcess;
+  readonly token: string;
+  /** The path of the repository that all are copies of. */
+  readonly repository: string;
+};
 
-export async function openSite(workflows: Readonly<Record<string, string>>, slots: number): Promise<CiSite> {
+export type SiteOptions = {
+  readonly slots: number;
+  readonly shards?: number;
+  /** All with the same workflows. */
+  readonly repositories?: readonly string[];
+  readonly isolation?: "auto" | "none";
+};
+
+export async function openSite(workflows: Readonly<Record<string, string>>, options: SiteOptions): Promise<CiSite> {
+  const { slots, shards = 1, repositories = [repositoryName], isolation = "auto" } = options;
   const folder = mkdtempSync(join(tmpdir(), "millrace-bench-ci-"));
   const files = Object.entries(workflows).map(([name, text]) => [`.github/workflows/${name}.yml`, text] as const);
   const repository = new TestRepository(Object.fromEntries(files));
-  const node = await NodeProcess.open(folder, { worker: { slots }, cluster: { shards: 1 } });
-  const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");
-  await ci.register(repositoryName, repository.folder);
+  const config = { worker: { slots }, cluster: { shards }, ci: { isolation } };
+  const node = await NodeProcess.open(folder, config);
+  const token = readOwnerToken(dataFolder(folder)) ?? "";
+  const ci = new CiNode(`http://${node.address}`, () => token);
+  for (const name of repositories) await ci.register(name, repository.folder);
   return {
     ci,
     node,
+    token,
+    repository: repository.folder,
     async [Symbol.asyncDispose]() {
+      await node.stop();
       await node[Symbol.asyncDispose]();
       repository[Symbol.dispose]();
       clearAway(folder);
     },
   };
 }
+
+/** Cores are shared with others: CPU counts, and the rate is what it was. */
+export const perOperation = (cpuUs: number, count: number): string => `${(cpuUs / 1_000 / count).toFixed(2)} ms CPU`;

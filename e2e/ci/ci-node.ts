@@ -16,19 +16,25 @@ import {
 import { until } from "#testing/until.ts";
 
 export type RunShown = z.output<typeof RunDetails>;
+const withTenant = (path: string, tenant: string): string =>
+  `${path}${path.includes("?") ? "&" : "?"}tenant=${tenant}`;
+
 type LogPage = { readonly id: string | undefined; readonly texts: readonly string[] };
 
 export class CiNode {
   readonly base: string;
   readonly #token: () => string;
+  readonly #tenant: string | undefined;
 
-  constructor(base: string, token: () => string) {
+  /** `tenant`: an operator's token may name another than its own. */
+  constructor(base: string, token: () => string, tenant?: string) {
     this.base = base;
     this.#token = token;
+    this.#tenant = tenant;
   }
 
   fetch = async (path: string, init: RequestInit = {}): Promise<Response> =>
-    await fetch(`${this.base}${path}`, {
+    await fetch(`${this.base}${this.#tenant === undefined ? path : withTenant(path, this.#tenant)}`, {
       ...init,
       headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${this.#token()}` },
     });

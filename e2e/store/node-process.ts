@@ -90,6 +90,10 @@ export class NodeProcess {
     }
   }
 
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
   /** CPU that it has used so far, all its threads. */
   cpuSeconds(): number {
     try {

@@ -9,8 +9,9 @@ import { join } from "node:path";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Repository } from "./book.ts";
 import { git, gitText } from "./git.ts";
+import { headIn, looseRef } from "./loose-refs.ts";
 import { isRef, isSha, noCommit, refsMeant } from "./names.ts";
-import { Recent } from "./recent.ts";
+import { Recent } from "#base/recent.ts";
 import { checkReachable, type RemoteRules } from "./remote.ts";
 import { type RemoteRefs, remoteRefs } from "./remote-refs.ts";
 import { SharedRuns } from "./shared-runs.ts";
@@ -125,7 +126,7 @@ export class Copies {
     const head = await this.#headOf(path);
     const asked = wanted ?? head;
     for (const ref of isSha(asked) ? [asked] : refsMeant(asked)) {
-      const sha = this.#knownCommit(path, ref) ?? (await commitOf(path, ref));
+      const sha = (await this.#knownCommit(path, ref)) ?? (await commitOf(path, ref));
       if (sha === undefined) continue;
       return { ...(await this.#describe(path, sha)), sha, ref, defaultBranch: head.replace("refs/heads/", "") };
     }
@@ -134,12 +135,13 @@ export class Copies {
 
   async #headOf(path: string): Promise<string> {
     const head = this.#fetched.get(path)?.head;
-    return head !== undefined && isRef(head) ? head : (await gitText(path, ["symbolic-ref", "HEAD"])).trim();
+    if (head !== undefined && isRef(head)) return head;
+    return (await headIn(path)) ?? (await gitText(path, ["symbolic-ref", "HEAD"])).trim();
   }
 
   /** Without asking git: only what was seen to be a commit of this copy before. */
-  #knownCommit(path: string, ref: string): string | undefined {
-    const sha = this.#fetched.get(path)?.commits.get(ref);
+  async #knownCommit(path: string, ref: string): Promise<string | undefined> {
+    const sha = this.#fetched.get(path)?.commits.get(ref) ?? (await looseRef(path, ref));
     return sha !== undefined && this.#commits.get(keyOf(path, sha)) ? sha : undefined;
   }
 

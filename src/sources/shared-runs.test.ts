@@ -1,6 +1,6 @@
 import { deepEqual, equal, rejects } from "node:assert/strict";
 import { test } from "node:test";
-import { Recent } from "./recent.ts";
+import { Recent } from "#base/recent.ts";
 import { SharedRuns } from "./shared-runs.ts";
 
 test("those who ask while work is under way share the next run, not that one", async () => {

@@ -235,6 +235,10 @@ export const LogLines = z.object({
     }),
   ),
   ended: z.boolean().optional().describe("True in the last event of a log that is followed."),
+  shed: z
+    .string()
+    .optional()
+    .describe("Of a viewer that reads too slowly, the last event: why. Ask again with its id as Last-Event-ID."),
 });
 
 export const followLog = endpoint({

@@ -13,8 +13,8 @@ import * as endpoints from "./endpoints.ts";
 import { formatLine } from "./job/log-line.ts";
 import { door, needsIn } from "./plan.ts";
 import { dispatch } from "#doors/ci/runs/trigger/dispatch.ts";
-import { gathered } from "#doors/ci/runs/logs/gather.ts";
-import { logFeed } from "#doors/ci/runs/logs/log-feed.ts";
+import { eventOf, type LogBatch, logFeed, placeIn } from "#doors/ci/runs/logs/log-feed.ts";
+import { LogViewers } from "#doors/ci/runs/logs/log-viewers.ts";
 import { searchLog } from "#doors/ci/runs/logs/log-search.ts";
 import { tellRun } from "./runs/run-socket.ts";
 import { type Decisions, withDecisions } from "./runs/decisions.ts";
@@ -173,29 +173,34 @@ const rerunRoute = ({ client, start }: RoutePorts): Route =>
 
 const logRoutes = ({ client, clock, live, printed }: RoutePorts): readonly Route[] => {
   const ports = { client, clock, live, printed };
+  const viewers = new LogViewers({ feed: (query) => logFeed(ports, query), clock });
   return [
     route(
       endpoints.followLog,
       async ({ params: { run, job }, query: { follow, step }, tenant, headers, url, signal }) => {
         const { view } = await findRun(client, run, tenant);
-        const at = { run, tenant, task: taskOf(run, view, job), follow, step, signal };
-        const feed = logFeed(ports, { ...at, lastEventId: lastEventId(headers, url) });
-        return { body: follow ? gathered(feed, clock) : feed };
+        const at = { run, tenant, task: taskOf(run, view, job), from: placeIn(lastEventId(headers, url)), signal };
+        return { body: follow ? viewers.view({ ...at, step }) : eventsOf(logFeed(ports, { ...at, follow }), step) };
       },
     ),
     route(endpoints.readLog, async ({ params: { run, job }, query: { step }, tenant, signal }) => {
       const { view } = await findRun(client, run, tenant);
-      const at = { run, tenant, task: taskOf(run, view, job), follow: false, step, signal };
-      return { body: textOf(logFeed(ports, at)) };
+      const at = { run, tenant, task: taskOf(run, view, job), follow: false, signal };
+      return { body: textOf(logFeed(ports, at), step) };
     }),
     route(endpoints.searchLog, async ({ params: { run, job }, query: { step, text, limit }, tenant, signal }) => {
       const { view } = await findRun(client, run, tenant);
-      const at = { run, tenant, task: taskOf(run, view, job), follow: false, step, signal };
-      return { body: await searchLog(logFeed(ports, at), { text, limit }) };
+      const at = { run, tenant, task: taskOf(run, view, job), follow: false, signal };
+      return { body: await searchLog(eventsOf(logFeed(ports, at), step), { text, limit }) };
     }),
   ];
 };
 
-async function* textOf(events: ReturnType<typeof logFeed>): AsyncGenerator<Uint8Array> {
-  for await (const { data } of events) yield Buffer.from(data.lines.map((line) => formatLine(line)).join(""));
+async function* eventsOf(feed: AsyncIterable<LogBatch>, step: number | undefined) {
+  for await (const batch of feed) yield eventOf(batch, step);
+}
+
+async function* textOf(feed: AsyncIterable<LogBatch>, step: number | undefined): AsyncGenerator<Uint8Array> {
+  for await (const { data } of eventsOf(feed, step))
+    yield Buffer.from(data.lines.map((line) => formatLine(line)).join(""));
 }

@@ -54,6 +54,8 @@ export type Followed = (Piece | Heard) & { readonly position: string };
 
 const readingMax = 16;
 const piecesMax = 32;
+/** Of one task pieces come one after the other: more would only wait in memory. */
+const piecesOfTaskMax = 4;
 /** Of a job with more, the output of the first is shown; each of the others by its name. */
 export const tasksFollowedMax = 1_000;
 
@@ -62,7 +64,7 @@ export async function* followOutput(
   job: { readonly jobId: string; readonly tenant: string },
   options: FollowOptions,
 ): AsyncGenerator<Followed> {
-  const pieces = new PieceQueue<Followed>(piecesMax);
+  const pieces = new PieceQueue<Followed>(options.task === undefined ? piecesMax : piecesOfTaskMax);
   const left = new AbortController();
   const signal = AbortSignal.any([options.signal, left.signal]);
   const reading = new JobReading(ports, job, { ...options, signal }, pieces);

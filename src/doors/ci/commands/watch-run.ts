@@ -93,7 +93,9 @@ export async function showLog(
 ): Promise<void> {
   const { run, job, follow = false, step, json } = wanted;
   let lastEventId: string | undefined;
-  await patiently(async () => {
+  let isShed = false;
+  const read = async (): Promise<void> => {
+    isShed = false;
     const events = await callEndpoint(fetch, followLog, {
       params: { run, job },
       query: { follow: follow ? "true" : "false", ...(step !== undefined && { step }) },
@@ -102,8 +104,11 @@ export async function showLog(
     for await (const { id, data } of events) {
       for (const line of data.lines) world.out(json ? JSON.stringify(line) : textOf(line));
       lastEventId = id ?? lastEventId;
+      isShed = data.shed !== undefined;
     }
-  });
+  };
+  do await patiently(read);
+  while (isShed);
 }
 
 export async function findInLog(

@@ -13,7 +13,7 @@ import type { CiSchedules, WorkflowSchedule } from "#doors/ci/runs/trigger/sched
 import type { Switches } from "#doors/ci/runs/trigger/switches.ts";
 import type { TriggerPorts } from "#doors/ci/runs/trigger/trigger-event.ts";
 import type { Variables } from "#doors/ci/runs/variables.ts";
-import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import { compileOnce } from "#doors/ci/workflow/compile/compile-once.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
 import { badge } from "./badge.ts";
@@ -88,7 +88,7 @@ function viewOf(
   file: SourceFile,
   { isDisabled, all }: { readonly isDisabled: boolean; readonly all: readonly WorkflowSchedule[] },
 ): Listed {
-  const compiled = compile(file);
+  const compiled = compileOnce(file);
   const { path } = file;
   if (!compiled.ok) {
     const problem = compiled.problems.map((one) => problemText(one)).join("; ");

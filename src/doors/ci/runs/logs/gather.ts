@@ -1,22 +1,20 @@
-/** Events of a log gathered: one is sent when it has so many lines, or so long after its first line came. */
+/** Batches of a log gathered: one is passed on when it has so many lines, or so long after its first line came. */
 import type { Clock } from "#base/clock.ts";
-import type { ServerEvent } from "#http/live/sse.ts";
-
-type Batch<L> = { readonly lines: L[]; readonly ended?: true };
+import type { LogBatch } from "./log-feed.ts";
 
 const linesMax = 100;
 const waitMs = 100;
 
-export async function* gathered<L>(
-  source: AsyncIterable<ServerEvent<Batch<L>>>,
+export async function* gathered(
+  source: AsyncIterable<LogBatch>,
   clock: Pick<Clock, "after">,
-): AsyncGenerator<ServerEvent<Batch<L>>> {
-  const events = source[Symbol.asyncIterator]();
-  let held: ServerEvent<Batch<L>> | undefined;
+): AsyncGenerator<LogBatch> {
+  const batches = source[Symbol.asyncIterator]();
+  let held: LogBatch | undefined;
   let due = Promise.withResolvers<"due">();
   let cancel = (): void => {};
   try {
-    let next = events.next();
+    let next = batches.next();
     for (;;) {
       const got = held ? await Promise.race([next, due.promise]) : await next;
       if (got === "due" || got.done === true) {
@@ -25,8 +23,9 @@ export async function* gathered<L>(
         if (got !== "due") return;
         continue;
       }
-      next = events.next();
-      if (held && held.data.lines.length + got.value.data.lines.length > linesMax) {
+      next = batches.next();
+      next.catch(() => {}); // thrown when it is awaited: the reader may be slow
+      if (held && !fits(held, got.value)) {
         yield held;
         held = undefined;
       }
@@ -37,18 +36,23 @@ export async function* gathered<L>(
         cancel = clock.after(waitMs, () => resolve("due"));
       }
       held = held ? joined(held, got.value) : got.value;
-      if (held.data.lines.length < linesMax && !held.data.ended) continue;
+      if (held.lines.length < linesMax && !held.ended) continue;
       yield held;
       held = undefined;
     }
   } finally {
     cancel();
-    await events.return?.();
+    await batches.return?.(undefined);
   }
 }
 
-function joined<L>(first: ServerEvent<Batch<L>>, then: ServerEvent<Batch<L>>): ServerEvent<Batch<L>> {
-  const data = { ...then.data, lines: [...first.data.lines, ...then.data.lines] };
-  const id = then.id ?? first.id;
-  return { ...(id !== undefined && { id }), data };
-}
+/** Attempts have logs of their own. */
+const fits = (first: LogBatch, then: LogBatch): boolean =>
+  first.token === then.token && first.end === then.offset && first.lines.length + then.lines.length <= linesMax;
+
+const joined = (first: LogBatch, then: LogBatch): LogBatch => ({
+  ...then,
+  offset: first.offset,
+  lines: [...first.lines, ...then.lines],
+  ends: [...first.ends, ...then.ends],
+});

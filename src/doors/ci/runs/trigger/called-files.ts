@@ -5,7 +5,7 @@
 import { dirname } from "node:path";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Sources } from "#sources/sources.ts";
-import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import { compileOnce } from "#doors/ci/workflow/compile/compile-once.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
 import { standardLimits } from "#doors/ci/workflow/limits.ts";
@@ -34,14 +34,12 @@ export async function withCalled(
   const used = new Map<string, SourceFile>();
   for (let round = 0; round <= standardLimits.calledDepthMax + 1; round += 1) {
     const missing = new Set<string>();
-    const result = compile(file, {
-      called: (uses, caller) => {
-        const path = calledPath(uses, caller) ?? "";
-        const found = foreignFile(path) ? read.get(path) : own.get(path);
-        if (found) used.set(path, found);
-        else if (foreignFile(path)) missing.add(path);
-        return found;
-      },
+    const result = compileOnce(file, (uses, caller) => {
+      const path = calledPath(uses, caller) ?? "";
+      const found = foreignFile(path) ? read.get(path) : own.get(path);
+      if (found) used.set(path, found);
+      else if (foreignFile(path)) missing.add(path);
+      return found;
     });
     if (result.ok) return { workflow: result.workflow, called: [...used.values()] };
     if (missing.size === 0 || read.size + missing.size > standardLimits.calledFilesMax) {

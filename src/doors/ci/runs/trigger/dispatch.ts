@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { Fault } from "#base/fault.ts";
 import type { Repository } from "#sources/book.ts";
 import type { Order, Submitted } from "#shard/client/client.ts";
-import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import { compileOnce } from "#doors/ci/workflow/compile/compile-once.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { type Dictionary, textOf } from "#doors/ci/workflow/expression/value.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
@@ -64,7 +64,7 @@ function fileNamed(files: readonly SourceFile[], word: string): SourceFile {
 }
 
 function inputsOf(file: SourceFile, given: Readonly<Record<string, string>>): Dictionary {
-  const compiled = compile(file);
+  const compiled = compileOnce(file);
   if (!compiled.ok) {
     const why = compiled.problems.map((problem) => problemText(problem)).join("; ");
     throw new Fault("invalid", "compile the workflow", { why });

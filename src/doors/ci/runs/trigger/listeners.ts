@@ -3,7 +3,7 @@ import { z } from "zod";
 import { recordsOf } from "#records/typed.ts";
 import type { Records } from "#records/watch.ts";
 import type { Repository } from "#sources/book.ts";
-import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import { compileOnce } from "#doors/ci/workflow/compile/compile-once.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 
 const Listener = z.object({ repository: z.string() });
@@ -19,7 +19,7 @@ export class Listeners {
   async sync({ tenant, name }: Repository, files: readonly SourceFile[]): Promise<void> {
     const listens = files.some((file) => {
       if (!file.text.includes("workflow_run")) return false;
-      const compiled = compile(file);
+      const compiled = compileOnce(file);
       return compiled.ok && Object.hasOwn(compiled.workflow.on.events, "workflow_run");
     });
     if (listens) await this.#kept.create(tenant, name.toLowerCase(), { repository: name });

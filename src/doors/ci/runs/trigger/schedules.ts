@@ -13,7 +13,7 @@ import type { CatchUp } from "#schedules/due.ts";
 import { type Schedule, type Schedules, schedulesIn } from "#schedules/schedule.ts";
 import { type Instant, ScheduleTimer, type TimerEvent } from "#schedules/timer.ts";
 import type { Repository } from "#sources/book.ts";
-import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import { compileOnce } from "#doors/ci/workflow/compile/compile-once.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { allPages } from "#doors/ci/runs/all-pages.ts";
@@ -126,7 +126,7 @@ type CronOf = { readonly path: string; readonly cron: string; readonly zone: str
 
 function cronsIn(files: readonly SourceFile[]): readonly CronOf[] {
   return files.flatMap((file) => {
-    const compiled = compile(file);
+    const compiled = compileOnce(file);
     if (!compiled.ok) return [];
     return compiled.workflow.on.schedules.flatMap(({ cron, timezone: zone = "UTC" }) => {
       try {

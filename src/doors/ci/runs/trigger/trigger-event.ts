@@ -6,7 +6,7 @@ import type { Repository } from "#sources/book.ts";
 import type { Commit } from "#sources/copies.ts";
 import { noCommit } from "#sources/names.ts";
 import type { Sources } from "#sources/sources.ts";
-import { compile } from "#doors/ci/workflow/compile/compile.ts";
+import { compileOnce } from "#doors/ci/workflow/compile/compile-once.ts";
 import { workflowFolder } from "#doors/ci/local/workflows.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { Dictionary, type PlainValue } from "#doors/ci/workflow/expression/value.ts";
@@ -147,7 +147,7 @@ async function startRequired(
 const no = (why: string): Verdict => ({ runs: false, why });
 
 function verdictOf(file: SourceFile, facts: EventFacts, { isConflict = false, after }: ComingEvent): Verdict {
-  const compiled = compile(file);
+  const compiled = compileOnce(file);
   if (!compiled.ok) return no(compiled.problems.map((problem) => problemText(problem)).join("; "));
   const verdict = triggered(compiled.workflow.on, facts);
   if (!verdict.runs) return verdict;
