@@ -40,7 +40,9 @@ export async function posts(report: Report, { runs, completed, shards }: PostSiz
   });
   for (const { shards: count, cpuUs } of rates) {
     const cores = (headlinePerS * cpuUs) / 1e6;
-    report.say(`${headlinePerS.toLocaleString("en-US")} a second at the CPU of ${count} shards: ${cores.toFixed(0)} cores`);
+    report.say(
+      `${headlinePerS.toLocaleString("en-US")} a second at the CPU of ${count} shards: ${cores.toFixed(0)} cores`,
+    );
   }
 }
 
@@ -69,18 +71,11 @@ async function accepted(
   return { perS, cpuUs };
 }
 
-async function done(
-  report: Report,
-  { site, load, runs }: { site: CiSite; load: Load; runs: number },
-): Promise<void> {
+async function done(report: Report, { site, load, runs }: { site: CiSite; load: Load; runs: number }): Promise<void> {
   const work = workOn(site, repositoriesOf(4), "one");
   const warm = await load.ask({ ...work, runs: 2 });
   for (const run of warm.runs) await site.ci.ended(run, 300_000);
-  const [cpuBefore, allBefore, beganMs] = [
-    processCpuUs(site.node.pid),
-    treeCpuUs(site.node.pid),
-    performance.now(),
-  ];
+  const [cpuBefore, allBefore, beganMs] = [processCpuUs(site.node.pid), treeCpuUs(site.node.pid), performance.now()];
   const { runs: started } = await load.ask({ ...work, runs });
   for (const run of started) await site.ci.ended(run, 300_000);
   const perS = (runs * 1_000) / (performance.now() - beganMs);

@@ -16,8 +16,7 @@ import {
 import { until } from "#testing/until.ts";
 
 export type RunShown = z.output<typeof RunDetails>;
-const withTenant = (path: string, tenant: string): string =>
-  `${path}${path.includes("?") ? "&" : "?"}tenant=${tenant}`;
+const withTenant = (path: string, tenant: string): string => `${path}${path.includes("?") ? "&" : "?"}tenant=${tenant}`;
 
 type LogPage = { readonly id: string | undefined; readonly texts: readonly string[] };
 

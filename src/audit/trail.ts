@@ -6,6 +6,7 @@
  * AU2 Each entry holds the hash of the one before.
  * AU3 A tenant keeps its last `keptMax` entries; older ones go, and the oldest that is left still names its forerunner.
  */
+import { must } from "#base/assert.ts";
 import { isFault } from "#base/fault.ts";
 import { recordsOf, type TypedRecords } from "#records/typed.ts";
 import type { Records } from "#records/watch.ts";
@@ -15,6 +16,9 @@ export const auditKept = 100_000;
 /** How many are removed at once when a trail is full. */
 const prunedAtOnce = 100;
 const triesMax = 50;
+const togetherMax = 100;
+
+type Waiting = { readonly facts: AuditFacts } & Omit<PromiseWithResolvers<AuditEntry>, "promise">;
 
 export type AuditPage = { readonly entries: readonly AuditEntry[]; readonly cursor: string | undefined };
 
@@ -23,8 +27,8 @@ export class AuditTrail {
   readonly #keptMax: number;
   /** The last entry of each tenant, as far as this node knows. */
   readonly #last = new Map<string, AuditEntry>();
-  /** Appends of one tenant by this node come one after the other. */
-  readonly #queues = new Map<string, Promise<unknown>>();
+  /** By tenant, while this node writes: what comes next. */
+  readonly #waiting = new Map<string, Waiting[]>();
 
   constructor(records: Records, keptMax = auditKept) {
     const limits = { countMax: keptMax + 10 * prunedAtOnce, bytesMax: 2 ** 32 };
@@ -32,17 +36,17 @@ export class AuditTrail {
     this.#keptMax = keptMax;
   }
 
-  /** Durable when it resolves. */
-  async append(tenant: string, facts: AuditFacts): Promise<AuditEntry> {
-    const before = this.#queues.get(tenant) ?? Promise.resolve();
-    const appended = before.then(() => this.#append(tenant, facts));
-    const settled = appended.catch(() => undefined);
-    this.#queues.set(tenant, settled);
-    try {
-      return await appended;
-    } finally {
-      if (this.#queues.get(tenant) === settled) this.#queues.delete(tenant);
+  /** Durable when it resolves. Those that come while one is written are written together. */
+  append(tenant: string, facts: AuditFacts): Promise<AuditEntry> {
+    const waiting = this.#waiting.get(tenant);
+    const { promise, resolve, reject } = Promise.withResolvers<AuditEntry>();
+    const one = { facts, resolve, reject };
+    if (waiting) waiting.push(one);
+    else {
+      this.#waiting.set(tenant, [one]);
+      void this.#write(tenant);
     }
+    return promise;
   }
 
   /** The newest first. */
@@ -61,18 +65,40 @@ export class AuditTrail {
     } while (cursor !== undefined);
   }
 
-  async #append(tenant: string, facts: AuditFacts): Promise<AuditEntry> {
+  /** One group of a tenant's after the other. */
+  async #write(tenant: string): Promise<void> {
+    for (let waiting = this.#waiting.get(tenant) ?? []; waiting.length > 0;) {
+      const group = waiting.splice(0, togetherMax);
+      try {
+        const entries = await this.#append(
+          tenant,
+          group.map(({ facts }) => facts),
+        );
+        for (const [at, { resolve }] of group.entries()) resolve(must(entries[at], "an entry"));
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
+    }
+    this.#waiting.delete(tenant);
+  }
+
+  async #append(tenant: string, all: readonly AuditFacts[]): Promise<readonly AuditEntry[]> {
     let last = this.#last.get(tenant) ?? (await this.#newest(tenant));
     for (let tries = 0; ; tries += 1) {
-      const entry = chained(facts, last);
-      const { created, record } = await this.#entries.create(tenant, nameOf(entry.seq), entry);
-      this.#last.set(tenant, record.value);
-      if (created) {
-        if (entry.seq % prunedAtOnce === 0) await this.#prune(tenant, entry.seq);
-        return entry;
+      const entries: AuditEntry[] = [];
+      for (const facts of all) entries.push(chained(facts, entries.at(-1) ?? last));
+      const given = entries.map((value) => ({ name: nameOf(value.seq), value }));
+      const done = await this.#entries.createAll(tenant, given);
+      if (done.created) {
+        const newest = must(entries.at(-1), "an entry");
+        this.#last.set(tenant, newest);
+        const hundred = newest.seq - (newest.seq % prunedAtOnce);
+        if (entries.some(({ seq }) => seq === hundred)) await this.#prune(tenant, newest.seq);
+        return entries;
       }
+      this.#last.set(tenant, done.record.value);
       // Another node was first. It may be far ahead: look for the end again, then for the next free number.
-      last = tries === 0 ? ((await this.#newest(tenant)) ?? record.value) : record.value;
+      last = tries === 0 ? ((await this.#newest(tenant)) ?? done.record.value) : done.record.value;
       if (tries > triesMax) last = await this.#newest(tenant);
     }
   }

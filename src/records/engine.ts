@@ -7,7 +7,10 @@ import {
   recordPageBytesMax,
   type Changes,
   type Created,
+  type CreatedAll,
+  type NewRecord,
   type RecordId,
+  type RecordKind,
   type RecordLimits,
   type RecordPage,
   type RecordQuery,
@@ -17,7 +20,9 @@ import {
 import {
   checkGiven,
   decideChanges,
+  checkAllGiven,
   decideCreate,
+  decideCreateAll,
   decideRemove,
   decideReplace,
   freshKind,
@@ -27,19 +32,17 @@ import {
   type Write,
 } from "./rules.ts";
 
-export type KindId = Omit<RecordId, "name">;
-
 export type RecordTables = {
-  kind(of: KindId): KindRow | undefined;
-  putKind(of: KindId, row: KindRow): void;
+  kind(of: RecordKind): KindRow | undefined;
+  putKind(of: RecordKind, row: KindRow): void;
   row(id: RecordId): RecordRow | undefined;
   putRow(id: RecordId, row: RecordRow): void;
   /** Drops rows without a document up to this version. */
-  forget(of: KindId, version: number): void;
+  forget(of: RecordKind, version: number): void;
   /** Rows with a document, in order, as many as `fitting` takes. */
   list(range: RecordRange): Fitting<StoredRecord>;
   /** In order of version, with those of removed records; the engine takes as many as are `fitting`. */
-  changed(of: KindId, since: number): Iterable<RecordRow>;
+  changed(of: RecordKind, since: number): Iterable<RecordRow>;
   newest(kind: string): readonly { readonly tenant: string; readonly version: number }[];
 };
 
@@ -67,6 +70,13 @@ export function recordsOver(tables: RecordTables) {
       checkGiven("create a record", id, document);
       return done(id, decideCreate(at(nowMs, id), { document, limits }));
     },
+    createAll(nowMs: number, of: RecordKind, given: readonly NewRecord[], limits?: RecordLimits): CreatedAll {
+      checkAllGiven("create records", of, given);
+      const rows = given.map(({ name }) => tables.row({ ...of, name }));
+      const decided = decideCreateAll({ of, kind: tables.kind(of) ?? freshKind, rows, nowMs }, given, limits);
+      for (const write of decided.writes) done({ ...of, name: write.row.name }, { answer: undefined, write });
+      return decided.answer;
+    },
     read(_nowMs: number, id: RecordId): StoredRecord | undefined {
       checkId("read a record", id);
       return storedOf(id, tables.row(id));
@@ -88,7 +98,7 @@ export function recordsOver(tables: RecordTables) {
     list(_nowMs: number, query: RecordQuery): RecordPage {
       return pageOf(tables.list(rangeOf(query)));
     },
-    changes(_nowMs: number, of: KindId, since: number): Changes {
+    changes(_nowMs: number, of: RecordKind, since: number): Changes {
       checkKind("read changes of records", of.kind);
       const kind = tables.kind(of) ?? freshKind;
       return decideChanges(of.tenant, { kind, since }, () => fitting(tables.changed(of, since), changesMax).taken);
@@ -126,6 +136,7 @@ export function recordsFrom(
       call(op, args) as ReturnType<RecordStore[K]>;
   return {
     create: ask("create"),
+    createAll: ask("createAll"),
     read: ask("read"),
     replace: ask("replace"),
     remove: ask("remove"),

@@ -1,7 +1,7 @@
 /** Records in memory: for a node without a durable journal, for simulation and for tests. */
 import { orderOf, type Position } from "./cursor.ts";
-import { fitting, recordsFrom, recordsOver, type KindId, type RecordTables } from "./engine.ts";
-import type { RecordStore, StoredRecord } from "./records.ts";
+import { fitting, recordsFrom, recordsOver, type RecordTables } from "./engine.ts";
+import type { RecordKind, RecordStore, StoredRecord } from "./records.ts";
 import { storedOf, type KindRow, type RecordRow } from "./rules.ts";
 
 type Kept = { row: KindRow; readonly records: Map<string, RecordRow> };
@@ -15,7 +15,7 @@ export function memoryRecords(nowMs: () => number): RecordStore {
 
 function memoryTables(): RecordTables {
   const kinds = new Map<string, Map<string, Kept>>(); // by kind, by tenant
-  const keptOf = ({ tenant, kind }: KindId): Kept | undefined => kinds.get(kind)?.get(tenant);
+  const keptOf = ({ tenant, kind }: RecordKind): Kept | undefined => kinds.get(kind)?.get(tenant);
   const stored = (kind: string, tenant: string | undefined): StoredRecord[] =>
     [...(kinds.get(kind) ?? [])].flatMap(([of, { records }]) =>
       tenant === undefined || of === tenant

@@ -2,7 +2,8 @@
  * Named documents that all nodes share: repositories, services, secrets, schedules, names of artifacts. The journal's
  * database keeps them; no decision of a shard reads them.
  *
- * RC1 Of all that create under one (tenant, kind, name), one succeeds; the others get the record that is there.
+ * RC1 Of all that create under one (tenant, kind, name), one succeeds; the others get the record that is there. Several
+ *     that are created together are created all, or none.
  * RC2 `replace` and `remove` change only the version that the caller names. Versions of one tenant and kind only grow,
  *     over removals too: no version ever means two documents.
  * RC3 What was acknowledged survives crashes, and every node reads it from then on.
@@ -37,6 +38,15 @@ export type Created =
   | { readonly created: true; readonly record: StoredRecord }
   | { readonly created: false; readonly record: StoredRecord };
 
+/** Of one tenant. */
+export type RecordKind = Omit<RecordId, "name">;
+export type NewRecord = { readonly name: string; readonly document: string };
+
+export type CreatedAll =
+  | { readonly created: true; readonly records: readonly StoredRecord[] }
+  /** The first one that was there. */
+  | { readonly created: false; readonly record: StoredRecord };
+
 export type RecordQuery = {
   /** Left out: of all tenants. */
   readonly tenant?: string | undefined;
@@ -69,6 +79,8 @@ export type Changes =
 export type RecordStore = {
   /** Left out, `limits` are `recordLimitsDefault`. */
   create(id: RecordId, document: string, limits?: RecordLimits): Promise<Created>;
+  /** All of them, or none where one of the names is taken: durable together, for the price of one. */
+  createAll(of: RecordKind, given: readonly NewRecord[], limits?: RecordLimits): Promise<CreatedAll>;
   read(id: RecordId): Promise<StoredRecord | undefined>;
   /** Undefined: there is none, or it has another version by now. */
   replace(id: RecordId, version: number, document: string, limits?: RecordLimits): Promise<StoredRecord | undefined>;

@@ -6,8 +6,11 @@ import {
   recordLimitsDefault,
   type Changes,
   type Created,
+  type CreatedAll,
+  type NewRecord,
   type RecordChange,
   type RecordId,
+  type RecordKind,
   type RecordLimits,
   type StoredRecord,
 } from "./records.ts";
@@ -54,6 +57,32 @@ export function decideCreate(at: At, { document, limits }: Give): { readonly ans
     answer: { created: true, record: { tenant: id.tenant, ...made } },
     write: { kind: grown, row: made },
   };
+}
+
+/** The rows that are there, and what the kind's row was before. */
+type AtAll = {
+  readonly of: RecordKind;
+  readonly kind: KindRow;
+  readonly rows: readonly (RecordRow | undefined)[];
+  readonly nowMs: number;
+};
+
+/** Writes in the order of what is given; the last one has the kind's row as it is in the end. */
+export function decideCreateAll(
+  { of, kind, rows, nowMs }: AtAll,
+  given: readonly NewRecord[],
+  limits: RecordLimits | undefined,
+): { readonly answer: CreatedAll; readonly writes: readonly Write[] } {
+  const writes: Write[] = [];
+  const records: StoredRecord[] = [];
+  for (const [at, { name, document }] of given.entries()) {
+    const next = { id: { ...of, name }, kind: writes.at(-1)?.kind ?? kind, row: rows[at], nowMs };
+    const { answer, write } = decideCreate(next, { document, limits });
+    if (!write) return { answer: { created: false, record: answer.record }, writes: [] };
+    writes.push(write);
+    records.push(answer.record);
+  }
+  return { answer: { created: true, records }, writes };
 }
 
 export function decideReplace(
@@ -130,4 +159,10 @@ function checkLimits(
 export function checkGiven(doing: string, id: RecordId, document: string): void {
   checkId(doing, id);
   checkDocument(doing, document);
+}
+
+export function checkAllGiven(doing: string, of: RecordKind, given: readonly NewRecord[]): void {
+  for (const { name, document } of given) checkGiven(doing, { ...of, name }, document);
+  if (new Set(given.map(({ name }) => name)).size < given.length)
+    throw new Fault("invalid", doing, { kind: of.kind, why: "two have the same name" });
 }

@@ -13,6 +13,7 @@ export function recordsSpread(databases: readonly RecordStore[]): RecordStore {
     must(databases[placeOf(tenant, databases.length)], "a database of records");
   return {
     create: (id, document, limits) => of(id).create(id, document, limits),
+    createAll: (kind, given, limits) => of(kind).createAll(kind, given, limits),
     read: (id) => of(id).read(id),
     replace: (id, version, document, limits) => of(id).replace(id, version, document, limits),
     remove: (id, version) => of(id).remove(id, version),

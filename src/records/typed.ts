@@ -31,6 +31,14 @@ export function recordsOf<S extends z.ZodType>(records: Records, { kind, schema,
       const { created, record } = await records.create({ tenant, kind, name }, text(value), limits);
       return { created, record: typed(record) };
     },
+    /** All, or none where one of the names is taken: then what stands there is returned. */
+    async createAll(tenant: string, given: readonly { readonly name: string; readonly value: z.input<S> }[]) {
+      const documents = given.map(({ name, value }) => ({ name, document: text(value) }));
+      const done = await records.createAll({ tenant, kind }, documents, limits);
+      return done.created
+        ? { created: true as const, records: done.records.map(typed) }
+        : { created: false as const, record: typed(done.record) };
+    },
     async read(tenant: string, name: string): Promise<Typed<T> | undefined> {
       const found = await records.read({ tenant, kind, name });
       return found && typed(found);

@@ -46,6 +46,7 @@ export function watchedRecords(store: RecordStore, clock: Pick<Clock, "after">):
   return {
     ...store,
     create: (id, document, limits) => nudging(id.kind, store.create(id, document, limits)),
+    createAll: (of, given, limits) => nudging(of.kind, store.createAll(of, given, limits)),
     replace: (id, version, document, limits) => nudging(id.kind, store.replace(id, version, document, limits)),
     remove: (id, version) => nudging(id.kind, store.remove(id, version)),
     async *watch({ tenant, kind }, signal) {

@@ -9,10 +9,10 @@ import { join } from "node:path";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Repository } from "./book.ts";
 import { git, gitText } from "./git.ts";
-import { headIn, looseRef } from "./loose-refs.ts";
 import { isRef, isSha, noCommit, refsMeant } from "./names.ts";
 import { Recent } from "#base/recent.ts";
 import { checkReachable, type RemoteRules } from "./remote.ts";
+import { gitFolderOf, headIn, refIn } from "./ref-files.ts";
 import { type RemoteRefs, remoteRefs } from "./remote-refs.ts";
 import { SharedRuns } from "./shared-runs.ts";
 import { Turns } from "./turns.ts";
@@ -40,6 +40,7 @@ const commitsKeptBytesMax = 4 * 1024 * 1024;
 const refsKeptBytesMax = 32 * 1024 * 1024;
 const entryBytes = 500;
 const copiedRefs = ["heads", "tags", "pull", "merge-requests"];
+const copied = new RegExp(`^refs/(?:${copiedRefs.join("|")})/`);
 
 export class Copies {
   readonly #folder: string;
@@ -122,11 +123,13 @@ export class Copies {
   }
 
   async #resolve(repository: Repository, wanted: string | undefined): Promise<Commit> {
+    const seen = isSha(wanted ?? "") ? undefined : await this.#seen(repository, wanted);
+    if (seen) return seen;
     const path = await this.fetch(repository);
     const head = await this.#headOf(path);
     const asked = wanted ?? head;
     for (const ref of isSha(asked) ? [asked] : refsMeant(asked)) {
-      const sha = (await this.#knownCommit(path, ref)) ?? (await commitOf(path, ref));
+      const sha = this.#knownCommit(path, ref) ?? (await commitOf(path, ref));
       if (sha === undefined) continue;
       return { ...(await this.#describe(path, sha)), sha, ref, defaultBranch: head.replace("refs/heads/", "") };
     }
@@ -136,13 +139,30 @@ export class Copies {
   async #headOf(path: string): Promise<string> {
     const head = this.#fetched.get(path)?.head;
     if (head !== undefined && isRef(head)) return head;
-    return (await headIn(path)) ?? (await gitText(path, ["symbolic-ref", "HEAD"])).trim();
+    return (await gitText(path, ["symbolic-ref", "HEAD"])).trim();
   }
 
   /** Without asking git: only what was seen to be a commit of this copy before. */
-  async #knownCommit(path: string, ref: string): Promise<string | undefined> {
-    const sha = this.#fetched.get(path)?.commits.get(ref) ?? (await looseRef(path, ref));
+  #knownCommit(path: string, ref: string): string | undefined {
+    const sha = this.#fetched.get(path)?.commits.get(ref);
     return sha !== undefined && this.#commits.get(keyOf(path, sha)) ? sha : undefined;
+  }
+
+  /** Of a repository on this machine, without a process of git: what a ref means now, if that commit was seen before. */
+  async #seen(repository: Repository, wanted: string | undefined): Promise<Commit | undefined> {
+    const { url } = repository;
+    const path = this.path(repository);
+    if (url !== undefined) await checkReachable(url, this.#rules);
+    const from = url === undefined ? path : await gitFolderOf(url);
+    const head = from === undefined ? undefined : await headIn(from);
+    if (from === undefined || head === undefined || !existsSync(path)) return undefined;
+    for (const ref of refsMeant(wanted ?? head)) {
+      const sha = copied.test(ref) ? await refIn(from, ref) : undefined;
+      const known = sha === undefined ? undefined : this.#commits.get(keyOf(path, sha));
+      if (known && sha !== undefined) return { ...known, sha, ref, defaultBranch: head.replace("refs/heads/", "") };
+      if (sha !== undefined) return undefined;
+    }
+    return undefined;
   }
 
   async #describe(path: string, sha: string): Promise<Described> {

@@ -131,7 +131,10 @@ describe("sources", { timeout: 60_000 }, () => {
   });
 
   test("many who ask at once share git, and what has not changed is not fetched again", async () => {
-    const repository = await sources.get("mill", "octo/demo");
+    const plain = await sources.get("mill", "octo/demo");
+    const linked = join(folder, "linked"); // what git keeps is elsewhere: its files are not read
+    await own(work, "worktree", "add", "--quiet", "-b", "side", linked);
+    const repository = await sources.register("mill", "octo/linked", linked);
     const bin = join(folder, "counting");
     await mkdir(bin, { recursive: true });
     const { stdout } = await run("sh", ["-c", "command -v git"]);
@@ -147,15 +150,21 @@ describe("sources", { timeout: 60_000 }, () => {
       return (await readFile(calls, "utf8")).trim().split("\n");
     };
     const resolve = () => sources.copies.resolve(repository, "topic");
+    await resolve();
     const together = await counted(() => Promise.all(Array.from({ length: 50 }, resolve)));
     deepEqual(together, ["ls-remote", "ls-remote"]);
     deepEqual(await counted(resolve), ["ls-remote"]);
+    await sources.copies.resolve(plain, "topic");
+    deepEqual(await counted(() => sources.copies.resolve(plain, "topic")), [""], "a repository here is read itself");
     await own(work, "commit", "--quiet", "--allow-empty", "-m", "third");
     const third = await own(work, "rev-parse", "HEAD");
     const moved = await counted(async () => equal((await resolve()).sha, third));
     deepEqual(moved, ["ls-remote", "fetch", "symbolic-ref", "rev-parse", "log"]);
     await own(work, "reset", "--quiet", "--hard", "HEAD~1");
     equal((await resolve()).message, "second");
+    equal((await sources.copies.resolve(plain, "topic")).message, "second");
+    await own(work, "worktree", "remove", "--force", linked);
+    await own(work, "branch", "--quiet", "-D", "side");
   });
 
   test("the merge of a pull request is a ref, unless the two conflict", async () => {

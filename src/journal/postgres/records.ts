@@ -11,9 +11,11 @@ import {
   type StoredRecord,
 } from "#records/records.ts";
 import {
+  checkAllGiven,
   checkGiven,
   decideChanges,
   decideCreate,
+  decideCreateAll,
   decideRemove,
   decideReplace,
   freshKind,
@@ -58,6 +60,19 @@ export function recordsIn({ lane, schema, offsetMs }: Ports): RecordStore {
     async create(id, document, limits) {
       checkGiven("create a record", id, document);
       return await change("create a record", id, (at) => decideCreate(at, { document, limits }));
+    },
+    async createAll(of, given, limits) {
+      checkAllGiven("create records", of, given);
+      const [first] = given;
+      if (!first) return { created: true, records: [] };
+      return await lane.transaction("create records", async (run) => {
+        const { kind, row: firstRow, nowMs } = await lockedAt(run, schema, { ...of, name: first.name }, offsetMs());
+        const rows = [firstRow];
+        for (const { name } of given.slice(1)) rows.push((await run<RecordRow>(rowSql(schema, { ...of, name })))[0]);
+        const { answer, writes } = decideCreateAll({ of, kind, rows, nowMs }, given, limits);
+        for (const write of writes) await written(run, schema, { ...of, name: write.row.name }, write);
+        return answer;
+      });
     },
     async read(id) {
       checkId("read a record", id);

@@ -46,6 +46,38 @@ function exerciseChanges(play: PlayRecords): void {
       equal((await one.create(other, "x")).created, true, "another tenant, kind or name is another record");
   });
 
+  play("RC1 several are created together, or none of them", async ({ one, two }) => {
+    const of = { tenant: "acme", kind: "test" };
+    const given = (...names: readonly string[]) => names.map((name) => ({ name, document: `of ${name}` }));
+    const made = await one.createAll(of, given("a", "b", "c"));
+    ok(made.created);
+    deepEqual(
+      made.records.map(({ name, document }) => [name, document]),
+      [
+        ["a", "of a"],
+        ["b", "of b"],
+        ["c", "of c"],
+      ],
+    );
+    const versions = made.records.map(({ version }) => version);
+    deepEqual(
+      versions,
+      versions.toSorted((x, y) => x - y),
+    );
+    equal(new Set(versions).size, 3, "each has a version of its own");
+    deepEqual(await two.read(id("b")), made.records[1]);
+    const refused = await two.createAll(of, given("d", "b", "e"));
+    ok(!refused.created);
+    deepEqual(refused.record, made.records[1], "the one that was there");
+    equal(await one.read(id("d")), undefined);
+    await faults(one.createAll(of, given("f", "f")), "invalid");
+    await faults(one.createAll(of, given("f", "g"), { countMax: 4, bytesMax: 1_000 }), "exhausted");
+    equal(await one.read(id("f")), undefined, "too many together are none");
+    deepEqual(await one.createAll(of, []), { created: true, records: [] });
+    const mixed = await Promise.all([one.createAll(of, given("x", "y")), two.createAll(of, given("y", "z"))]);
+    equal(mixed.filter(({ created }) => created).length, 1);
+  });
+
   play("RC2 of many that replace one version, one succeeds", async ({ one, two, advance }) => {
     equal(await one.replace(id(), 1, "x"), undefined, "there is none");
     const { record } = await one.create(id(), "first");

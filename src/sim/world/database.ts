@@ -109,7 +109,7 @@ export class Database {
         ...this.#wrap(life, inner.entries, false)("read"),
       },
       records: {
-        ...this.#wrap(life, inner.records, true)("create", "replace", "remove"),
+        ...this.#wrap(life, inner.records, true)("create", "createAll", "replace", "remove"),
         ...this.#wrap(life, inner.records, false)("read", "list", "changes", "newest"),
       },
       close: async () => {},
