@@ -14,7 +14,7 @@ import { Recent } from "#base/recent.ts";
 import { checkReachable, type RemoteRules } from "./remote.ts";
 import { gitFolderOf, headIn, refIn } from "./ref-files.ts";
 import { type RemoteRefs, remoteRefs } from "./remote-refs.ts";
-import { SharedRuns } from "./shared-runs.ts";
+import { SharedRuns } from "#base/calls/shared-runs.ts";
 import { Turns } from "./turns.ts";
 
 export type Commit = {

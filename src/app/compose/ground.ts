@@ -5,6 +5,7 @@ import type { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import type { Door } from "#door/door.ts";
 import { Memory } from "#kernel/memory/memory.ts";
+import { sharedReads } from "#records/shared-reads.ts";
 import { watchedRecords } from "#records/watch.ts";
 import { parseAddress } from "#shard/transport/tcp-address.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
@@ -57,7 +58,7 @@ export async function openGround(
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
   undo.use(watchJournal(journal, { clock, log }));
-  const records = watchedRecords(journal.records, clock);
+  const records = watchedRecords(sharedReads(journal.records), clock);
   const shared = await clusterSecret(config.cluster.secretFile);
   const vaults = openVaults(config, folder, { records, clock, secret: shared });
   const issuer = new Issuer({ name: issuerNameOf(config), vault: vaults.system, clock });

@@ -233,7 +233,7 @@ const Worker = z.strictObject({
     .int()
     .min(0)
     .max(1_000)
-    .default(2)
+    .default(8)
     .describe("How many stages are planned at once, beside the tasks. 0: planning takes the place of tasks."),
   labels: z
     .array(Label)
