@@ -71,8 +71,12 @@ export class Copies {
   /** The folder of a bare repository that has the commit. */
   async having(repository: Repository, sha: string): Promise<string> {
     const path = this.path(repository);
+    if (this.#commits.get(keyOf(path, sha)) && existsSync(path)) return path;
     if (!(await hasCommit(path, sha)) && repository.url !== undefined) await this.fetch(repository);
-    if (await hasCommit(path, sha)) return path;
+    if (await hasCommit(path, sha)) {
+      await this.#describe(path, sha);
+      return path;
+    }
     throw new Fault("not-found", "find the commit", { repository: repository.name, sha: sha.slice(0, 80) });
   }
 
@@ -113,6 +117,7 @@ export class Copies {
   async remove(repository: Repository): Promise<void> {
     const path = this.path(repository);
     this.#fetched.delete(path);
+    this.#commits.clear(); // what a repository of this name has later is another's
     await this.turns.take(path, () => rm(path, { recursive: true, force: true }));
   }
 

@@ -1,5 +1,6 @@
 /** The CI door on a node. */
 import { arch } from "node:os";
+import { join } from "node:path";
 import { Fault } from "#base/fault.ts";
 import type { OpenDoor } from "#door/door.ts";
 import type { DoorPorts } from "#door/ports.ts";
@@ -11,6 +12,7 @@ import { containersLabel, findContainers, labelledFor } from "./containers/host.
 import { ciAnswers } from "./job/answers.ts";
 import { plainBox, sandboxBox } from "./job/box.ts";
 import { cellRunner } from "./job/cell-runner.ts";
+import { CommitPacks } from "./job/commit-packs.ts";
 import { jobKnown, type KnownPorts } from "./job/known.ts";
 import { CompileCache } from "./job/compile-cache.ts";
 import { CiMetrics } from "./metrics/ci-metrics.ts";
@@ -57,6 +59,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     services,
     vault: ports.vault,
     variables: intake.variables,
+    commits: new CommitPacks(join(ports.spool.folder, "ci-commits")),
     actions: { folder: settings.actions, server: settings.actionServer },
     keptKey: () => ports.keyOf("ci.kept"),
     onRunnerLoss: settings.onRunnerLoss,

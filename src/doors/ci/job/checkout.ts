@@ -6,7 +6,6 @@ import { execFile } from "node:child_process";
 import { mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { git } from "#sources/git.ts";
 import { type JobRequest, names } from "./request.ts";
 
 /** A job has its workspace to itself: it reads what is there, whatever owns it. */
@@ -15,15 +14,7 @@ const gitConfig = join(import.meta.dirname, "gitconfig");
 const run = promisify(execFile);
 const timeoutMs = 600_000;
 
-/** Of the node: one commit without its history, as one pack. */
-export async function bringCommit(mirror: string, sha: string, folder: string): Promise<string> {
-  const source = join(folder, names.source);
-  await git(folder, ["init", "--quiet", "--initial-branch=main", "--template=", "--bare", source]);
-  await git(source, ["fetch", "--quiet", "--depth=1", "--no-tags", "--", `file://${mirror}`, sha], { timeoutMs });
-  return source;
-}
-
-/** Of the job. */
+/** Of the job: `source` in its folder becomes the workspace's `.git`. */
 export async function checkOut(
   { sha, ref }: NonNullable<JobRequest["checkout"]>,
   { folder, workspace, env }: { readonly folder: string; readonly workspace: string; readonly env: NodeJS.ProcessEnv },
@@ -33,7 +24,6 @@ export async function checkOut(
   const own = async (...args: readonly string[]): Promise<void> => {
     await run("git", ["-C", workspace, ...args], { env: { ...env, GIT_CONFIG_GLOBAL: gitConfig }, timeout: timeoutMs });
   };
-  await own("config", "core.bare", "false");
   const branch = /^refs\/heads\/(.+)$/.exec(ref)?.[1];
   if (branch === undefined) await own("checkout", "--quiet", "--force", "--detach", sha);
   else await own("checkout", "--quiet", "--force", "-B", branch, sha);

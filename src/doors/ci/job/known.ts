@@ -3,6 +3,7 @@
  * A runner on the node is given it as it is; one elsewhere asks for it, and gets it for a claim that it holds.
  */
 import { hkdfSync } from "node:crypto";
+import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Sources } from "#sources/sources.ts";
@@ -20,8 +21,8 @@ import type { Permissions } from "#doors/ci/workflow/compile/permissions.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { type ActionSettings, layActions } from "./actions.ts";
-import { bringCommit } from "./checkout.ts";
-import type { JobRequest } from "./request.ts";
+import type { CommitPacks } from "./commit-packs.ts";
+import { type JobRequest, names } from "./request.ts";
 
 export type KnownPorts = {
   readonly client: Pick<WorkClient, "job">;
@@ -30,6 +31,7 @@ export type KnownPorts = {
   readonly services: Pick<CiServices, "jobServices">;
   /** Variables of environments; those of a run are in its record. */
   readonly variables: Pick<Variables, "ofEnvironment">;
+  readonly commits: Pick<CommitPacks, "bring">;
   /** Where actions of others come from. */
   readonly actions: Omit<ActionSettings, "sources">;
   /** A key of the cluster for what jobs keep between steps. */
@@ -99,7 +101,8 @@ export async function jobKnown(cellTask: CellTask, at: KnownAt, ports: KnownPort
     ...(keptKey !== undefined && { keptKey }),
     bring: async (folder, { isCommitWanted }) => {
       const mirror = source && (await mirrorOf(source, task.tenant, ports));
-      if (source && mirror !== undefined && isCommitWanted) await bringCommit(mirror, source.sha, folder);
+      if (source && mirror !== undefined && isCommitWanted)
+        await ports.commits.bring(mirror, source.sha, join(folder, names.source));
       const commit = source && mirror !== undefined ? { commit: { mirror, sha: source.sha } } : {};
       const using = { tenant: task.tenant, box: folder, steps: spec.steps, ...commit };
       return await layActions({ ...ports.actions, sources: ports.sources }, using);
