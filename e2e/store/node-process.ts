@@ -90,10 +90,6 @@ export class NodeProcess {
     }
   }
 
-  get pid(): number {
-    return this.#child?.pid ?? 0;
-  }
-
   /** CPU that it has used so far, all its threads. */
   cpuSeconds(): number {
     try {

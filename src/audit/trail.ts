@@ -67,7 +67,8 @@ export class AuditTrail {
 
   /** One group of a tenant's after the other. */
   async #write(tenant: string): Promise<void> {
-    for (let waiting = this.#waiting.get(tenant) ?? []; waiting.length > 0;) {
+    const waiting = this.#waiting.get(tenant) ?? [];
+    while (waiting.length > 0) {
       const group = waiting.splice(0, togetherMax);
       try {
         const entries = await this.#append(
