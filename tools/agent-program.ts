@@ -15,7 +15,7 @@ runInstalled(process.argv[2] ?? "").then(() => process.exit(0), (error) => {
 `;
 
 /** Messages in fifty languages are a third of it. */
-const withoutLocales: Plugin = {
+export const withoutLocales: Plugin = {
   name: "without-locales",
   setup(building) {
     building.onResolve({ filter: /locales\/index\.js$/ }, () => ({ path: "locales", namespace: "none" }));

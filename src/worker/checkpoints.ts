@@ -78,7 +78,7 @@ export class Checkpoints {
         const waitMs =
           isRejected(error) && "retryAfterMs" in error.rejection ? error.rejection.retryAfterMs : undefined;
         if (waitMs !== undefined && this.#holding.leftMs > waitMs && (refusals += 1) <= refusalsMax) {
-          await clock.sleep(Math.max(100, waitMs));
+          await clock.sleep(Math.max(5, waitMs));
           upload -= 1;
           continue;
         }

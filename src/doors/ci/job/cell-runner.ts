@@ -37,7 +37,7 @@ import type { StepReader } from "./step-reader.ts";
 export type CellPorts = {
   readonly node: string;
   readonly place: WorkPlace;
-  readonly compiled: Pick<CompileCache, "env">;
+  readonly compiled: Pick<CompileCache, "program">;
   /** What only a node knows of the job. */
   readonly known: (context: RunContext) => Promise<KnownHere>;
   readonly box: (context: RunContext) => Promise<JobBox>;
@@ -46,7 +46,6 @@ export type CellPorts = {
   readonly logBytesMax?: number;
 };
 
-const host = fileURLToPath(new URL("./host.ts", import.meta.url));
 const putBack = fileURLToPath(new URL("./put-back.ts", import.meta.url));
 const logBytesMax = 512 * 1024 * 1024;
 const outcomeBytesMax = 4 * 1024 * 1024;
@@ -93,8 +92,9 @@ async function runCell(
   // it also removes them if this process is killed
   await using _guard = guardOf(request);
   try {
-    const env = { ...ports.place.env, ...ports.compiled.env(), [folderVariable]: box.seenAs };
-    const end = await box.run({ argv: [process.execPath, ...preloadFlags(), host], env }, stop.signal);
+    const program = ports.compiled.program();
+    const env = { ...ports.place.env, ...program.env, [folderVariable]: box.seenAs };
+    const end = await box.run({ argv: program.argv, env }, stop.signal);
     const outcome = await readOutcome(join(box.folder, names.outcome));
     if (isCancelled(context.signal)) return await stopped({ box, log, steps, actions: request.actions }, context);
     context.signal.throwIfAborted();
@@ -121,7 +121,7 @@ const guardOf = ({ containers, spec }: JobRequest): Guard | undefined =>
 
 /** As a program of its own: the log is not followed before it is known whether the job goes on or starts again. */
 async function isPutBack(box: JobBox, { signal }: RunContext, { place, compiled }: CellPorts): Promise<boolean> {
-  const env = { ...place.env, ...compiled.env(), [folderVariable]: box.seenAs };
+  const env = { ...place.env, ...compiled.program().env, [folderVariable]: box.seenAs };
   const end = await box.run({ argv: [process.execPath, ...preloadFlags(), putBack], env }, signal);
   signal.throwIfAborted();
   return end.exitCode === 0;

@@ -17,10 +17,11 @@ import { watchCancel } from "./cancel-file.ts";
 import { checkOut } from "./checkout.ts";
 import { usesParts } from "./uses-parts.ts";
 import { JobFiles } from "./job-files.ts";
-import { folderVariable, type JobOutcomeFile, type JobRequest, names } from "./request.ts";
+import { folderVariable, type JobOutcomeFile, type JobRequest, names, noRequestCode } from "./request.ts";
 
 const folder = process.env[folderVariable] ?? process.cwd();
 
+if (!existsSync(names.request)) process.exit(noRequestCode);
 const request = JSON.parse(readFileSync(names.request, "utf8")) as JobRequest;
 rmSync(names.request);
 using cancelled = watchCancel(folder);

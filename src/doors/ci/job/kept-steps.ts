@@ -116,8 +116,7 @@ export class KeptSteps {
     const deltas = [...(isWhole ? [] : this.#deltas), { manifest, parts: pieces }];
     const digests = [state, ...deltas.flatMap((each) => [each.manifest, ...each.parts])];
     if (!isWhole && digests.length > digestsMax) return "whole";
-    await uploads.send(blobs);
-    await logged(logBytes);
+    await Promise.all([uploads.send(blobs), logged(logBytes)]);
     const payload: Kept = { version: 1, seenAs, token, logBytes, next, steps: [...steps()], deltas, state };
     await checkpoint({ payload: JSON.stringify(payload), digests: [...new Set(digests)] });
     this.#deltas = deltas;

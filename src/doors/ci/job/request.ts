@@ -16,6 +16,9 @@ export const names = {
   actions: "actions",
 } as const;
 
+/** With this exit code the job's program says that there is no request: a node starts it so to have it compiled. */
+export const noRequestCode = 75;
+
 /** Names the job's folder as the job is to see it: a working folder that is reached by a link has another name. */
 export const folderVariable = "MILLRACE_JOB_FOLDER";
 
