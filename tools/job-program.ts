@@ -50,7 +50,7 @@ export async function buildJobProgram(): Promise<number> {
     plugins: [withoutLocales, inPlace(inputs)],
     logLevel: "error",
   });
-  const list = JSON.stringify(Object.fromEntries([...inputs].toSorted()), undefined, 1);
+  const list = JSON.stringify(Object.fromEntries([...inputs].toSorted(([a], [b]) => (a < b ? -1 : 1))), undefined, 1);
   await writeFile(`${fresh}.json`, list);
   await rename(fresh, jobProgram);
   await rename(`${fresh}.json`, join(folder, "inputs.json"));
