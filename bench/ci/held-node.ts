@@ -13,7 +13,9 @@ const together = 100;
 const record: RunRecord = {
   file: {
     path: ".github/workflows/build.yml",
-    text: "on: push\njobs:\n  build:\n    runs-on: x\n    steps:\n      - uses: actions/checkout@v4\n      - run: make\n",
+    text: ["on: push", "jobs:", "  build:", "    runs-on: x", "    steps:", "      - uses: actions/checkout@v4"].join(
+      "\n",
+    ),
   },
   github: {
     ref: "refs/heads/main",

@@ -1,5 +1,5 @@
 /**
- * Records whose reads are shared: of many who ask the same at once, one asks the store. Nobody gets an answer from
+ * Records whose reads are shared: of many who ask the same at once, one asks the store. No caller gets an answer from
  * before its question (RC3): who asks while a read is under way waits for the next one.
  */
 import { SharedRuns } from "#base/calls/shared-runs.ts";
