@@ -1,4 +1,4 @@
-/** Runners, in a process of their own: they hold jobs and report that steps begin and end, through the work protocol. */
+/** Runners, in a process of their own: they hold jobs and report steps that begin and end, by the work protocol. */
 import { systemClock } from "#door/system-clock.ts";
 import type { CommandOf } from "#kernel/model/command.ts";
 import type { Grant, Step } from "#kernel/model/model.ts";
