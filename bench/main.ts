@@ -1,7 +1,7 @@
 /**
  * `npm run bench [NAME] -- [--check] [--json FILE] [--only PART] [--peers] [--remote] [--smoke]`: without a name the
- * canonical workload and its two numbers. Exit code: 0 done, 1 a target was missed (with --check), 2 wrong command line,
- * 3 a target could not be shown (with --check), as when a peer is not installed.
+ * canonical workload and its two numbers. Exit code: 0 done, 1 a target was missed (with --check), 2 wrong command
+ * line, 3 a target could not be shown (with --check), as when a peer is not installed.
  */
 import { parseArgs } from "node:util";
 import { array } from "#bench/array/array.ts";
