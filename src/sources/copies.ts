@@ -153,7 +153,7 @@ export class Copies {
     return sha !== undefined && this.#commits.get(keyOf(path, sha)) ? sha : undefined;
   }
 
-  /** Of a repository on this machine, without a process of git: what a ref means now, if that commit was seen before. */
+  /** Of a repository on this machine, without git: what a ref means now, if that commit was seen before. */
   async #seen(repository: Repository, wanted: string | undefined): Promise<Commit | undefined> {
     const { url } = repository;
     const path = this.path(repository);

@@ -26,8 +26,8 @@ export async function headIn(folder: string): Promise<string | undefined> {
 }
 
 /**
- * What a ref points to, which may be a tag with a message. Git packs a ref before it removes its file: who finds no file
- * finds it among the packed.
+ * What a ref points to, which may be a tag with a message. Git packs a ref before it removes its file: who finds no
+ * file finds it among the packed.
  */
 export async function refIn(folder: string, ref: string): Promise<string | undefined> {
   if (!isRef(ref)) return undefined;

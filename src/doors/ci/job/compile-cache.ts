@@ -1,8 +1,8 @@
 /**
  * How the program that runs a job is started. It starts with a third of the CPU where it is one file (`dist/jobs`, made
  * with the package) and V8 has compiled it before. The file counts only if it was made of the modules that are here.
- * Compiled code is kept beside the package; the node fills that folder itself, before jobs use it. In a sandbox jobs can
- * only read it: who could write to it could run code in the jobs of others.
+ * Compiled code is kept beside the package; the node fills that folder itself, before jobs use it. In a sandbox jobs
+ * can only read it: who could write to it could run code in the jobs of others.
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";

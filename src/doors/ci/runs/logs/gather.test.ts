@@ -16,7 +16,7 @@ function batches() {
   };
 }
 
-test("lines that come within 100 ms are one batch, never of more than 100 lines, up to the place behind the last", async () => {
+test("lines that come within 100 ms are one batch, of 100 lines at most, up to the place behind them", async () => {
   const clock = new ManualClock(0);
   const step = Promise.withResolvers<void>();
   const next = batches();
