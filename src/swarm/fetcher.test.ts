@@ -100,9 +100,10 @@ describe("a fetcher", () => {
     step(planned);
     for (let at = 0; at < 32; at += 1) step({ kind: "unit", flow: flowOf(1), unit: 2 * at + 1 }, 100 * at);
     deepEqual(step({ kind: "tick" }, 3_200), ["query p"]);
+    step({ kind: "given", stripe: 0, peer: undefined, why: "help" }, 3_205);
     step({ kind: "answered", flow: flowOf(0), isWaiting: true, count: 32 }, 3_210);
     step({ kind: "unit", flow: flowOf(0), unit: 0 }, 30_000);
-    deepEqual(step({ kind: "tick" }, 32_000), ["query p"]);
+    deepEqual(step({ kind: "tick" }, 32_000), ["query p", "ask help stripe 0 about p"]);
   });
 
   test("a parent that waits itself is not blamed, unless it is far behind in everything", () => {
@@ -117,14 +118,32 @@ describe("a fetcher", () => {
     ]);
   });
 
-  test("with one stripe done, another machine brings the last half of the longest", () => {
+  test("with one stripe done, another machine brings most of what the longest has left", () => {
     const { step, flowOf } = machine([], { units: 32, stripes: 2 });
     step(planned);
     for (let at = 0; at < 15; at += 1) step({ kind: "unit", flow: flowOf(0), unit: 2 * at }, at);
     deepEqual(step({ kind: "unit", flow: flowOf(0), unit: 30 }, 20), ["ask help stripe 1 about q"]);
     deepEqual(step({ kind: "given", stripe: 1, peer: "h", why: "help" }, 21), [
-      "shorten q stripe 1 0-9",
-      "subscribe h stripe 1 9-16",
+      "shorten q stripe 1 0-5",
+      "subscribe h stripe 1 5-16",
     ]);
+  });
+
+  test("help that no one can give yet is asked for again, after a pause", () => {
+    const { step, flowOf } = machine([], { units: 32, stripes: 2 });
+    step(planned);
+    for (let at = 0; at < 16; at += 1) step({ kind: "unit", flow: flowOf(0), unit: 2 * at }, at);
+    deepEqual(step({ kind: "given", stripe: 1, peer: undefined, why: "help" }, 20), []);
+    deepEqual(step({ kind: "tick" }, 500), []);
+    deepEqual(step({ kind: "tick" }, 1_100), ["ask help stripe 1 about q"]);
+  });
+
+  test("FE4: until two units of each stripe are here, no parent is slow", () => {
+    const { step, flowOf } = machine([], { units: 64, stripes: 2 });
+    step(planned);
+    step({ kind: "unit", flow: flowOf(1), unit: 1 }, 10);
+    step({ kind: "unit", flow: flowOf(1), unit: 3 }, 5_000);
+    deepEqual(step({ kind: "tick" }, 10_000), []);
+    deepEqual(step({ kind: "tick" }, 20_100), ["query p"]);
   });
 });

@@ -5,6 +5,8 @@
  * FE1 What arrived is told here only after it was verified; a peer that sent wrong bytes is never asked again.
  * FE2 No unit that is here is asked for again, but for the few that were on their way when a flow was cut short.
  * FE3 At most one question about a stripe is open, and the pauses between them grow: no herd at the tracker.
+ * FE4 Until two units of each stripe are here, on average, no parent is called slow: deep in a tree the first units
+ *     wait for their turn at each machine above, and a fleet that rebuilds its trees at once never has good ones.
  */
 import { positionOf, stripeLength, type Have } from "./units.ts";
 
@@ -58,7 +60,10 @@ const excusesMax = 6;
 /** Help with less than this is not worth a question: positions, and the share of the stripe. */
 const helpMin = 3;
 const helpShareMin = 0.04;
-const helpsMax = 2;
+/** Of what is left, the flow that is behind keeps this, and the helper brings the rest. */
+const keptShare = 0.25;
+const helpFlowsShare = 0.75;
+const helpsMax = 4;
 /** A machine that is far behind may ask more often. */
 const helpsMaxBehind = 6;
 const farBehindShare = 0.25;
@@ -77,7 +82,7 @@ export class Fetcher<P> {
   #paceMs = Infinity;
   #received = 0;
   #helps = 0;
-  #isHelpOpen = false;
+  #help: Asked = { atMs: -Infinity, pauseMs: 0, isOpen: false };
   #isDone = false;
 
   constructor(have: Have) {
@@ -142,7 +147,7 @@ export class Fetcher<P> {
     this.#remove(flow);
     // What an interrupted staging left in the middle of the stripe.
     if (this.#open(flow.stripe, flow.peer, nowMs, effects)) return;
-    this.#seekHelp(effects);
+    this.#seekHelp(nowMs, effects);
   }
 
   /** A flow for the first positions of the stripe that nothing brings yet. */
@@ -190,8 +195,10 @@ export class Fetcher<P> {
   #given(event: Extract<FetchEvent<P>, { kind: "given" }>, nowMs: number, effects: FetchEffect<P>[]): void {
     const { stripe, peer, why } = event;
     if (why === "help") {
-      this.#isHelpOpen = false;
-      if (peer !== undefined) this.#help(stripe, peer, nowMs, effects);
+      if (peer !== undefined) this.#helped(stripe, peer, nowMs, effects);
+      // No one has a place for it yet: soon the first machines are complete, and have.
+      else this.#help = { ...this.#help, pauseMs: askPauseMsMin };
+      this.#help.isOpen = false;
       return;
     }
     const asked = this.#asked[stripe];
@@ -202,12 +209,14 @@ export class Fetcher<P> {
     this.#open(stripe, peer, nowMs, effects);
   }
 
-  /** The helper brings the last half of what the flow has left. */
-  #help(stripe: number, peer: P, nowMs: number, effects: FetchEffect<P>[]): void {
+  /** The helper brings most of what the flow has left: it is complete, and the flow's peer is behind. */
+  #helped(stripe: number, peer: P, nowMs: number, effects: FetchEffect<P>[]): void {
     const flow = this.#most(stripe);
     if (!flow || flow.peer === peer || this.#banned.has(peer)) return;
-    const cut = Math.ceil((flow.next + 1 + flow.end) / 2);
+    const cut = Math.ceil(flow.next + 1 + (flow.end - flow.next - 1) * keptShare);
     if (cut >= flow.end) return;
+    this.#helps += 1;
+    this.#help.pauseMs = 0;
     const { end } = flow;
     this.#cut(flow, cut, effects);
     this.#begin(stripe, peer, { from: cut, to: end }, nowMs, effects);
@@ -219,14 +228,16 @@ export class Fetcher<P> {
     effects.push({ kind: "shorten", flow });
   }
 
-  #seekHelp(effects: FetchEffect<P>[]): void {
-    if (this.#isHelpOpen || this.#helps >= helpsMaxBehind) return;
+  #seekHelp(nowMs: number, effects: FetchEffect<P>[]): void {
+    const { isOpen, atMs, pauseMs } = this.#help;
+    if (isOpen || nowMs < atMs + pauseMs || this.#helps >= helpsMaxBehind) return;
+    // While most flows still run, those that are a little behind may end with the others.
+    if (this.#flows.length > helpFlowsShare * this.have.shape.stripes) return;
     const most = this.#most(undefined);
     const share = this.#helps < helpsMax ? helpShareMin : farBehindShare;
     const least = Math.max(helpMin, share * stripeLength(this.have.shape, 0));
     if (!most || most.end - most.next < least) return;
-    this.#helps += 1;
-    this.#isHelpOpen = true;
+    this.#help = { atMs: nowMs, pauseMs, isOpen: true };
     effects.push({ kind: "ask", stripe: most.stripe, why: "help", about: most.peer });
   }
 
@@ -258,6 +269,8 @@ export class Fetcher<P> {
         effects.push({ kind: "query", flow });
       }
     if (this.#flows.length >= this.have.shape.stripes) return;
+    if (this.#help.isOpen && nowMs - this.#help.atMs > askPauseMsMax) this.#help.isOpen = false;
+    if (this.#isSomeStripeDone()) this.#seekHelp(nowMs, effects);
     for (let stripe = 0; stripe < this.have.shape.stripes; stripe += 1)
       if (!this.#flows.some((flow) => flow.stripe === stripe) && this.have.gap(stripe, 0))
         this.#ask(stripe, "none", undefined, nowMs, effects);
@@ -278,11 +291,17 @@ export class Fetcher<P> {
 
   /** How long a flow may bring nothing before it counts as slow. */
   #limitMs(nowMs: number): number {
-    if (this.#firstMs < 0 || this.#received === 0) return firstMsMax;
+    // FE4
+    if (this.#received < 2 * this.have.shape.stripes) return firstMsMax;
     const paceMs = ((nowMs - this.#firstMs) * this.have.shape.stripes) / this.#received;
     // The best so far: a machine that waits for its last stripe must not take its own waiting for the usual pace.
-    if (this.#received >= 2 * this.have.shape.stripes) this.#paceMs = Math.min(this.#paceMs, paceMs);
+    this.#paceMs = Math.min(this.#paceMs, paceMs);
     return Math.max(slowMsMin, slowTimes * Math.min(paceMs, this.#paceMs));
+  }
+
+  #isSomeStripeDone(): boolean {
+    for (let stripe = 0; stripe < this.have.shape.stripes; stripe += 1) if (!this.have.gap(stripe, 0)) return true;
+    return false;
   }
 
   /** Where nothing moves at all, the parents' parents wait too: another parent would not help. */

@@ -2,6 +2,7 @@
  * The trees, one for each stripe, planned once. Every member is inside one tree, where it has as many children as there
  * are stripes, and a leaf in all others: so each sends about as much as it receives, and all uplinks are used.
  *
+ * PL2 A machine feeds more children than it has places for only where all places together do not suffice.
  * PL1 In each tree, one member of every rack takes its units from outside; the others take them from within the rack
  *     where it has places left. So a rack's uplink carries little more than one copy.
  */
@@ -52,7 +53,6 @@ export function planTrees(input: PlanInput, link: (child: number, stripe: number
 
 function planTree(
   {
-    stripes,
     origin,
     originSlots,
     members,
@@ -71,9 +71,15 @@ function planTree(
   anywhere.add(origin, originSlots);
   const isInner = new Set(inner.map(({ id }) => id));
   const headOf = new Set<string>();
-  const share = inner.length * stripes >= members.length ? 1 : members.length / Math.max(1, inner.length * stripes);
+  // Where the places do not suffice, some members feed one child more. None does without need: all that hangs below it
+  // would be slower for the whole time.
+  const able = inner.reduce((sum, { slots }) => sum + slots, 0);
+  const share = Math.max(1, (members.length - originSlots) / Math.max(1, able));
+  let [due, given] = [0, 0];
   const offer = ({ id, rack, slots }: PlanMember, isHead: boolean): void => {
-    const places = Math.ceil(slots * share);
+    due += slots * share;
+    const places = Math.ceil(due - 1e-6) - given;
+    given += places;
     const across = isOneRack || !isHead ? 0 : Math.min(acrossMax, Math.ceil(places / 2));
     anywhere.add(id, across);
     placesOf(rack).add(id, places - across);

@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Random } from "#base/random.ts";
+import { planTrees } from "./plan.ts";
 import { originId, Tracker, type Member, type TrackerEffect, type TrackerEvent } from "./tracker.ts";
 
 const stripes = 4;
@@ -98,5 +99,22 @@ describe("the tracker", () => {
     for (let id = 2; id < 10; id += 1) step({ kind: "join", id, member: { rack: "r", slots: 0 } });
     const [last] = step({ kind: "join", id: 50, member: { rack: "r", slots: 0 } });
     ok(last?.kind === "parents" && last.parents.every((parent) => parent === undefined));
+  });
+});
+
+describe("the plan", () => {
+  test("PL2: feeds no more children than a machine has places for, unless the places do not suffice", () => {
+    const fan = (members: number, originSlots: number): number => {
+      const children = new Map<string, number>();
+      const ids = Array.from({ length: members }, (_, i) => ({ id: i + 1, rack: `r${i >> 5}`, slots: 16 }));
+      planTrees({ stripes: 16, origin: 0, originSlots, members: ids }, (_, stripe, parent) => {
+        if (parent === 0) return;
+        const key = `${parent} ${stripe}`;
+        children.set(key, (children.get(key) ?? 0) + 1);
+      });
+      return Math.max(...children.values());
+    };
+    equal(fan(1_000, 9), 16);
+    equal(fan(1_000, 1), 17);
   });
 });

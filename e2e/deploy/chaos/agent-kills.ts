@@ -1,5 +1,5 @@
 /** Kills an agent with kill -9 at the moment in which a step of staging or switching is seen on its disk. */
-import { existsSync, mkdirSync, statSync, watch, type FSWatcher } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, watch, type FSWatcher } from "node:fs";
 import { join } from "node:path";
 import { until } from "#testing/until.ts";
 import type { ChaosLab } from "./lab.ts";
@@ -39,7 +39,7 @@ export const killSteps: readonly KillStep[] = [
   { name: "the good version is recorded", isSeen: first(/^memory\.json$/) },
 ];
 
-const limits = { limitMs: 60_000, everyMs: 20 };
+const limits = { limitMs: 180_000, everyMs: 20 };
 
 /** Releases a version, kills the agent in the step, and has it go on. Answers whether the step was seen. */
 export async function killAt(lab: ChaosLab, machine: string, step: KillStep): Promise<boolean> {
@@ -91,6 +91,9 @@ async function watching<T>(
     });
     watcher.on("error", () => undefined); // the folder is gone
     watchers.push(watcher);
+    // What was there before it was watched.
+    if (below !== "" && below !== "versions")
+      for (const name of readdirSync(join(folder, below))) seen(`${below}/${name}`);
   };
   look("");
   look("versions");

@@ -8,7 +8,7 @@ import { KeyRing, type Signed } from "#doors/deploy/signing/signing.ts";
 import { until } from "#testing/until.ts";
 import { DeployFleet } from "#e2e/deploy/fleet.ts";
 
-const limits = { limitMs: 120_000, everyMs: 50 };
+const limits = { limitMs: 240_000, everyMs: 50 };
 const dataBytes = 6 * 1024 * 1024;
 
 const service = (waves: string): string => `
