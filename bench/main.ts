@@ -10,6 +10,7 @@ import { batch } from "#bench/batch/batch.ts";
 import { cache } from "#bench/cache/cache.ts";
 import { canonical } from "#bench/kernel/canonical.ts";
 import { ci } from "#bench/ci/ci.ts";
+import { deploy } from "#bench/deploy/deploy.ts";
 import { edge } from "#bench/edge/edge.ts";
 import { streams } from "#bench/edge/streams.ts";
 import { feed } from "#bench/feed/feed.ts";
@@ -42,6 +43,7 @@ const suites: readonly Suite[] = [
   array,
   ci,
   batch,
+  deploy,
 ];
 
 async function main(args: readonly string[]): Promise<number> {

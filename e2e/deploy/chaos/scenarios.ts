@@ -122,7 +122,12 @@ async function fillDisk(lab: ChaosLab, disk: string, rounds: number, say: Round[
   const filler = join(disk, "filler");
   const fill = (leave: number): void => {
     const { bavail, bsize } = statfsSync(disk);
-    writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - leave)));
+    try {
+      writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - leave)));
+    } catch (error) {
+      // The agent was faster: what there was is full now.
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    }
   };
   lab.machines.push("m1");
   lab.fleet.startAgent("m1");
