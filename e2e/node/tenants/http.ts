@@ -283,6 +283,9 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   ],
   "api GET /v1/task/artifacts/{name+}": [ask("GET", ({ key }) => `/v1/task/artifacts/${key}`, tasksOnly)],
   "api GET /v1/task/artifacts": [ask("GET", () => "/v1/task/artifacts?limit=5", tasksOnly)],
+  "api PUT /v1/task/test-reports/{name}": [
+    ask("PUT", ({ key }) => `/v1/task/test-reports/${key}`, { ...body, ...tasksOnly }),
+  ],
   "api POST /v1/task/steps": [
     ask("POST", () => "/v1/task/steps", { ...json({ name: "forged", status: "started" }), ...tasksOnly }),
   ],
@@ -469,6 +472,12 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   ],
   "api GET /v1/runs/{run}/socket": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/socket`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runs/{run}/tests": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/tests`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/repositories/{owner}/{name}/tests": [
+    ask("GET", () => "/v1/repositories/a/b/tests", { alike: noRepository }),
   ],
   "api GET /v1/runs/{run}/why": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}/why`, { alike: "neither is a run" })],
   "api GET /v1/runs/{run}/jobs/{job}/why": [

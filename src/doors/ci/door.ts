@@ -9,6 +9,7 @@ import { ciWebhook } from "./outgoing/webhook.ts";
 import { ciKinds } from "./kinds.ts";
 import { secretEndpoints } from "./secrets/endpoints.ts";
 import { environmentEndpoints } from "./environments/endpoints.ts";
+import { testEndpoints } from "./tests/endpoints.ts";
 import { whyEndpoints } from "./why/endpoints.ts";
 
 export const ciDoor = defineDoor({
@@ -25,6 +26,7 @@ export const ciDoor = defineDoor({
     ...serviceEndpoints,
     ...secretEndpoints,
     ...environmentEndpoints,
+    ...testEndpoints,
   ],
   whyPath: (run, [job, step]) =>
     [

@@ -31,6 +31,8 @@ import { ciRoutes } from "./routes.ts";
 import { openIntake } from "./intake/open.ts";
 import { intakeRoutes } from "./intake/routes.ts";
 import { decisionsIn } from "./runs/decisions.ts";
+import { TestReports } from "./tests/reports.ts";
+import { testRoutes } from "./tests/routes.ts";
 import { ciPlanners, readCellTask } from "./runs/planners.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
@@ -53,6 +55,8 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const intake = openIntake(ports, settings, (lagMs) => metrics.scheduled(lagMs));
   const environments = new Environments(ports.records);
   const deployments = new Deployments(ports.records);
+  const { records, keeps } = ports;
+  const reports = new TestReports({ records, keeps, store: stored.store, client, clock });
   const known: KnownPorts = {
     client,
     sources,
@@ -94,6 +98,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
       }),
       ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),
+      ...testRoutes({ reports, client, sources }),
       ...environmentRoutes({ client, clock, blobs: stored.blobs, sources, environments, deployments }),
       ...secretRoutes({ vault: ports.vault, boxes: new SecretBoxes(() => ports.keyOf("ci.boxes"), clock), sources }),
     ],

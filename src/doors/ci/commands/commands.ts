@@ -4,6 +4,7 @@ import { ciRun } from "./run.ts";
 import { ciApprove, ciDeployments, ciEnvironment, ciReject } from "./environments.ts";
 import { ciSecret } from "./secrets.ts";
 import { ciHook, ciVar, ciWorkflows } from "./settings.ts";
+import { ciReport, ciTests } from "./tests.ts";
 import { ciAdd, ciCancel, ciDispatch, ciList, ciRerun } from "./runs.ts";
 
 export const ciCommands = [
@@ -24,4 +25,6 @@ export const ciCommands = [
   ciApprove,
   ciReject,
   ciDeployments,
+  ciTests,
+  ciReport,
 ] as const;

@@ -1,0 +1,61 @@
+/** Jobs send JUnit reports with the token of their claim: shown with the run, and flaky where a re-run ends otherwise. */
+import { deepEqual, equal, match } from "node:assert/strict";
+import { existsSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { readOwnerToken } from "#app/node/owner-token.ts";
+import { listTestReports, listTests } from "#doors/ci/tests/endpoints.ts";
+import { callEndpoint } from "#http/client.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { NodeProcess } from "#e2e/store/node-process.ts";
+import { CiNode } from "./ci-node.ts";
+import { TestRepository } from "./repository.ts";
+
+const skip = process.platform === "linux" ? false : "needs linux: jobs run in its process groups";
+
+test("test reports of a run, and a flaky test", { skip, timeout: 120_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "millrace-ci-tests-"));
+  const mark = join(folder, "second-time");
+  const workflow = `
+on: workflow_dispatch
+jobs:
+  test:
+    runs-on: self-hosted
+    steps:
+      - run: |
+          if [ -e ${mark} ]; then f=""; else f="<failure message='it broke'/>"; fi
+          echo "<testsuite name='mill'><testcase name='grinds' time='0.5'>$f</testcase><testcase name='sifts'/></testsuite>" > junit.xml
+          echo "<!DOCTYPE a [<!ENTITY b 'c'>]><testsuite/>" > bomb.xml
+      - run: millrace ci report -- junit.xml
+      - run: millrace ci report -- junit.xml
+      - run: if millrace ci report -- bomb.xml; then exit 1; fi
+`;
+  using repository = new TestRepository({ ".github/workflows/test.yml": workflow });
+  const node = await NodeProcess.open(folder, { worker: { slots: 2 }, ci: { isolation: "none" } });
+  const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");
+  try {
+    await ci.register("mill/flour", repository.folder);
+    const run = await ci.dispatch("mill/flour", "test");
+    const { jobs } = await ci.ended(run);
+    equal(jobs[0]?.conclusion, "success", await ci.log(run, "test"));
+    match(await ci.log(run, "test"), /junit\.xml: 1 passed, 1 failed, 0 skipped/);
+    match(await ci.log(run, "test"), /document type or entities, which is refused/);
+    const { items, passed, failed } = await callEndpoint(ci.fetch, listTestReports, { params: { run } });
+    deepEqual([items.length, passed, failed], [1, 1, 1], "sent twice, it counts once");
+    deepEqual(items[0]?.failures, [{ suite: "mill", name: "grinds", message: "it broke" }]);
+    const tests = (sort: "flaky" | "slow") =>
+      callEndpoint(ci.fetch, listTests, { params: { owner: "mill", name: "flour" }, query: { sort } });
+    deepEqual((await tests("flaky")).items, []);
+    writeFileSync(mark, "");
+    await ci.ended(await ci.rerun(run, {}));
+    const [flaky] = (await tests("flaky")).items;
+    deepEqual([flaky?.suite, flaky?.name, flaky?.flaky, flaky?.failures], ["mill", "grinds", 1, 1]);
+    equal((await tests("slow")).items[0]?.msMedian, 500);
+    equal(existsSync(mark), true);
+  } finally {
+    await node[Symbol.asyncDispose]();
+    clearAway(folder);
+  }
+});
