@@ -473,9 +473,7 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api GET /v1/runs/{run}/socket": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/socket`, { alike: "neither is a run" }),
   ],
-  "api GET /v1/runs/{run}/tests": [
-    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/tests`, { alike: "neither is a run" }),
-  ],
+  "api GET /v1/runs/{run}/tests": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}/tests`, { alike: "neither is a run" })],
   "api GET /v1/repositories/{owner}/{name}/tests": [
     ask("GET", () => "/v1/repositories/a/b/tests", { alike: noRepository }),
   ],

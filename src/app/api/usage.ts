@@ -12,11 +12,13 @@ export type UsageApiPorts = {
   readonly records: Records;
   readonly keeps: Pick<Keeps, "records">;
   readonly clock: Pick<Clock, "wallMs">;
+  /** What an hour of a machine costs, by pool. */
+  readonly prices: ReadonlyMap<string, number>;
 };
 
 const dayMs = 24 * 3_600_000;
 
-export const usageRoutes = ({ records, keeps, clock }: UsageApiPorts): readonly Route[] => [
+export const usageRoutes = ({ records, keeps, clock, prices }: UsageApiPorts): readonly Route[] => [
   route(showUsage, async ({ caller, tenant, url, query }) => {
     const named = url.searchParams.get("tenant") ?? caller.principal.tenant;
     const of = named === allTenants ? undefined : tenant;
@@ -26,32 +28,58 @@ export const usageRoutes = ({ records, keeps, clock }: UsageApiPorts): readonly 
     if (toMs < fromMs || toMs - fromMs >= usageDaysMax * dayMs)
       throw new Problem(400, `to: at most ${usageDaysMax} days, from the first to the last`);
     const used = await usageOver(records, { tenant: of, fromMs, toMs });
-    const kept = await keptBy(keeps, of);
-    const keys = new Set([...used.map(keyOf), ...kept.keys()]);
-    const items = [...keys].toSorted().map((key) => {
-      const [ofTenant = "", door = ""] = JSON.parse(key) as readonly string[];
-      const found = used.find((one) => keyOf(one) === key);
-      const { slotMs = 0, tasks = 0, attempts = 0, outputBytes = 0 } = found ?? {};
-      const { bytes: keptBytes = 0, names: keptNames = 0 } = kept.get(key) ?? {};
-      return {
-        tenant: ofTenant,
-        door,
+    const sums = summed(used, query.by, prices);
+    // What is kept is known by door alone.
+    const kept = query.by === "door" ? await keptBy(keeps, of) : new Map<string, KeptSum>();
+    for (const key of kept.keys()) if (!sums.has(key)) sums.set(key, { ...ownerIn(key), ...noCounts });
+    const items = [...sums]
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, { slotMs, repository, pool, cost, ...one }]) => ({
+        ...one,
+        ...(query.by === "repository" && repository !== "" && { repository }),
+        ...(query.by === "pool" && pool !== "" && { pool }),
         slotSeconds: slotMs / 1_000,
-        tasks,
-        attempts,
-        outputBytes,
-        keptBytes,
-        keptNames,
-      };
-    });
+        keptBytes: kept.get(key)?.bytes ?? 0,
+        keptNames: kept.get(key)?.names ?? 0,
+        ...(cost > 0 && { cost: Math.round(cost * 10_000) / 10_000 }),
+      }));
     return { body: { from, to, items } };
   }),
 ];
 
-const keyOf = ({ tenant, door }: Pick<Usage, "tenant" | "door">): string => JSON.stringify([tenant, door]);
+type By = "door" | "repository" | "pool";
+type KeptSum = { bytes: number; names: number };
+type Summed = Usage & { readonly cost: number };
+
+const noCounts = { slotMs: 0, tasks: 0, attempts: 0, outputBytes: 0, cost: 0, repository: "", pool: "" };
+const hourMs = 3_600_000;
+
+const keyOf = ({ tenant, door }: Pick<Usage, "tenant" | "door">, of = ""): string => JSON.stringify([tenant, door, of]);
+
+function ownerIn(key: string): Pick<Usage, "tenant" | "door"> {
+  const [tenant = "", door = ""] = JSON.parse(key) as readonly string[];
+  return { tenant, door };
+}
+
+function summed(used: readonly Usage[], by: By, prices: UsageApiPorts["prices"]): Map<string, Summed> {
+  const sums = new Map<string, Summed>();
+  for (const one of used) {
+    const key = keyOf(one, by === "door" ? "" : one[by]);
+    const known = sums.get(key) ?? { ...one, ...noCounts, repository: one.repository, pool: one.pool };
+    sums.set(key, {
+      ...known,
+      slotMs: known.slotMs + one.slotMs,
+      tasks: known.tasks + one.tasks,
+      attempts: known.attempts + one.attempts,
+      outputBytes: known.outputBytes + one.outputBytes,
+      cost: known.cost + (one.slotMs / hourMs) * (prices.get(one.pool) ?? 0),
+    });
+  }
+  return sums;
+}
 
 async function keptBy({ records }: Pick<Keeps, "records">, tenant: string | undefined) {
-  const sums = new Map<string, { bytes: number; names: number }>();
+  const sums = new Map<string, KeptSum>();
   let cursor: string | undefined;
   do {
     const page = await records.list({ tenant, limit: 1_000, cursor });

@@ -203,7 +203,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(registry ? workerRoutes({ registry, registered: recordedBy(audit, clock) }) : []),
     ...(parts.pools ? poolRoutes(parts.pools) : []),
     ...(keeps ? keptRoutes(keeps) : []),
-    ...(keeps && records ? usageRoutes({ records, keeps, clock }) : []),
+    ...(keeps && records ? usageRoutes({ records, keeps, clock, prices: pricesIn(parts) }) : []),
     ...(artifacts ? taskRoutes({ work, artifacts }) : []),
     ...(feed ? eventsRoutes({ feed, clock }) : []),
     ...(parts.webhooks ? webhooksRoutes(parts.webhooks) : []),
@@ -214,6 +214,9 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
   ];
   return audit ? audited(table, audit, clock) : table;
 }
+
+const pricesIn = ({ pools }: ApiParts): ReadonlyMap<string, number> =>
+  new Map((pools?.pools ?? []).map(({ name, price }) => [name, price]));
 
 /** A worker that registers has no credentials yet: what it is then called is recorded. */
 const recordedBy =

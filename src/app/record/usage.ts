@@ -1,11 +1,13 @@
 /**
- * What tenants use, by door and day: slot time, tasks, attempts, bytes of results. Counted from durable events by the
- * owner of each shard, added up in memory and written as records every half minute: a node that is killed loses at most
- * that much. Each node has records of its own, so that no two nodes write the same one; readers add them up.
+ * What tenants use, by door, repository, pool and day: slot time, tasks, attempts, bytes of results. Counted from
+ * durable events by the owner of each shard, added up in memory and written as records every half minute: a node that
+ * is killed loses at most that much. Each node has records of its own, so that no two nodes write the same one;
+ * readers add them up.
  */
 import { z } from "zod";
 import type { Clock } from "#base/clock.ts";
 import { digestSizeBytes } from "#base/digest.ts";
+import { workerPrefix } from "#pools/queue.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { Task } from "#kernel/model/entities.ts";
@@ -18,7 +20,14 @@ import type { HostedShard } from "#shard/host/shard.ts";
 const Counts = z.object({ slotMs: z.number(), tasks: z.number(), attempts: z.number(), outputBytes: z.number() });
 export type UsageCounts = z.output<typeof Counts>;
 
-export type Usage = UsageCounts & { readonly tenant: string; readonly door: string };
+/** Repository and pool are "" where there is none. */
+export type UsageOf = {
+  readonly tenant: string;
+  readonly door: string;
+  readonly repository: string;
+  readonly pool: string;
+};
+export type Usage = UsageCounts & UsageOf;
 
 const kind = "usage";
 const limits = { countMax: 200_000, bytesMax: 128 * 1024 * 1024 };
@@ -26,6 +35,9 @@ const flushEveryMs = 30_000;
 const pendingMax = 2_000;
 const followedMax = 100_000;
 const seriesMax = 500;
+/** Repositories of one tenant that are told apart between two writes: the tag comes from callers. */
+const repositoriesMax = 500;
+const repositoryTag = "repository";
 
 const none: UsageCounts = { slotMs: 0, tasks: 0, attempts: 0, outputBytes: 0 };
 const sum = (a: UsageCounts, b: UsageCounts): UsageCounts => ({
@@ -44,13 +56,18 @@ export type UsagePorts = {
   readonly log: (line: string) => void;
 };
 
-type Pending = { readonly tenant: string; readonly door: string; readonly day: string; counts: UsageCounts };
+type Pending = UsageOf & { readonly day: string; counts: UsageCounts };
+type Begun = { readonly startedMs: number; readonly pool: string };
+
+/** Of the name of a worker that a pool made; "" of any other. */
+const poolOf = (executor: string): string =>
+  executor.startsWith(workerPrefix) ? (executor.slice(workerPrefix.length).split(".")[0] ?? "") : "";
 
 export class UsageMeter implements ShardObserver, AsyncDisposable {
   readonly #ports: UsagePorts;
   readonly #records;
   /** When attempts began, by token, which is unique in its shard. */
-  readonly #began = new WeakMap<HostedShard, Map<number, number>>();
+  readonly #began = new WeakMap<HostedShard, Map<number, Begun>>();
   #pending = new Map<string, Pending>();
   #count: ((tenant: string, door: string, counts: UsageCounts) => void) | undefined;
   #cancel: () => void = () => {};
@@ -85,7 +102,8 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
   adopted(shard: HostedShard): void {
     const began = this.#beganIn(shard);
     for (const { claim, second } of shard.state.tasks.values())
-      for (const held of [claim, second]) if (held && held.startedAtMs > 0) began.set(held.token, held.startedAtMs);
+      for (const held of [claim, second])
+        if (held) began.set(held.token, { startedMs: held.startedAtMs, pool: poolOf(held.executor.id) });
   }
 
   durable(shard: HostedShard, { events }: SealedBatch): void {
@@ -95,10 +113,14 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
   #see(shard: HostedShard, event: Event): void {
     switch (event.kind) {
       case "claimed":
-        if (event.started) this.#begin(shard, event.token, event.at);
-        return;
-      case "started":
-        return this.#begin(shard, event.token, event.at);
+        return this.#begin(shard, event.token, {
+          startedMs: event.started ? event.at : 0,
+          pool: poolOf(event.executor),
+        });
+      case "started": {
+        const pool = this.#beganIn(shard).get(event.token)?.pool ?? "";
+        return this.#begin(shard, event.token, { startedMs: event.at, pool });
+      }
       case "committed": {
         const outputBytes = event.result.digests.reduce((all, digest) => all + (digestSizeBytes(digest) || 0), 0);
         return this.#end(shard, event, { tasks: 1, outputBytes });
@@ -109,9 +131,9 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
     }
   }
 
-  #begin(shard: HostedShard, token: number, atMs: number): void {
+  #begin(shard: HostedShard, token: number, begun: Begun): void {
     const began = this.#beganIn(shard);
-    if (began.size < followedMax) began.set(token, atMs);
+    if (began.size < followedMax || began.has(token)) began.set(token, begun);
   }
 
   #end(
@@ -120,29 +142,33 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
     made: Partial<UsageCounts>,
   ): void {
     const began = this.#beganIn(shard);
-    const startedMs = began.get(token);
+    const { startedMs = 0, pool = "" } = began.get(token) ?? {};
     began.delete(token);
     const found: Task | undefined = shard.state.tasks.get(task);
     if (!found) return;
-    const { door, tenant } = found.stage.job;
-    const attempts = startedMs === undefined ? 0 : 1;
-    const slotMs = startedMs === undefined ? 0 : Math.max(0, at - startedMs);
-    this.#add(tenant.name, door, at, { ...none, attempts, slotMs, ...made });
+    const { door, tenant, extras } = found.stage.job;
+    const repository = extras?.tags.find(({ name }) => name === repositoryTag)?.value ?? "";
+    const attempts = startedMs === 0 ? 0 : 1;
+    const slotMs = startedMs === 0 ? 0 : Math.max(0, at - startedMs);
+    this.#add({ tenant: tenant.name, door, repository, pool }, at, { ...none, attempts, slotMs, ...made });
   }
 
-  #beganIn(shard: HostedShard): Map<number, number> {
+  #beganIn(shard: HostedShard): Map<number, Begun> {
     let found = this.#began.get(shard);
     if (!found) this.#began.set(shard, (found = new Map()));
     return found;
   }
 
-  #add(tenant: string, door: string, atMs: number, counts: UsageCounts): void {
-    this.#count?.(tenant, door, counts);
+  #add(of: UsageOf, atMs: number, counts: UsageCounts): void {
+    this.#count?.(of.tenant, of.door, counts);
     const day = dayOf(atMs);
-    const key = JSON.stringify([tenant, door, day]);
+    const isNew = of.repository !== "" && !this.#pending.has(keyOf(of, day));
+    const others = isNew ? this.#pending.values().filter(({ tenant }) => tenant === of.tenant) : [];
+    const owner = [...others].length >= repositoriesMax ? { ...of, repository: "" } : of;
+    const key = keyOf(owner, day);
     const known = this.#pending.get(key);
     if (known) known.counts = sum(known.counts, counts);
-    else this.#pending.set(key, { tenant, door, day, counts });
+    else this.#pending.set(key, { ...owner, day, counts });
     if (this.#pending.size >= pendingMax) void this.flush();
   }
 
@@ -166,21 +192,24 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
         this.#ports.log(`record usage: ${error instanceof Error ? error.message : String(error)}`);
         break;
       }
-    for (const { tenant, door, day, counts } of all.values()) {
-      const key = JSON.stringify([tenant, door, day]);
+    for (const [key, one] of all) {
       const since = this.#pending.get(key);
-      this.#pending.set(key, { tenant, door, day, counts: since ? sum(since.counts, counts) : counts });
+      this.#pending.set(key, { ...one, counts: since ? sum(since.counts, one.counts) : one.counts });
     }
   }
 
-  async #put({ tenant, door, day, counts }: Pending): Promise<void> {
-    const name = `${day}/${door}/${this.#ports.node}`;
+  async #put({ tenant, door, repository, pool, day, counts }: Pending): Promise<void> {
+    const of = repository === "" && pool === "" ? "" : `/${encodeURIComponent(repository)}/${pool}`;
+    const name = `${day}/${door}/${this.#ports.node}${of}`;
     const { created } = await this.#records.create(tenant, name, counts);
     if (!created) await this.#records.update(tenant, name, (known) => sum(known, counts));
   }
 }
 
-/** Sums of all nodes over these days, by tenant and door. Left out, `tenant` means every tenant. */
+const keyOf = ({ tenant, door, repository, pool }: UsageOf, day = ""): string =>
+  JSON.stringify([tenant, door, repository, pool, day]);
+
+/** Sums of all nodes over these days, by tenant, door, repository and pool. Left out, `tenant` means every tenant. */
 export async function usageOver(
   records: Records,
   { tenant, fromMs, toMs }: { readonly tenant: string | undefined; readonly fromMs: number; readonly toMs: number },
@@ -192,9 +221,10 @@ export async function usageOver(
     do {
       const page = await typed.list({ tenant, prefix: `${dayOf(ms)}/`, limit: 1_000, cursor });
       for (const { tenant: of, name, value } of page.records) {
-        const [, door = ""] = name.split("/");
-        const key = JSON.stringify([of, door]);
-        found.set(key, { tenant: of, door, ...sum(found.get(key) ?? none, value) });
+        const [, door = "", , encoded = "", pool = ""] = name.split("/");
+        const owner = { tenant: of, door, repository: decodeURIComponent(encoded), pool };
+        const key = keyOf(owner);
+        found.set(key, { ...owner, ...sum(found.get(key) ?? none, value) });
       }
       ({ cursor } = page);
     } while (cursor !== undefined);

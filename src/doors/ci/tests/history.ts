@@ -1,6 +1,6 @@
 /**
- * What is known of the tests of a repository, over many runs: their last outcomes, how long they take, and which of them
- * are flaky: passed and failed for the same commit, in the same job. Pure.
+ * What is known of the tests of a repository, over many runs: their last outcomes, how long they take, and which of
+ * them are flaky: passed and failed for the same commit, in the same job. Pure.
  */
 import { z } from "zod";
 import type { Outcome, TestCase } from "./junit.ts";

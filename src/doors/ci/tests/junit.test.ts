@@ -9,10 +9,14 @@ const report = `<?xml version="1.0" encoding="UTF-8"?>
   <testsuite name="mill" time="1.5">
     <properties><property name="a" value="b"/></properties>
     <testcase name="grinds &lt;fine&gt; &#233;" classname="mill.Grain" time="0.25" file="grain.test.ts"/>
-    <testcase name="sifts"><failure message="expected 1 &amp; got 2" type="Assertion"><![CDATA[<deep> & stack]]></failure></testcase>
+    <testcase name="sifts">
+      <failure message="expected 1 &amp; got 2" type="Assertion"><![CDATA[<deep> & stack]]></failure>
+    </testcase>
     <testcase name="waits"><skipped/></testcase>
     <testcase name="breaks"><error type="TypeError"/><system-out>hello &nbsp;</system-out></testcase>
-    <testsuite name="inner"><testcase name='says "so"' time="1,000.5"><flakyFailure message="once"/></testcase></testsuite>
+    <testsuite name="inner">
+      <testcase name='says "so"' time="1,000.5"><flakyFailure message="once"/></testcase>
+    </testsuite>
   </testsuite>
 </testsuites>`;
 
@@ -38,7 +42,11 @@ describe("JUnit reports", () => {
     ["crossed tags", `<testsuite><testcase></testsuite></testcase>`, /closes nothing/],
     ["another format", `<html><body/></html>`, /neither testsuites nor testsuite/],
     ["nothing", ``, /no element/],
-    ["too many attributes", `<testsuite ${Array.from({ length: 60 }, (_, i) => `a${i}=""`).join(" ")}/>`, /too many attributes/],
+    [
+      "too many attributes",
+      `<testsuite ${Array.from({ length: 60 }, (_, i) => `a${i}=""`).join(" ")}/>`,
+      /too many attributes/,
+    ],
     ["too many cases", `<testsuite>${"<testcase/>".repeat(50_001)}</testsuite>`, /more than 50000/],
     ["a case in a case", `<testsuite><testcase><testcase/></testcase></testsuite>`, /in another/],
   ];
@@ -59,7 +67,12 @@ describe("JUnit reports", () => {
 const passed: TestCase = { suite: "s", name: "t", outcome: "passed", ms: 10 };
 const failed: TestCase = { ...passed, outcome: "failed", ms: 30 };
 const none: History = { tests: [] };
-const about = (sha: string, job = "build"): Parameters<typeof merged>[2] => ({ job, sha, run: `run-${sha}`, atMs: 1_000 });
+const about = (sha: string, job = "build"): Parameters<typeof merged>[2] => ({
+  job,
+  sha,
+  run: `run-${sha}`,
+  atMs: 1_000,
+});
 
 function history(...steps: readonly (readonly [TestCase, string, string?])[]): History {
   return steps.reduce((now, [one, sha, job]) => merged(now, [one], about(sha, job)), none);
@@ -78,15 +91,29 @@ describe("the history of tests", () => {
     ["what was skipped says nothing", history([{ ...passed, outcome: "skipped" }, "a"], [failed, "a"]), 0],
   ];
   for (const [name, given, flaky] of table)
-    test(name, () => equal(given.tests.reduce((sum, one) => sum + one.flaky, 0), flaky));
+    test(name, () =>
+      equal(
+        given.tests.reduce((sum, one) => sum + one.flaky, 0),
+        flaky,
+      ),
+    );
 
   test("times and outcomes are shown, the worst first", () => {
     const slow: TestCase = { ...passed, name: "slow", ms: 900 };
     const now = merged(history([passed, "a"], [failed, "a"]), [slow], about("b"));
-    deepEqual(shownTests(now, { sort: "slow", limit: 9 }).map(({ name, msMedian }) => [name, msMedian]), [["slow", 900], ["t", 30]]);
+    deepEqual(
+      shownTests(now, { sort: "slow", limit: 9 }).map(({ name, msMedian }) => [name, msMedian]),
+      [
+        ["slow", 900],
+        ["t", 30],
+      ],
+    );
     const [flaky] = shownTests(now, { sort: "flaky", limit: 9 });
     deepEqual([flaky?.name, flaky?.failures, flaky?.flakySha], ["t", 1, "a"]);
-    deepEqual(flaky?.last.map(({ outcome }) => outcome), ["passed", "failed"]);
+    deepEqual(
+      flaky?.last.map(({ outcome }) => outcome),
+      ["passed", "failed"],
+    );
     deepEqual(shownTests(now, { sort: "failing", text: "SLOW", limit: 9 }), []);
   });
 

@@ -1,6 +1,7 @@
 /**
- * Reads JUnit reports, the XML that test runners of all languages write. Pure. Reports come from jobs, so from anyone: there
- * are no entities but the five of XML and numbers, no document types, and depth, counts and lengths are bounded.
+ * Reads JUnit reports, the XML that test runners of all languages write. Pure. Reports come from jobs, so from
+ * anyone: there are no entities but the five of XML and numbers, no document types, and depth, counts and lengths are
+ * bounded.
  */
 import { Fault } from "#base/fault.ts";
 
@@ -96,7 +97,12 @@ function tell(draft: Draft, name: string, attributes: Attributes): void {
 const cut = (text: string, max: number): string =>
   (text.length > max ? text.slice(0, max) : text).replaceAll(/\p{Cc}/gu, " ").trim();
 
-type Tag = { readonly kind: "open" | "close" | "empty"; readonly name: string; readonly attributes: Attributes; readonly at: number };
+type Tag = {
+  readonly kind: "open" | "close" | "empty";
+  readonly name: string;
+  readonly attributes: Attributes;
+  readonly at: number;
+};
 
 const nameAt = /[A-Za-z_][A-Za-z0-9_.:-]*/y;
 const attributeAt = /\s+([A-Za-z_][A-Za-z0-9_.:-]*)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/y;
@@ -121,7 +127,8 @@ function* tagsIn(text: string): Generator<Tag> {
         end += found[0].length;
       }
       const closed = matchAt(endAt, text, end);
-      if (!closed || (isClose && (closed[1] === "/" || attributes.size > 0))) throw invalid(`<${name} does not end`, at);
+      if (!closed || (isClose && (closed[1] === "/" || attributes.size > 0)))
+        throw invalid(`<${name} does not end`, at);
       yield { kind: isClose ? "close" : closed[1] === "/" ? "empty" : "open", name, attributes, at };
       at = end + closed[0].length;
     }
@@ -148,5 +155,5 @@ const plain = (text: string): string =>
     : text.replaceAll(/&(?:#x([0-9a-fA-F]{1,6})|#(\d{1,7})|(lt|gt|amp|quot|apos));/g, (all, hex, decimal, named) => {
         if (named !== undefined) return entities[named as string] ?? "";
         const code = hex === undefined ? Number(decimal) : Number.parseInt(hex as string, 16);
-        return code > 0x10_ffff || code === 0 ? (all as string) : String.fromCodePoint(code);
+        return code > 0x10_ffff || code === 0 ? all : String.fromCodePoint(code);
       });

@@ -1,6 +1,6 @@
 /**
- * Test reports of jobs: each is kept with its run, and what it says of each test goes into the history of the repository,
- * which is one blob that a record names.
+ * Test reports of jobs: each is kept with its run, and what it says of each test goes into the history of the
+ * repository, which is one blob that a record names.
  *
  * TE1 A report of a job counts once, however often it is sent: its name and bytes say whether it was seen.
  */
@@ -74,7 +74,8 @@ export class TestReports {
     const cases = readJunit(new TextDecoder("utf-8", { fatal: false }).decode(bytes));
     const [{ view }, { key }] = await Promise.all([client.job(run, { tasksMax: 0 }), client.task(task)]);
     const { repository, sha } = aboutOfTags(view.name, view.tags);
-    if (repository === "") throw new Fault("invalid", "take a test report", { why: "the task is no job of a workflow" });
+    if (repository === "")
+      throw new Fault("invalid", "take a test report", { why: "the task is no job of a workflow" });
     const digest = digestOf(bytes);
     const atMs = clock.wallMs();
     const id = `${run}/${task}/${name}`;
@@ -85,7 +86,15 @@ export class TestReports {
     await store.forTenant(tenant).blobs.write(digest, bytes);
     const drops = [{ kind: reportKind, name: id }];
     const about = `test report ${name} of run ${run}`.slice(0, 400);
-    await keeps.keep({ tenant, name: `ci-tests/${id}`, door: "ci", about, untilMs: atMs + keptMs, digests: [digest], drops });
+    await keeps.keep({
+      tenant,
+      name: `ci-tests/${id}`,
+      door: "ci",
+      about,
+      untilMs: atMs + keptMs,
+      digests: [digest],
+      drops,
+    });
     const report = { run, job: cellName(key), name, atMs, digest, ...countsOf(cases) };
     await this.#merge(tenant, repository.toLowerCase(), cases, { job: report.job, sha, run, atMs });
     const { created } = await this.#reports.create(tenant, id, report);
@@ -119,7 +128,14 @@ export class TestReports {
       await store.forTenant(tenant).blobs.write(digest, bytes);
       const untilMs = about.atMs + historyMs;
       const words = `tests of ${repository}`.slice(0, 400);
-      await keeps.keep({ tenant, name: `ci-tests/${repository}`, door: "ci", about: words, untilMs, digests: [digest] });
+      await keeps.keep({
+        tenant,
+        name: `ci-tests/${repository}`,
+        door: "ci",
+        about: words,
+        untilMs,
+        digests: [digest],
+      });
       const kept = { digest, tests: history.tests.length, atMs: about.atMs };
       if (!found) {
         if ((await this.#histories.create(tenant, repository, kept)).created) return;
