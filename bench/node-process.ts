@@ -52,11 +52,12 @@ export class NodeProcess implements AsyncDisposable {
   readonly api: Api = async (endpoint, request) =>
     await callEndpoint((path, init) => this.#ask(path, init), endpoint, request);
 
-  /** A blob of SHA-256, by its digest. */
-  async blob(digest: string): Promise<Uint8Array> {
-    const response = await this.#ask(`/cas/${digest.slice(0, digest.indexOf("/"))}`, {});
-    if (!response.ok) throw new Error(`read ${digest}: ${response.status} ${await response.text()}`);
-    return await response.bytes();
+  /** Its folder stays until it is disposed of. */
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null) return;
+    const ended = once(this.#child, "exit");
+    this.#child.kill();
+    await ended;
   }
 
   async #ask(path: string, { headers, ...init }: RequestInit): Promise<Response> {
@@ -68,9 +69,7 @@ export class NodeProcess implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const ended = once(this.#child, "exit");
-    this.#child.kill();
-    await ended;
+    await this.stop();
     clearAway(this.data);
   }
 }

@@ -4,10 +4,12 @@
  */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { openDiskStore } from "#blobs/disk/open.ts";
+import { systemClock } from "#door/system-clock.ts";
 import { showJob, signalJob, submitJob } from "#api/jobs.ts";
 import { decodeRecord } from "#journal/record.ts";
 import { decodeEvents, encodeEvents } from "#shard/codec/codec.ts";
-import { readPage, readRoot } from "#shard/manifest/format.ts";
+import { manifestEntries } from "#shard/manifest/read.ts";
 import { processMb } from "#bench/measure.ts";
 import { NodeProcess } from "#bench/node-process.ts";
 import type { Report } from "#bench/report.ts";
@@ -24,12 +26,17 @@ export const array: Suite = {
   async run(report, { smoke }) {
     await using node = await NodeProcess.start(["worker.slots=16"]);
     await through(node, 2_000); // on code that is not compiled yet
-    show(report, await through(node, smoke ? 5_000 : 1_000_000));
+    const measured = await through(node, smoke ? 5_000 : 1_000_000);
+    await node.stop();
+    await checkResults(join(node.data, "blobs"), measured);
+    show(report, measured);
   },
 };
 
 type Measured = {
   readonly count: number;
+  /** Of the manifest of its results. */
+  readonly digest: string;
   readonly planBytes: number;
   readonly seconds: number;
   readonly cpuUs: number;
@@ -52,8 +59,7 @@ async function through(node: NodeProcess, count: number): Promise<Measured> {
   const taken = tasks.find(({ stage }) => stage === "take")?.result ?? "";
   if (phase !== "SUCCEEDED" || digest === "" || !taken.includes(digest))
     throw new Error(`the job ended as ${phase}; its consumer was given ${taken} of ${digest}`);
-  await checkResults(node, digest, count);
-  return { count, planBytes, seconds, cpuUs, mb };
+  return { count, digest, planBytes, seconds, cpuUs, mb };
 }
 
 const documentOf = (count: number) => ({
@@ -98,15 +104,18 @@ async function follow(node: NodeProcess, job: string, isSoFar: (shown: Shown) =>
 }
 
 /** Reads the whole manifest: every index is in it once, with a result. */
-async function checkResults(node: NodeProcess, digest: string, count: number): Promise<void> {
-  const { sets } = readRoot(await node.blob(digest));
+async function checkResults(folder: string, { digest, count }: Measured): Promise<void> {
+  const store = await openDiskStore(folder, { clock: systemClock, sizeBytesMax: 64 * 2 ** 30 });
   let index = 1;
-  for (const page of sets.flatMap(({ pages }) => pages))
-    for (const { key, phase, payload } of readPage(await node.blob(page))) {
+  try {
+    for await (const { key, phase, payload } of manifestEntries(store.all, digest)) {
       if (key !== String(index) || phase !== "SUCCEEDED" || payload === undefined)
         throw new Error(`task ${key} stands where ${index} should, as ${phase}`);
       index += 1;
     }
+  } finally {
+    await store.close();
+  }
   if (index !== count + 1) throw new Error(`the manifest lists ${index - 1} results of ${count}`);
 }
 
