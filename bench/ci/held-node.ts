@@ -73,7 +73,9 @@ const { planned, labels } = (() => {
   const plan = planStage(inputs, record);
   const set = plan.kind === "tasks" ? plan.sets?.[0] : undefined;
   if (!set) throw new Error(`the stage is planned as ${plan.kind}`);
-  return { planned: set, labels: [...set.template.requires, taskLabel] };
+  // long enough to give out all of them before the first is renewed
+  const template = { ...set.template, leaseMs: 600_000 };
+  return { planned: { ...set, template }, labels: [...template.requires, taskLabel] };
 })();
 
 await using rig = await Rig.start({ store: { kind: "sqlite" } });
