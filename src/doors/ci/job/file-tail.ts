@@ -66,12 +66,13 @@ export class FileTail {
     }
   }
 
+  /** Whether there may be more: a short piece ends where the file ends now, and what comes later wakes us. */
   async #read(): Promise<boolean> {
     const { bytesRead } = await this.#file.read(this.#buffer, 0, pieceBytes, this.#offset);
     if (bytesRead === 0) return false;
     const at = this.#offset;
     this.#offset += bytesRead;
     await this.#take(Uint8Array.from(this.#buffer.subarray(0, bytesRead)), at);
-    return true;
+    return bytesRead === pieceBytes;
   }
 }
