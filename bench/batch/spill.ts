@@ -19,7 +19,7 @@ export async function measureSpill(
   const folder = join(root, "spill");
   mkdirSync(folder);
   const path = join(folder, "rows.parquet");
-  const count = Math.round(4_000_000 * scale);
+  const count = Math.round(8_000_000 * scale);
   await connection.run(
     `copy (select md5(range::varchar) as k, hash(range, 1) as a, md5(hash(range, 2)::varchar) as v from range(${count})) to '${path}'`,
   );
@@ -53,7 +53,7 @@ export async function measureSpill(
     let spilled = 0;
     for (let round = 0; round < rounds; round += 1) {
       measured.plenty.push((await run(query, needed * 10)).wallMs);
-      const { wallMs, spilledBytes } = await run(query, Math.max(64 * MiB, needed / 4));
+      const { wallMs, spilledBytes } = await run(query, Math.max(192 * MiB, needed / 4));
       measured.quarter.push(wallMs);
       spilled = Math.max(spilled, spilledBytes);
     }

@@ -51,7 +51,7 @@ export async function planWave(inputs: PlanInputs, wave: number, ports: WavePort
   if (wave >= wavesMax && (!next.isLast || outputOf(document, job).output))
     return { kind: "fail", reason: `the query needs more than ${wavesMax} stages behind each other` };
   const tasks: TaskPlan[] = [];
-  for (const stage of next.stages) tasks.push(...(await tasksOf(stage, job, results, ports)));
+  for (const stage of next.stages) for (const task of await tasksOf(stage, job, results, ports)) tasks.push(task);
   return { kind: "tasks", set: { template: partTemplate, tasks } };
 }
 
