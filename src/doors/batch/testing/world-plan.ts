@@ -9,7 +9,8 @@ import { NearEngine } from "./near-engine.ts";
 
 /** What `c` wrote is read by two waves, with others between them: there a change of it could go unnoticed. */
 const sql =
-  "with c as materialized (select k, sum(v) as v from 'a.csv' group by k), d as (select v, count(*) as n from c group by v) " +
+  "with c as materialized (select k, sum(v) as v from 'a.csv' group by k), " +
+  "d as (select v, count(*) as n from c group by v) " +
   "select b.k, d.n, c.v from d join c on d.v = c.v join 'b.csv' b on b.k = c.k order by b.k";
 
 export async function worldPlan(files: number, partitions: number): Promise<PlanDocument> {
