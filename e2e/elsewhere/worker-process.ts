@@ -19,6 +19,10 @@ export class RegisteredProcess implements AsyncDisposable {
     this.#args = args;
   }
 
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
   start(): this {
     this.said = "";
     const env = { ...process.env, MILLRACE_WORKER_TOKEN: this.#token };

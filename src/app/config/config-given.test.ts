@@ -1,4 +1,5 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
 import { Config, readConfig, type ConfigSources } from "./config.ts";
+import { givenByEnvironment } from "./config-given.ts";
 import { settingsOf, variableOf } from "./config-settings.ts";
 import { checkJoin } from "./join-check.ts";
 import { checkText } from "#door/yaml-file.ts";
@@ -109,6 +111,16 @@ describe("a setting", () => {
       /^edge\.listen\.1 \(--set edge\.listen\): without authentication/,
     );
     match(await problem({ set: ["blobs.kind=directory"] }), /^blobs\.directory: /);
+  });
+
+  test("is not confused with variables that commands read and tasks have: a node may start in a task", () => {
+    const root = join(import.meta.dirname, "../..");
+    const files = globSync("**/*.ts", { cwd: root }).filter((file) => !/\.test\.ts$|(^|\/)testing\//.test(file));
+    const texts = files.map((file) => readFileSync(join(root, file), "utf8"));
+    const names = texts.flatMap((text) => text.match(/(?<=")MILLRACE_[A-Z_]+(?=")|\bMILLRACE_[A-Z_]+(?=:)/g) ?? []);
+    ok(new Set(names).size > 15);
+    const env = Object.fromEntries(names.map((name) => [name, "x"]));
+    deepEqual(givenByEnvironment(env, new Map()), []);
   });
 
   test("is not confused with variables of container platforms and other commands", async () => {

@@ -9,8 +9,11 @@ export type Given = { readonly setting: Setting; readonly value: unknown; readon
 
 /** Variables with our prefix that are not settings: they choose the node to ask, or are passed to jobs. */
 const otherVariables = new Set(
-  "CONFIG DATA NODE SERVER TOKEN CA TENANT JOB STAGE TASK ATTEMPT INDEX REQUIRE CORPORA BENCH_FILE"
-    .split(" ")
+  [
+    "ACTIONS ATTEMPT BENCH_FILE CA CERT CERT_KEY CONFIG CONTAINERS CORPORA DATA EFFECT_KEY INDEX JOB JOB_FOLDER",
+    "MANIFEST MANIFESTS NODE REQUIRE SERVER STAGE START STEP TASK TENANT TOKEN TOKEN_FILE WORKER_TOKEN",
+  ]
+    .flatMap((names) => names.split(" "))
     .map((name) => `MILLRACE_${name}`),
 );
 

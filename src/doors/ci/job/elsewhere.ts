@@ -131,8 +131,15 @@ const logBytesEach = 512 * 1024;
 
 /** The same on every machine where the runner has the same user and the same folder for temporary files. */
 const linksFolder = (): string => join(tmpdir(), `millrace-jobs-${userInfo().uid}`);
-const nameOf = ({ taskId }: Granted): string =>
-  join(linksFolder(), createHash("sha256").update(taskId).digest("hex").slice(0, 16));
+/** Two clusters call their tasks alike, and may have runners on one machine: what the task is to do is part of it. */
+const nameOf = ({ tenant, taskId, spec }: Granted): string =>
+  join(
+    linksFolder(),
+    createHash("sha256")
+      .update(JSON.stringify([tenant, taskId, spec]))
+      .digest("hex")
+      .slice(0, 16),
+  );
 
 /** Paths in a job's files and variables lead to its folder: they stay right when it goes on elsewhere. */
 async function linkedBox(place: PlaceElsewhere, context: RunContext): Promise<JobBox> {

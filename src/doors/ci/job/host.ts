@@ -3,7 +3,7 @@
  * request, runs the job with the same runner as `millrace ci run`, and leaves log, steps and outcome in that folder.
  */
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runJob } from "#doors/ci/run/job.ts";
@@ -74,6 +74,20 @@ function laidFolder(uses: string, actions: NonNullable<JobRequest["actions"]>): 
   );
 }
 
+/** Folders of PATH that the job cannot enter, such as the home of the node's user, only make its programs complain. */
+function withReachable(env: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const canEnter = (path: string): boolean => {
+    try {
+      accessSync(path, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const path = (env["PATH"] ?? "").split(delimiter).filter((part) => part !== "" && canEnter(part));
+  return { ...env, PATH: [...new Set(path)].join(delimiter) };
+}
+
 /** The program for steps, and the token that it calls the node with, in a file that no list of processes shows. */
 function ownProgram({ access, env }: JobRequest): Readonly<Record<string, string>> {
   if (!access) return {};
@@ -132,7 +146,7 @@ function machineOf(given: JobRequest): JobMachine {
     workspace,
     tempFolder,
     toolCache,
-    baseEnv: { ...env, ...ownProgram(given), HOME: home },
+    baseEnv: withReachable({ ...env, ...ownProgram(given), HOME: home }),
     runner: { ...runner, temp: tempFolder, tool_cache: toolCache, workspace: join(folder, "work") },
     secrets: new Map(Object.entries(secrets)),
     masked: [...masked, ...(access ? [access.token] : [])],
