@@ -42,12 +42,20 @@ const texts: Readonly<Record<string, readonly [text: string, why: RegExp]>> = {
 };
 
 const made = `const fs = require("fs");
-const out = (bytes) => fs.writeSync(1, bytes);
-if (process.argv[2] === "lines") { const line = Buffer.from("x".repeat(99) + "\\n"); const many = Buffer.concat(Array(1000).fill(line));
-  for (let sent = 0; sent < Number(process.argv[3]); sent += many.length) out(many); }
-if (process.argv[2] === "line") { for (let at = 0; at < 10; at += 1) out(Buffer.alloc(1048576, "y")); out("end of the line\\n"); }
-if (process.argv[2] === "bytes") { out(Buffer.from([0xff, 0xfe, 0x41, 0x0a, 0xc3, 0x0a, 0xed, 0xa0, 0x80, 0x0a, 0x00, 0x1b, 0x5b, 0x0a])); out("still there\\n"); }
+const [, , what, bytes] = process.argv;
+const out = (part) => fs.writeSync(1, part);
+const lines = Buffer.from(("x".repeat(99) + "\\n").repeat(1000));
+if (what === "lines") for (let sent = 0; sent < Number(bytes); sent += lines.length) out(lines);
+if (what === "line") {
+  for (let at = 0; at < 10; at += 1) out(Buffer.alloc(1048576, "y"));
+  out("end of the line\\n");
+}
+if (what === "bytes") {
+  out(Buffer.from([0xff, 0xfe, 0x41, 0x0a, 0xc3, 0x0a, 0xed, 0xa0, 0x80, 0x0a, 0x00, 0x1b, 0x5b, 0x0a]));
+  out("still there\\n");
+}
 `;
+const matcher = { problemMatcher: [{ owner: "o", pattern: [{ regexp: "^(a+)+$", message: 1 }] }] };
 const runs: Readonly<Record<string, string>> = {
   lines: job(`- run: node make.js lines ${48 * MiB}`, "- run: echo after the flood"),
   line: job("- run: node make.js line", "- run: echo after the line"),
@@ -65,8 +73,7 @@ const runs: Readonly<Record<string, string>> = {
     "- run: echo after the files",
   ),
   bomb: job(
-    '- run: \'printf "{\\"problemMatcher\\":[{\\"owner\\":\\"o\\",\\"pattern\\":[{\\"regexp\\":\\"^(a+)+$\\",\\"message\\":1}]}]}" > m.json\'',
-    "- run: echo '::add-matcher::m.json'; for i in $(seq 1 50); do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!; done",
+    `- run: "echo '::add-matcher::m.json'; for i in $(seq 1 50); do echo ${"a".repeat(50)}!; done"`,
     "- run: echo after the matcher",
   ),
 };
@@ -96,7 +103,7 @@ describe("poison", { skip: bwrapMissing(), timeout: 300_000 }, () => {
     equal(answer.status, 201, await answer.text());
   };
   before(async () => {
-    hostile = new TestRepository({ ...files, "make.js": made });
+    hostile = new TestRepository({ ...files, "make.js": made, "m.json": JSON.stringify(matcher) });
     honest = new TestRepository({ ".github/workflows/w.yml": job("- run: echo served") });
     const identity = { tokens: [grant("mallory", "bad"), grant("ann", "good")] };
     node = await NodeProcess.open(folder, { worker: { slots: 3 }, edge: { identity } });
