@@ -191,7 +191,7 @@ describe("official actions", { skip, timeout: 900_000 }, () => {
       const second = said(await ran(name));
       own.commit({ "corn.txt": `${action}\n` });
       const third = said(await ran(name));
-      ok(first === "hit=[] lines=20000" || first === "hit=[false] lines=20000", first);
+      ok(first === "hit=[] lines=20000" || first === "hit=[false] lines=20000", String(first));
       deepEqual([second, third], ["hit=[true] lines=20000", "hit=[false] lines=20000"]);
     });
 
