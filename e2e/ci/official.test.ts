@@ -15,14 +15,15 @@ import { CiNode } from "./ci-node.ts";
 import { TestRepository } from "./repository.ts";
 
 const folder = process.env["MILLRACE_ACTIONS"] ?? "";
-const names = [
-  ...["actions/checkout@v4", "actions/checkout@v5", "actions/checkout@v6", "actions/checkout@v7"],
-  ...["actions/cache@v3", "actions/cache@v4", "actions/cache@v5"],
-  ...["actions/setup-node@v4", "actions/setup-node@v6", "actions/setup-node@v7"],
-  ...["actions/github-script@v6", "actions/github-script@v7", "actions/github-script@v8"],
-  ...["actions/upload-artifact@v4", "actions/upload-artifact@v7"],
-  ...["actions/download-artifact@v4", "actions/download-artifact@v8"],
-];
+const versions: Readonly<Record<string, readonly string[]>> = {
+  "actions/checkout": ["v4", "v5", "v6", "v7"],
+  "actions/cache": ["v3", "v4", "v5"],
+  "actions/setup-node": ["v4", "v6", "v7"],
+  "actions/github-script": ["v6", "v7", "v8"],
+  "actions/upload-artifact": ["v4", "v7"],
+  "actions/download-artifact": ["v4", "v8"],
+};
+const names = Object.entries(versions).flatMap(([name, all]) => all.map((version) => `${name}@${version}`));
 const isThere = (action: string): boolean => folder !== "" && existsSync(join(folder, action, "action.yml"));
 const unless = (...actions: readonly string[]): string | false => {
   const missing = actions.filter((action) => !isThere(action));
