@@ -14,6 +14,8 @@ export type RemoteRules = {
   readonly protocols: readonly Protocol[];
   /** Whether addresses of private networks and of this machine may be called. */
   readonly privateAddresses: boolean;
+  /** A folder of the node's own, whose repositories are fetched whatever the protocols are. */
+  readonly ownFolder?: string;
 };
 
 export type Remote = { readonly protocol: Protocol; readonly host: string | undefined };
@@ -23,6 +25,7 @@ const urlLengthMax = 2_000;
 /** What kind of address it is. Throws Fault "invalid" for what is none, or is not allowed. */
 export function checkRemote(url: string, rules: RemoteRules): Remote {
   const remote = readRemote(url);
+  if (rules.ownFolder !== undefined && url.startsWith(`${rules.ownFolder}/`)) return remote;
   if (!rules.protocols.includes(remote.protocol))
     throw refused(url, `${remote.protocol} is not among sources.protocols (${rules.protocols.join(", ")})`);
   if (remote.host !== undefined && isIP(remote.host) !== 0 && !rules.privateAddresses && isPrivate(remote.host))

@@ -34,27 +34,47 @@ export function gitCallIn({ pathname, searchParams }: URL, method: string): GitC
   return method === "POST" ? { repository, service: what.slice(4) as GitService, kind: "run" } : undefined;
 }
 
-export type SmartHttpPorts = {
+export type GitPorts = {
   readonly copies: Copies;
   readonly pushes: Pushes;
   readonly clock: Clock;
   readonly pushBytesMax: number;
 };
 
+/** Where the repository is kept, if that is another node. */
+export type Keeper = {
+  pushRefs(): Promise<Buffer<ArrayBuffer>>;
+  push(bytes: AsyncIterable<Uint8Array>): Promise<Buffer<ArrayBuffer>>;
+};
+
 const wantsBytesMax = 16 * 1024 * 1024;
 const fetchMsMax = 3_600_000;
 
 export async function serveGit(
-  ports: SmartHttpPorts,
+  ports: GitPorts,
   request: Request,
-  { repository, call, pusher }: { readonly repository: Repository; readonly call: GitCall; readonly pusher: Pusher },
+  {
+    repository,
+    call,
+    pusher,
+    keeper,
+  }: {
+    readonly repository: Repository;
+    readonly call: GitCall;
+    readonly pusher: Pusher;
+    readonly keeper?: Keeper | undefined;
+  },
 ): Promise<Response> {
-  if (call.service === "receive-pack" && repository.url !== undefined)
+  if (call.service === "receive-pack" && repository.url !== undefined && !keeper)
     throw new Problem(403, "this repository is a copy of another: push to that one");
-  const path =
-    repository.url === undefined ? await ports.copies.create(repository) : await ports.copies.fetch(repository);
+  const isPush = call.service === "receive-pack";
+  const path = isPush && keeper ? "" : await ports.copies.fetch(repository);
   const options = optionsFor(request, ports);
-  if (call.kind === "refs") return await advertise(path, call.service, options);
+  if (call.kind === "refs") {
+    const bytes = isPush && keeper ? await keeper.pushRefs() : await advertisement(path, call.service, ports, options);
+    const headers = { ...always, "content-type": `application/x-git-${call.service}-advertisement` };
+    return new Response(bytes, { headers });
+  }
   const type = `application/x-git-${call.service}`;
   if (request.headers.get("content-type") !== `${type}-request`) throw new Problem(415, `send ${type}-request`);
   const answer = { headers: { ...always, "content-type": `${type}-result` } };
@@ -63,7 +83,9 @@ export async function serveGit(
     const { output } = startGit(path, ["upload-pack", "--strict", "--stateless-rpc", "."], { ...options, input });
     return new Response(ReadableStream.from(output), answer);
   }
-  return new Response(await receive(ports, request, { repository, path, pusher, options }), answer);
+  const input = bodyParts(request, { bytesMax: ports.pushBytesMax, idleMs: bodyIdleMsDefault }, ports.clock);
+  const said = keeper ? await keeper.push(input) : await receivePack(ports, input, { repository, pusher }, options);
+  return new Response(said, answer);
 }
 
 const always = {
@@ -71,12 +93,18 @@ const always = {
   "x-content-type-options": "nosniff",
 } as const;
 
-function optionsFor(request: Request, { pushBytesMax }: SmartHttpPorts): GitOptions {
+function optionsFor(request: Request, ports: Pick<GitPorts, "pushBytesMax">): GitOptions {
   const version = /^version=[0-9]$/.exec(request.headers.get("git-protocol") ?? "")?.[0];
   return {
-    timeoutMs: fetchMsMax,
+    ...standing(ports),
     signal: request.signal,
     ...(version !== undefined && { env: { GIT_PROTOCOL: version } }),
+  };
+}
+
+function standing({ pushBytesMax }: Pick<GitPorts, "pushBytesMax">): GitOptions {
+  return {
+    timeoutMs: fetchMsMax,
     config: {
       "receive.fsckObjects": "true",
       "receive.maxInputSize": String(pushBytesMax),
@@ -87,14 +115,19 @@ function optionsFor(request: Request, { pushBytesMax }: SmartHttpPorts): GitOpti
   };
 }
 
-async function advertise(path: string, service: GitService, options: GitOptions): Promise<Response> {
+/** The refs that a fetch or a push begins with. */
+export async function advertisement(
+  path: string,
+  service: GitService,
+  ports: Pick<GitPorts, "pushBytesMax">,
+  options: GitOptions = standing(ports),
+): Promise<Buffer<ArrayBuffer>> {
   const running = startGit(path, [service, "--stateless-rpc", "--http-backend-info-refs", "."], options);
   const parts: Uint8Array[] = [];
   if (service === "receive-pack" || options.env?.["GIT_PROTOCOL"] !== "version=2") parts.push(head(service));
   for await (const part of running.output) parts.push(part);
   await running.ended;
-  const headers = { ...always, "content-type": `application/x-git-${service}-advertisement` };
-  return new Response(Buffer.concat(parts), { headers });
+  return Buffer.concat(parts);
 }
 
 /** A line of the protocol begins with its length in hex digits, and 0000 ends a section. */
@@ -104,20 +137,15 @@ function head(service: GitService): Buffer {
 }
 
 /** The client gets its answer when the push is announced (PS1): what it is told has happened leads to runs. */
-async function receive(
-  { copies, pushes, clock, pushBytesMax }: SmartHttpPorts,
-  request: Request,
-  push: {
-    readonly repository: Repository;
-    readonly path: string;
-    readonly pusher: Pusher;
-    readonly options: GitOptions;
-  },
+export async function receivePack(
+  { copies, pushes, pushBytesMax }: Omit<GitPorts, "clock">,
+  input: AsyncIterable<Uint8Array>,
+  { repository, pusher }: { readonly repository: Repository; readonly pusher: Pusher },
+  options: GitOptions = standing({ pushBytesMax }),
 ): Promise<Buffer<ArrayBuffer>> {
-  const { repository, path, pusher, options } = push;
+  const path = await copies.create(repository);
   return await copies.turns.take(path, async () => {
     await pushes.announce(repository, path, { name: pusher.name, isOperator: false }); // what an earlier push left
-    const input = bodyParts(request, { bytesMax: pushBytesMax, idleMs: bodyIdleMsDefault }, clock);
     // A push that was read whole is carried through, whether or not its client waits.
     const { signal: _signal, ...rest } = options;
     const running = startGit(path, ["receive-pack", "--stateless-rpc", "."], { ...rest, input });

@@ -10,7 +10,9 @@ import { Copies } from "./copies.ts";
 import { setPull, type PullRefs } from "./pulls.ts";
 import { type Pusher, Pushes } from "./pushes.ts";
 import { checkRemote, type RemoteRules } from "./remote.ts";
-import { serveGit, type GitCall } from "./smart-http.ts";
+import { serveRelay } from "./relay.ts";
+import { type OtherNodes, Relayed } from "./relayed.ts";
+import { serveGit, type GitCall, type Keeper } from "./smart-http.ts";
 import { Snapshots } from "./snapshots.ts";
 
 export type SourcePorts = {
@@ -22,6 +24,8 @@ export type SourcePorts = {
   readonly clock: Clock;
   readonly rules: RemoteRules;
   readonly pushBytesMax: number;
+  /** Left out: this node knows no others. */
+  readonly others?: OtherNodes;
 };
 
 export class Sources {
@@ -30,11 +34,14 @@ export class Sources {
   readonly pushes: Pushes;
   readonly snapshots: Snapshots;
   readonly #ports: SourcePorts;
+  readonly #relayed: Relayed | undefined;
 
   constructor(ports: SourcePorts) {
     this.#ports = ports;
     this.book = bookOf(ports.records);
-    this.copies = new Copies(join(ports.folder, "sources"), ports.rules);
+    const relayed = join(ports.folder, "sources", "relayed");
+    this.copies = new Copies(join(ports.folder, "sources"), { ...ports.rules, ownFolder: relayed });
+    this.#relayed = ports.others && new Relayed({ ...ports, folder: relayed, others: ports.others });
     this.pushes = new Pushes(ports.records, () => ports.clock.wallMs());
     this.snapshots = new Snapshots({ ...ports, copies: this.copies });
   }
@@ -63,10 +70,22 @@ export class Sources {
     const found = await this.book.get(tenant, name);
     if (!found) throw new Fault("not-found", "find the repository", { repository: name.slice(0, 201) });
     if (found.node === undefined || found.node === this.#ports.node) return found;
+    if (this.#relayed) return { ...found, url: await this.#relayed.upToDate(found) };
     throw new Fault("unavailable", "use the repository", {
       repository: found.name,
       why: `${found.node} keeps it: call there`,
     });
+  }
+
+  /** Whether it is this node's to start what follows from its pushes. */
+  async isOwn(tenant: string, name: string): Promise<boolean> {
+    const found = await this.book.get(tenant, name);
+    return found?.node === undefined || found.node === this.#ports.node;
+  }
+
+  /** What other nodes ask of this one. */
+  get calls(): ReturnType<typeof serveRelay> {
+    return serveRelay({ ...this.#ports, copies: this.copies, pushes: this.pushes, book: this.book });
   }
 
   setPull(
@@ -81,7 +100,17 @@ export class Sources {
     request: Request,
     asked: { readonly repository: Repository; readonly call: GitCall; readonly pusher: Pusher },
   ): Promise<Response> {
-    return serveGit({ ...this.#ports, copies: this.copies, pushes: this.pushes }, request, asked);
+    const ports = { ...this.#ports, copies: this.copies, pushes: this.pushes };
+    return serveGit(ports, request, { ...asked, keeper: this.#keeperOf(asked.repository, asked.pusher) });
+  }
+
+  #keeperOf(repository: Repository, pusher: Pusher): Keeper | undefined {
+    const relayed = this.#relayed;
+    if (repository.node === undefined || repository.node === this.#ports.node || !relayed) return undefined;
+    return {
+      pushRefs: () => relayed.pushRefs(repository),
+      push: (bytes) => relayed.push(repository, bytes, pusher),
+    };
   }
 
   /** PS1: what was pushed right before the node went down. */

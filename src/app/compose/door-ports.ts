@@ -59,6 +59,10 @@ export async function doorPorts(
     clock,
     rules: { protocols, privateAddresses },
     pushBytesMax: pushMax,
+    others: {
+      addressOf: (id) => node.keeper.nodes.find((one) => one.node === id && one.alive)?.address,
+      call: (address, method, body, signal) => tcp.call(address, method, body, signal),
+    },
   });
   sources.announceMissed().catch((error: unknown) => doorLog.warn("sources-announce-failed", { error }));
   return {

@@ -78,7 +78,10 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     ],
     printed: { [door]: printed },
     observer: metrics,
-    calls: ciCalls({ sources, start: intake.triggers, artifacts: services.artifacts, store: stored.store }),
+    calls: {
+      ...sources.calls,
+      ...ciCalls({ sources, start: intake.triggers, artifacts: services.artifacts, store: stored.store }),
+    },
     metrics: (registry) => metrics.bind(registry),
     close: async () => {
       compiled[Symbol.dispose]();

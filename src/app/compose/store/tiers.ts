@@ -23,6 +23,7 @@ import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { directorySegments } from "#blobs/tiers/streams/directory-segments.ts";
 import { reapiSegments, whyNoSegments } from "#blobs/tiers/streams/reapi-segments.ts";
 import { s3Segments } from "#blobs/tiers/streams/s3-segments.ts";
+import type { Streams } from "#blobs/streams.ts";
 import { segmentStreams } from "#blobs/tiers/streams/segment-streams.ts";
 import type { Segments } from "#blobs/tiers/streams/segments.ts";
 import { withShortCuts, type ShortCutOptions } from "#blobs/tiers/short-cut.ts";
@@ -93,14 +94,18 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   const blobs = readThrough({ near: local.blobs, far: part(ownPart), whenDead, served });
   const { streams } = local;
   const owned = undo.move();
+  const store = tieredStore({ near, far: part, whenDead, served, close: () => owned.disposeAsync() });
+  // Doors read what tasks printed from the node's own part, or from their tenant's: CI shows a tenant nothing else.
+  const readable = (sealed: Streams): Streams => sealedInto(sealed, ({ tenant }) => store.forTenant(tenant).blobs);
+  const shared = tier.segments && segmentStreams({ segments: tier.segments, clock, blobsOf: () => blobs });
   return {
     ...local,
     blobs,
-    ...(tier.segments
-      ? { streams: segmentStreams({ segments: tier.segments, clock, blobsOf: () => blobs }), areStreamsShared: true }
-      : streams && { streams: sealedInto(streams, blobs) }),
+    ...(shared
+      ? { streams: readable(shared), areStreamsShared: true }
+      : streams && { streams: readable(sealedInto(streams, () => blobs)) }),
     pins: pinsOf(part),
-    store: tieredStore({ near, far: part, whenDead, served, close: () => owned.disposeAsync() }),
+    store,
     index: named,
     observe: (registry) => metrics.bind(tierMetrics(registry, config.kind)),
     close: () => owned.disposeAsync(),

@@ -257,12 +257,13 @@ export async function followPushes(
   for await (const push of sources.pushes.follow(signal)) {
     const { tenant, repository: name, ref, before, after, pusher, isOperators: isTrusted, id } = push;
     try {
+      if (!(await sources.isOwn(tenant, name))) continue; // the node that keeps it starts its runs
       const repository = await sources.get(tenant, name);
       const event = { id, name: "push", ref, sha: after, before, payload: {}, actor: pusher, isTrusted };
       await runEvent(ports, repository, event);
     } catch (error) {
       if (signal.aborted) return;
-      // another node keeps it, and starts its runs; or it will be tried when this node starts again
+      // it will be tried when this node starts again
       if (isFault(error, "unavailable")) continue;
       warn(name, error);
       // No push keeps those behind it from their runs; what is not its own fault is tried again, too.
