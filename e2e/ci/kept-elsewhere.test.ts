@@ -1,4 +1,4 @@
-/** A repository that one node keeps, used through another: pushes, fetches, runs and jobs; and what comes when it is away. */
+/** A repository that one node keeps, used through another: pushes, fetches, runs and jobs; and when it is away. */
 import { equal, match, ok } from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
