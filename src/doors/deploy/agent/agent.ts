@@ -5,6 +5,7 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { must } from "#base/assert.ts";
+import { isFault } from "#base/fault.ts";
 import type { Clock } from "#base/clock.ts";
 import { openGoal, type Goal } from "#doors/deploy/goal/goal.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
@@ -118,7 +119,9 @@ export class Agent {
       const refused = await this.#keys.take(signed);
       return log(refused === undefined ? `keys: version ${this.#keys.version} counts` : `keys refused: ${refused}`);
     }
-    const { service, region, labels, halted } = this.#peek(signed);
+    const goal = this.#peek(signed);
+    if (!goal) return;
+    const { service, region, labels, halted } = goal;
     if (region !== machine.region || !labels.every((label) => machine.labels.includes(label))) return;
     const agent = await this.#service(service);
     const refused = await agent?.take(signed);
@@ -128,9 +131,15 @@ export class Agent {
     } else if (!refused.includes("is not newer")) log(`goal of ${service} refused: ${refused}`);
   }
 
-  /** Verified before anything of it is used. */
-  #peek(signed: Signed): Goal {
-    return openGoal(signed, this.#keys).goal;
+  /** Verified before anything of it is used. One that does not count does not hold up those of other services. */
+  #peek(signed: Signed): Goal | undefined {
+    try {
+      return openGoal(signed, this.#keys).goal;
+    } catch (error) {
+      if (!isFault(error, "invalid")) throw error;
+      this.#ports.log(`a goal is refused: ${error.message}`);
+      return undefined;
+    }
   }
 
   async #service(name: string): Promise<ServiceAgent | undefined> {

@@ -109,7 +109,7 @@ export class PeerServer implements AsyncDisposable {
 
   #serve(connection: Connection): void {
     const { socket, distance } = connection;
-    const frames = new Frames();
+    const frames = new Frames({ takesUnits: false });
     this.#connections.add(connection);
     socket.setTimeout(idleMs, () => socket.destroy());
     socket.on("error", () => undefined); // "close" follows

@@ -24,7 +24,8 @@ export const PeerMessage = z.discriminatedUnion("kind", [
 export type PeerMessage = z.output<typeof PeerMessage>;
 export type UnitFrame = { readonly kind: "unit"; readonly id: number; readonly unit: number; readonly bytes: Buffer };
 
-const messageBytesMax = 64 * 1024;
+/** A halt with as many pins as a goal may have is below it. */
+const messageBytesMax = 1024 * 1024;
 export const unitFrameBytesMax = 16 * 1024 * 1024 + 64;
 const messageKind = 1;
 const unitKind = 2;
@@ -51,8 +52,14 @@ function head(kind: number, length: number): Buffer {
 
 /** Cuts what arrives into frames. Throws for what is none: the connection is then worth nothing. */
 export class Frames {
+  readonly #unitBytesMax: number;
   #parts: Buffer[] = [];
   #length = 0;
+
+  /** Those who only give units take none: a unit's length is refused before its bytes are kept. */
+  constructor({ takesUnits }: { readonly takesUnits: boolean } = { takesUnits: true }) {
+    this.#unitBytesMax = takesUnits ? unitFrameBytesMax : 0;
+  }
 
   *take(part: Buffer): Generator<PeerMessage | UnitFrame> {
     this.#parts.push(part);
@@ -63,7 +70,7 @@ export class Frames {
       const length = start.readUInt32BE(0);
       const kind = start.readUInt8(4);
       if (kind !== messageKind && kind !== unitKind) throw malformed(`kind ${kind}`);
-      if (length > (kind === messageKind ? messageBytesMax : unitFrameBytesMax)) throw malformed(`${length} bytes`);
+      if (length > (kind === messageKind ? messageBytesMax : this.#unitBytesMax)) throw malformed(`${length} bytes`);
       if (this.#length < 5 + length) return;
       const whole = this.#peek(5 + length);
       this.#parts = whole.length === this.#length ? [] : [this.#peek(this.#length).subarray(whole.length)];
