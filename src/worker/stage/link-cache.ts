@@ -5,16 +5,20 @@
  * Y1 A file here has the bytes that its name says: verified when written, read-only, and never writable for an action.
  * Y2 After a reboot of the machine nothing here is trusted, because files are not synced. After a restart of the node,
  * everything is.
+ * Y3 A file that was changed, cut or removed from outside is not given to an action: it is looked at, now and then, for
+ * its size, time and mode, and fetched again.
  */
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
   fchmodSync,
   futimesSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeSync,
   type Stats,
 } from "node:fs";
@@ -29,11 +33,13 @@ import { Pace } from "#worker/visits/pace.ts";
 
 export type LinkCacheOptions = { readonly folder: string; readonly bytesMax: number; readonly fetchesMax?: number };
 
-type Kept = { readonly bytes: number; uses: number };
+type Kept = { readonly bytes: number; uses: number; checkedMs: number };
 
 /** REAPI-82: the same time for all files, so that no action depends on it. */
 const fixedTime = new Date(Date.UTC(2000, 0, 1));
 const blockBytes = 4_096;
+/** For so long a file that was looked at counts as unchanged: a look takes a few microseconds. */
+const checkedForMs = 1_000;
 
 export class LinkCache {
   readonly #folder: string;
@@ -71,22 +77,20 @@ export class LinkCache {
    */
   async hold(wanted: readonly { digest: Digest; executable: boolean }[], blobs: BlobStore): Promise<Disposable> {
     const keys = new Map(wanted.map(({ digest, executable }) => [keyOf(digest, executable), digest]));
-    const held: string[] = [];
+    const held: Kept[] = [];
     const release = (): void => {
-      for (const key of held.splice(0)) this.#release(key);
+      for (const kept of held.splice(0)) kept.uses -= 1;
     };
     try {
       const absent: [string, Digest][] = [];
       for (const [key, digest] of keys) {
-        if (this.#take(key)) held.push(key);
+        const kept = this.#take(key);
+        if (kept) held.push(kept);
         else absent.push([key, digest]);
       }
       const queue = absent.values();
       const workers = Array.from({ length: Math.min(this.#fetchesMax, absent.length) }, async () => {
-        for (const [key, digest] of queue) {
-          await this.#bring(key, digest, blobs);
-          held.push(key);
-        }
+        for (const [key, digest] of queue) held.push(await this.#bring(key, digest, blobs));
       });
       await settledAll(workers);
       return { [Symbol.dispose]: release };
@@ -97,9 +101,10 @@ export class LinkCache {
   }
 
   /** Concurrent requests for one blob share one fetch. */
-  async #bring(key: string, digest: Digest, blobs: BlobStore): Promise<void> {
+  async #bring(key: string, digest: Digest, blobs: BlobStore): Promise<Kept> {
     for (;;) {
-      if (this.#take(key)) return;
+      const kept = this.#take(key);
+      if (kept) return kept;
       const coming = this.#coming.get(key);
       if (coming) {
         await coming.catch(() => {});
@@ -116,44 +121,46 @@ export class LinkCache {
     this.#moveIntoLeaf(bytes);
     const temp = join(this.#folder, `.new-${randomBytes(8).toString("hex")}`);
     const ready = blobs.prompt?.bytes(canonical(digest));
+    const other = otherKey(key);
+    const twin = ready ? undefined : this.#take(other);
     try {
-      const other = otherKey(key);
       if (ready) writeNow(digest, ready, temp, modeOf(key));
-      else if (this.#take(other)) await this.#copy(other, temp, modeOf(key));
+      else if (twin) await copyAs(this.#path(other), temp, modeOf(key));
       else await writeAsItComes(digest, blobs, temp, modeOf(key));
       renameSync(temp, this.#path(key));
     } catch (error) {
       await rm(temp, { force: true });
       throw error;
+    } finally {
+      if (twin) twin.uses -= 1;
     }
-    this.#kept.set(key, { bytes, uses: 0 });
+    this.#kept.set(key, { bytes, uses: 0, checkedMs: performance.now() });
     this.#bytes += bytes;
     if (this.#pace.isLong()) await this.#pace.rest();
   }
 
-  async #copy(other: string, temp: string, mode: number): Promise<void> {
-    try {
-      await copyFile(this.#path(other), temp);
-      await using file = await open(temp, "r+");
-      await file.utimes(fixedTime, fixedTime);
-      await file.chmod(mode);
-    } finally {
-      this.#release(other);
-    }
-  }
-
-  #take(key: string): boolean {
+  #take(key: string): Kept | undefined {
     const kept = this.#kept.get(key);
-    if (!kept) return false;
-    kept.uses += 1;
+    if (!kept) return undefined;
     this.#kept.delete(key);
+    if (!this.#isUnchanged(key, kept)) {
+      this.#bytes -= kept.bytes;
+      rmSync(this.#path(key), { force: true });
+      return undefined;
+    }
+    kept.uses += 1;
     this.#kept.set(key, kept);
-    return true;
+    return kept;
   }
 
-  #release(key: string): void {
-    const kept = this.#kept.get(key);
-    if (kept) kept.uses -= 1;
+  /** Y3 */
+  #isUnchanged(key: string, kept: Kept): boolean {
+    const nowMs = performance.now();
+    if (nowMs - kept.checkedMs < checkedForMs) return true;
+    const stats = lstatSync(this.#path(key), { throwIfNoEntry: false });
+    if (!stats || !isAsMade(stats, key)) return false;
+    kept.checkedMs = nowMs;
+    return true;
   }
 
   #moveIntoLeaf(bytes: number): void {
@@ -181,7 +188,7 @@ export class LinkCache {
       const size = digestSizeBytes(digestOfKey(name));
       if (!isSame || !isKey(name) || !isAsMade(await lstat(path), name)) await rm(path, { force: true });
       else {
-        this.#kept.set(name, { bytes: sizeOnDisk(size), uses: 0 });
+        this.#kept.set(name, { bytes: sizeOnDisk(size), uses: 0, checkedMs: performance.now() });
         this.#bytes += sizeOnDisk(size);
       }
     }
@@ -222,6 +229,13 @@ async function writeAsItComes(digest: Digest, blobs: BlobStore, path: string, mo
   } catch (error) {
     throw isFault(error, "invalid") || isFault(error, "corrupt") ? damaged(name, error) : error;
   }
+  await file.utimes(fixedTime, fixedTime);
+  await file.chmod(mode);
+}
+
+async function copyAs(from: string, to: string, mode: number): Promise<void> {
+  await copyFile(from, to);
+  await using file = await open(to, "r+");
   await file.utimes(fixedTime, fixedTime);
   await file.chmod(mode);
 }
