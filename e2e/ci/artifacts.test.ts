@@ -77,6 +77,13 @@ describe("artifacts by @actions/artifact", { timeout: 120_000 }, () => {
     equal(listed?.["name"], "raw.json");
     equal(valueOf(answers[2])["digestMismatch"], false);
     equal(await readFile(join(fetched, "raw.json"), "utf8"), '{"raw":true}\n');
+    const found = async (tenant: string, text: string, repository?: string): Promise<readonly string[]> =>
+      (await lab.services.artifacts.search(tenant, { text, repository, limit: 9 })).found.map(({ name }) => name);
+    deepEqual(await found("mill", "RAW"), ["raw.json"], "found by a part of its name");
+    deepEqual(await found("mill", "raw", "octo/DEMO"), ["raw.json"]);
+    deepEqual(await found("mill", "raw", "octo/other"), []);
+    deepEqual(await found("mill", "cooked"), []);
+    deepEqual(await found("other", "raw"), [], "another tenant's");
   });
 
   test("a token of an attempt that is over, a forged one and one of another run are refused", async () => {

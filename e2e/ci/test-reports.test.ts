@@ -1,11 +1,12 @@
 /** Jobs send JUnit reports with the token of their claim: shown with the run; flaky where a re-run ends otherwise. */
 import { deepEqual, equal, match } from "node:assert/strict";
-import { existsSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { readOwnerToken } from "#app/node/owner-token.ts";
+import { ExportedRun } from "#doors/ci/export/endpoints.ts";
 import { listTestReports, listTests } from "#doors/ci/tests/endpoints.ts";
 import { callEndpoint } from "#http/client.ts";
 import { clearAway } from "#testing/clear-away.ts";
@@ -54,7 +55,19 @@ jobs:
     const [flaky] = (await tests("flaky")).items;
     deepEqual([flaky?.suite, flaky?.name, flaky?.flaky, flaky?.failures], ["mill", "grinds", 1, 1]);
     equal((await tests("slow")).items[0]?.msMedian, 500);
-    equal(existsSync(mark), true);
+    const lines = await (await ci.fetch("/v1/export/runs")).text();
+    const exported = lines
+      .trim()
+      .split("\n")
+      .map((line) => ExportedRun.parse(JSON.parse(line)));
+    deepEqual(
+      exported.map(({ run: { repository, conclusion }, tests: sent }) => [repository, conclusion, sent[0]?.failed]),
+      [
+        ["mill/flour", "success", 0],
+        ["mill/flour", "success", 1],
+      ],
+    );
+    equal(await (await ci.fetch("/v1/export/runs?to=2020-01-01")).text(), "");
   } finally {
     await node[Symbol.asyncDispose]();
     clearAway(folder);

@@ -473,6 +473,14 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api GET /v1/runs/{run}/socket": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/socket`, { alike: "neither is a run" }),
   ],
+  "api GET /v1/export/runs": [
+    ask("GET", () => "/v1/export/runs", { alike: "it names nothing" }),
+    ask("GET", ({ tenant }) => `/v1/export/runs?tenant=${tenant}`),
+  ],
+  "api GET /v1/artifacts": [
+    ask("GET", ({ key }) => `/v1/artifacts?text=${key}`, { alike: "there are none" }),
+    ask("GET", ({ tenant }) => `/v1/artifacts?tenant=${tenant}`),
+  ],
   "api GET /v1/runs/{run}/tests": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}/tests`, { alike: "neither is a run" })],
   "api GET /v1/repositories/{owner}/{name}/tests": [
     ask("GET", () => "/v1/repositories/a/b/tests", { alike: noRepository }),

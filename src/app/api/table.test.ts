@@ -15,6 +15,7 @@ import { environmentRoutes } from "#doors/ci/environments/routes.ts";
 import { ciRoutes } from "#doors/ci/routes.ts";
 import { secretRoutes } from "#doors/ci/secrets/routes.ts";
 import { serviceRoutes } from "#doors/ci/services/routes.ts";
+import { exportRoutes } from "#doors/ci/export/routes.ts";
 import { testRoutes } from "#doors/ci/tests/routes.ts";
 import { deployRoutes } from "#doors/deploy/routes.ts";
 import { endpoint, json } from "#http/endpoint.ts";
@@ -61,6 +62,7 @@ const routes = [
   ...secretRoutes(nothing),
   ...environmentRoutes(nothing),
   ...testRoutes(nothing),
+  ...exportRoutes(nothing),
 ];
 // every part: a part that is left out serves nothing, and the first test below would not see its routes
 const served = apiRoutes({ ...own, ...ofJobs, routes, doors } satisfies Required<ApiParts>, nothing);

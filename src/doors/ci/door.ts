@@ -9,6 +9,7 @@ import { ciWebhook } from "./outgoing/webhook.ts";
 import { ciKinds } from "./kinds.ts";
 import { secretEndpoints } from "./secrets/endpoints.ts";
 import { environmentEndpoints } from "./environments/endpoints.ts";
+import { exportEndpoints } from "./export/endpoints.ts";
 import { testEndpoints } from "./tests/endpoints.ts";
 import { whyEndpoints } from "./why/endpoints.ts";
 
@@ -27,6 +28,7 @@ export const ciDoor = defineDoor({
     ...secretEndpoints,
     ...environmentEndpoints,
     ...testEndpoints,
+    ...exportEndpoints,
   ],
   whyPath: (run, [job, step]) =>
     [

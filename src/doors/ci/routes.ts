@@ -113,7 +113,9 @@ const shown = ({ name, url }: Repository) => ({ repository: name, ...(url !== un
 const unknownRepository = (repository: string): Fault =>
   new Fault("not-found", "find the repository", { repository, try: "register it with: millrace ci add" });
 
-async function shownRun({ client, start, decisions }: RoutePorts, run: string, tenant: string) {
+type ShownPorts = Pick<RoutePorts, "client" | "start" | "decisions">;
+
+export async function shownRun({ client, start, decisions }: ShownPorts, run: string, tenant: string) {
   const { view, about } = await findRun(client, run, tenant);
   const stored = await findStored(start.blobs, about.record);
   const needs = stored ? needsIn(await readRun(start.blobs, stored)) : new Map<string, readonly string[]>();

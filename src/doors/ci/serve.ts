@@ -27,7 +27,8 @@ import { Environments } from "./environments/environments.ts";
 import { environmentRoutes } from "./environments/routes.ts";
 import { gate } from "./environments/waiting.ts";
 import { serviceRoutes } from "./services/routes.ts";
-import { ciRoutes } from "./routes.ts";
+import { exportRoutes } from "./export/routes.ts";
+import { ciRoutes, shownRun } from "./routes.ts";
 import { openIntake } from "./intake/open.ts";
 import { intakeRoutes } from "./intake/routes.ts";
 import { decisionsIn } from "./runs/decisions.ts";
@@ -102,6 +103,13 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
       ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),
       ...testRoutes({ reports, client, sources }),
+      ...exportRoutes({
+        client,
+        artifacts: services.artifacts,
+        reports,
+        shown: (run, tenant) =>
+          shownRun({ client, start: intake.triggers, decisions: decisionsIn(ports) }, run, tenant),
+      }),
       ...environmentRoutes({ client, clock, blobs: stored.blobs, sources, environments, deployments }),
       ...secretRoutes({ vault: ports.vault, boxes: new SecretBoxes(() => ports.keyOf("ci.boxes"), clock), sources }),
     ],

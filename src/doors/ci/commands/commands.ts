@@ -4,6 +4,7 @@ import { ciRun } from "./run.ts";
 import { ciApprove, ciDeployments, ciEnvironment, ciReject } from "./environments.ts";
 import { ciSecret } from "./secrets.ts";
 import { ciHook, ciVar, ciWorkflows } from "./settings.ts";
+import { ciArtifacts, ciExport } from "./export.ts";
 import { ciReport, ciTests } from "./tests.ts";
 import { ciAdd, ciCancel, ciDispatch, ciList, ciRerun } from "./runs.ts";
 
@@ -27,4 +28,6 @@ export const ciCommands = [
   ciDeployments,
   ciTests,
   ciReport,
+  ciExport,
+  ciArtifacts,
 ] as const;

@@ -43,6 +43,7 @@ type Attempt = Pick<JobIdentity, "tenant" | "run" | "task" | "claim" | "reposito
 const artifactKind = "ci.artifact";
 const idKind = "ci.artifact-id";
 
+const searchedMax = 20_000;
 /** Numbers that clients read as such. */
 const idMax = 2 ** 47;
 
@@ -139,6 +140,32 @@ export class Artifacts {
       else if (isSealed(artifact)) found.push(artifact);
     }
     return found;
+  }
+
+  /** Of all runs, the newest first. Looks at so many names and no more. */
+  async search(
+    tenant: string,
+    {
+      text,
+      repository,
+      limit,
+    }: { readonly text: string; readonly repository?: string | undefined; readonly limit: number },
+  ): Promise<{ readonly found: readonly SealedArtifact[]; readonly isCut: boolean }> {
+    const found: SealedArtifact[] = [];
+    const nowMs = this.#ports.clock.wallMs();
+    const [wanted, of] = [text.toLowerCase(), repository?.toLowerCase()];
+    let looked = 0;
+    for await (const record of everyName(this.#ports.names, { tenant, kind: artifactKind, order: "newest" })) {
+      looked += 1;
+      if (looked > searchedMax) return { found, isCut: true };
+      const artifact = documentOf<Artifact>(record);
+      const isOf = of === undefined || artifact.repository.toLowerCase() === of;
+      if (!isOf || !artifact.name.toLowerCase().includes(wanted)) continue;
+      if (!isSealed(artifact) || artifact.expiresAtMs <= nowMs) continue;
+      if (found.length >= limit) return { found, isCut: true };
+      found.push(artifact);
+    }
+    return { found, isCut: false };
   }
 
   async find(tenant: string, run: string, name: string): Promise<SealedArtifact | undefined> {
