@@ -48,3 +48,19 @@ test(
     match(await (await lab.ci.fetch("/metrics")).text(), /gha_assigned_jobs\{pool="linux"\} 0/);
   },
 );
+
+test("a node that is killed while pods run takes them over when it is back", { skip, timeout: 180_000 }, async () => {
+  using repository = new TestRepository({ ".github/workflows/pod.yml": workflow });
+  await using lab = await PoolLab.open();
+  await lab.ci.register("mill/flour", repository.folder);
+  const run = await lab.ci.dispatch("mill/flour", "pod");
+  await until("a pod is made", () => lab.api.podsEver > 0, wait);
+  await lab.node.kill();
+  await lab.node.start();
+  const shown = await lab.ci.ended(run, 120_000);
+  deepEqual(
+    shown.jobs.map(({ conclusion }) => conclusion),
+    ["success", "success"],
+  );
+  await until("all pods and Secrets are gone", () => lab.api.pods.size + lab.api.secrets.size === 0, wait);
+});
