@@ -1,7 +1,7 @@
 /**
  * Three nodes of a lower feature level are replaced one by one while builds and an array of tasks run: nothing is lost,
  * and the level of the cluster rises only when the last one is new. Then one shard gets a node of its own, under the
- * same load. With MILLRACE_UPGRADE_FROM the nodes run another version at first: a checkout with its node_modules.
+ * same load. With UPGRADE_FROM the nodes run another version at first: a checkout with its node_modules.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -13,7 +13,7 @@ import { Fleet, type Member } from "#e2e/fleet/fleet.ts";
 import { featuresHere } from "#shard/features.ts";
 import { PatientClient } from "./patient-client.ts";
 
-const checkout = process.env["MILLRACE_UPGRADE_FROM"];
+const checkout = process.env["UPGRADE_FROM"];
 const settings = checkout === undefined ? [`node.features=${featuresHere - 1}`] : [];
 const plan = { nodes: 3, shards: 8, leaseMs: 4_000, slots: 2, settings, checkout };
 const parts = checkout === undefined ? 30 : 120;
