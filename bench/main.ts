@@ -57,6 +57,7 @@ async function main(args: readonly string[]): Promise<number> {
         json: { type: "string" },
         peers: { type: "boolean", default: false },
         remote: { type: "boolean", default: false },
+        resume: { type: "boolean", default: false },
         smoke: { type: "boolean", default: false },
         only: { type: "string" },
         help: { type: "boolean", default: false },
@@ -75,10 +76,12 @@ async function main(args: readonly string[]): Promise<number> {
   }
   // `npm run bench kernel --remote`, without the dashes in between, is an option of npm, which passes it on like this.
   const remote = values.remote || process.env["npm_config_remote"] === "true";
+  const isResume = values.resume || process.env["npm_config_resume"] === "true";
+  const only = values.only ?? (isResume ? "resume" : undefined);
   const report = new Report(suite.name);
   report.say(`bench ${suite.name}: ${suite.about}`);
   if (values.smoke) report.say("Smoke run: shows that it works; the figures mean nothing.");
-  await suite.run(report, { smoke: values.smoke, peers: values.peers, remote, only: values.only });
+  await suite.run(report, { smoke: values.smoke, peers: values.peers, remote, only });
   return report.end({ check: values.check, json: values.json, notMeasured: suite.notMeasured });
 }
 

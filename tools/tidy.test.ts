@@ -12,6 +12,7 @@ const thisFile = "tools/tidy.test.ts"; // it names what it forbids
 const entries = new Set([
   "src/cli/main.ts",
   "src/sim/main.ts",
+  "src/sim/ci/main.ts",
   "src/sim/swarm/main.ts",
   "src/console/main.tsx",
   "src/doors/deploy/agent/installed/run.ts", // tools/agent-program.ts

@@ -7,6 +7,7 @@ import { logLatency } from "./log-latency.ts";
 import { pickupBehindQueue, pickupIdle } from "./pickup.ts";
 import { posts } from "./posts.ts";
 import { transitions } from "./protocol.ts";
+import { checkpoints, lossToNextStep } from "./resume.ts";
 import { stepOverhead } from "./steps.ts";
 
 /** Each part takes a minute or two at most, also where the machine is shared. */
@@ -19,6 +20,7 @@ const full = {
   fairness: { runs: 40, cells: 250, samples: 15 },
   transitions: { forMs: 4_000, shards: [1, 2, 4] },
   held: { jobs: 200_000, runners: 200 },
+  resume: { checkpoints: { empty: 30, few: 10_000, many: 100_000, bytes: 2 ** 30 }, losses: 10 },
 };
 
 const brief: typeof full = {
@@ -30,6 +32,7 @@ const brief: typeof full = {
   fairness: { runs: 1, cells: 10, samples: 2 },
   transitions: { forMs: 300, shards: [1] },
   held: { jobs: 1_000, runners: 10 },
+  resume: { checkpoints: { empty: 3, few: 100, many: 1_000, bytes: 2 ** 20 }, losses: 1 },
 };
 
 type Part = (report: Report, sizes: typeof full) => Promise<void>;
@@ -43,16 +46,16 @@ const parts: Readonly<Record<string, Part>> = {
   fairness: (report, sizes) => fairness(report, sizes.fairness),
   transitions: (report, sizes) => transitions(report, sizes.transitions),
   held: (report, { held }) => heldJobs(report, held.jobs, held.runners),
+  async resume(report, { resume }) {
+    await checkpoints(report, resume.checkpoints);
+    await lossToNextStep(report, resume.losses);
+  },
 };
 
 export const ci: Suite = {
   name: "ci",
   about: "CI on one node: pickup, step overhead beside act, log latency, viewers, runs by one POST each, held jobs",
-  notMeasured: [
-    "a network between runner, node and database",
-    "PostgreSQL, and several nodes",
-    "checkpoints of large workspaces: steps here leave nothing",
-  ],
+  notMeasured: ["a network between runner, node and database", "PostgreSQL, and several nodes"],
   async run(report, { smoke, only }) {
     const sizes = smoke ? brief : full;
     const wanted = Object.entries(parts).filter(([name]) => only === undefined || name === only);

@@ -25,14 +25,16 @@ export type SiteOptions = {
   /** All with the same workflows. */
   readonly repositories?: readonly string[];
   readonly isolation?: "auto" | "none";
+  /** More of the section `ci`. */
+  readonly more?: object;
 };
 
 export async function openSite(workflows: Readonly<Record<string, string>>, options: SiteOptions): Promise<CiSite> {
-  const { slots, shards = 1, repositories = [repositoryName], isolation = "auto" } = options;
+  const { slots, shards = 1, repositories = [repositoryName], isolation = "auto", more } = options;
   const folder = mkdtempSync(join(tmpdir(), "millrace-bench-ci-"));
   const files = Object.entries(workflows).map(([name, text]) => [`.github/workflows/${name}.yml`, text] as const);
   const repository = new TestRepository(Object.fromEntries(files));
-  const config = { worker: { slots }, cluster: { shards }, ci: { isolation } };
+  const config = { worker: { slots }, cluster: { shards }, ci: { isolation, ...more } };
   const node = await NodeProcess.open(folder, config);
   const token = readOwnerToken(dataFolder(folder)) ?? "";
   const ci = new CiNode(`http://${node.address}`, () => token);

@@ -77,7 +77,7 @@ export class CiNode {
     return await callEndpoint(this.fetch, sendEvent, { params: { owner, name }, body });
   }
 
-  async rerun(run: string, body: { readonly failed?: boolean; readonly job?: string }): Promise<string> {
+  async rerun(run: string, body: Parameters<typeof callEndpoint<typeof rerunRun>>[2]["body"]): Promise<string> {
     return (await callEndpoint(this.fetch, rerunRun, { params: { run }, body })).run;
   }
 

@@ -11,6 +11,13 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 import { startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { whoOf } from "#doors/ci/services/id-token.ts";
+import { Issuer } from "#issuer/issuer.ts";
+import { memoryRecords } from "#records/memory.ts";
+import { watchedRecords } from "#records/watch.ts";
+import { newKeyLine, parseKeys } from "#vault/key-list.ts";
+import { openVault } from "#vault/vault.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 import { CiNode } from "./ci-node.ts";
@@ -112,5 +119,40 @@ test("a verifier accepts a step's token for its audience, and no other", { timeo
     await node.stop();
     outside.close();
     clearAway(folder);
+  }
+});
+
+test("a verifier that trusts one tenant's repository refuses that of another, of the same name", async () => {
+  const clock = new ManualClock(Date.now());
+  const records = watchedRecords(
+    memoryRecords(() => clock.wallMs()),
+    clock,
+  );
+  const line = newKeyLine();
+  const vault = openVault({ records, source: { read: async () => parseKeys(line, "test") }, clock }, "system");
+  const issuer = new Issuer({ name: "https://ci.example.org", clock, vault });
+  const github = { repository: "mill/flour", ref: "refs/heads/main", event_name: "push" };
+  const tokenOf = async (tenant: string): Promise<string> => {
+    const { subject, claims } = whoOf(github, { tenant, task: "t0-1" });
+    return (await issuer.issue({ audience: "sts.example.org", subject, forMs: 600_000, claims })).token;
+  };
+  const keyOf = async () => {
+    const [key] = (await issuer.keys.ring()).trusted;
+    ok(key);
+    return key.publicKey;
+  };
+  const rules = { issuer: "https://ci.example.org", audience: "sts.example.org" };
+  for (const [own, other] of [
+    ["default", "globex"],
+    ["acme", "default"],
+    ["acme", "globex"],
+  ] as const) {
+    const { subject } = whoOf(github, { tenant: own, task: "t0-1" });
+    const trust = async (token: string) => {
+      const { payload } = await jwtVerify(token, await keyOf(), rules);
+      if (payload.sub !== subject) throw new Error(`untrusted: ${payload.sub}`);
+    };
+    await trust(await tokenOf(own));
+    await rejects(async () => await trust(await tokenOf(other)), /untrusted/);
   }
 });

@@ -51,6 +51,8 @@ jobs:
       - run: curl -fsS ${url}/two; echo more >> made; echo "the second step"
       - run: curl -fsS ${url}/hold; tool; echo "third $FROM_FIRST $(cat made | tr '\\n' ' ')"
       - run: millrace effect run pay -- curl -fsS ${url}/four; echo "the fourth step of $MILLRACE_STEP"
+      - uses: millrace/effect@v1
+        with: { name: tell, run: 'curl -fsS ${url}/five; echo "told as $MILLRACE_EFFECT_KEY"' }
 `;
 
 const asking = (url: string): string => `
@@ -125,6 +127,7 @@ test("steps that have ended are not run again when the runner is lost", { skip, 
         ["/two", 1],
         ["/hold", 2],
         ["/four", 1],
+        ["/five", 1],
       ],
     );
     const texts = (await ci.log(run, "build")).split("\n").flatMap((line) => /\| (.+)$/.exec(line)?.[1] ?? []);
@@ -139,7 +142,8 @@ test("steps that have ended are not run again when the runner is lost", { skip, 
     const again = await ci.rerun(run, {});
     equal((await ci.ended(again, 60_000)).conclusion, "success");
     deepEqual([outside.counts.get("/one"), outside.counts.get("/four")], [2, 1], "a re-run shares the run's effects");
-    ok(shown.jobs[0]?.steps?.length === undefined || shown.jobs[0].steps.length === 4, "all steps are shown");
+    equal(outside.counts.get("/five"), 1, "those of an action as well");
+    ok(shown.jobs[0]?.steps?.length === undefined || shown.jobs[0].steps.length === 5, "all steps are shown");
   } finally {
     await node[Symbol.asyncDispose]();
     outside.close();

@@ -56,6 +56,10 @@ export class RegisteredProcess implements AsyncDisposable {
     return this.#child?.exitCode ?? -1;
   }
 
+  signal(how: "SIGSTOP" | "SIGCONT"): void {
+    this.#child?.kill(how);
+  }
+
   async end(how: NodeJS.Signals = "SIGTERM"): Promise<void> {
     await endChild(this.#child, how);
   }

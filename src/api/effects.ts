@@ -1,7 +1,7 @@
 /** The ledger of effects under /v1/effects: what work does to the world outside, by key. */
 import { z } from "zod";
 import { pageFields, pageOf } from "#http/cursor.ts";
-import { endpoint, json, jsonBody } from "#http/endpoint.ts";
+import { endpoint, json, jsonBody, none } from "#http/endpoint.ts";
 
 const Holder = z.object({ job: z.string(), task: z.string(), token: z.number() });
 
@@ -107,8 +107,28 @@ export const decideEffect = endpoint({
   action: "effect.decide",
   about: "Says, as a person, whether an effect that was begun and never ended was done.",
   params,
-  body: jsonBody(z.strictObject({ wasDone: z.boolean(), result })),
+  body: jsonBody(
+    z.strictObject({
+      wasDone: z.boolean(),
+      result,
+      begins: z
+        .int()
+        .min(1)
+        .optional()
+        .describe("How often it was begun when the person looked: refused (`stale`) if it was begun again since."),
+    }),
+  ),
   answer: json(Said),
+});
+
+export const removeEffect = endpoint({
+  method: "DELETE",
+  path,
+  action: "effect.decide",
+  about:
+    "Removes an effect that has ended: who begins it again may go. Those of jobs go with the last job that can ask.",
+  params,
+  answer: none,
 });
 
 export const effectEndpoints = [
@@ -119,4 +139,5 @@ export const effectEndpoints = [
   listEffects,
   showEffect,
   decideEffect,
+  removeEffect,
 ] as const;

@@ -7,7 +7,7 @@ import { artifactPut } from "./artifact/put.ts";
 import { bench } from "./bench.ts";
 import type { Command } from "#door/command.ts";
 import type { Door } from "#door/door.ts";
-import { effectDecide, effectList } from "./effect/people.ts";
+import { effectDecide, effectList, effectRemove } from "./effect/people.ts";
 import { effectRun } from "./effect/run.ts";
 import { effectBegin, effectCommit, effectUndo } from "./effect/tell.ts";
 import { drain } from "./cluster/drain.ts";
@@ -75,7 +75,7 @@ const ofTasks = [artifactPut, artifactGet, artifactList, step] as const;
 const webhooks = [webhookAdd, webhookList, webhookShow, webhookDelete, webhookTest, webhookRedeliver] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
 const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const;
-const effects = [effectRun, effectBegin, effectCommit, effectUndo, effectList, effectDecide] as const;
+const effects = [effectRun, effectBegin, effectCommit, effectUndo, effectList, effectDecide, effectRemove] as const;
 const last: readonly Command[] = [
   why,
   ...ofTasks,

@@ -54,8 +54,14 @@ export class Effects {
     return await this.#entries.read(tenant, key);
   }
 
+  /** The next who begins it is told to go. Left out, `version` is the one that it has. */
+  async remove(tenant: string, key: string, version?: number): Promise<boolean> {
+    return await this.#entries.remove(tenant, key, version);
+  }
+
+  /** Without a tenant: of all. */
   async list(query: {
-    readonly tenant: string;
+    readonly tenant?: string;
     readonly prefix?: string | undefined;
     readonly limit: number;
     readonly cursor?: string | undefined;

@@ -94,6 +94,18 @@ describe("the ledger of effects", () => {
       says: ["go", "unknown", "accepted", "go", "accepted"],
     },
     {
+      name: "EF2 a person who looked before it was begun again is stale",
+      commands: [
+        begin(1),
+        begin(2),
+        { kind: "decide", as: "not-done", by: "ada", result: "", begins: 1 },
+        { kind: "decide", as: "not-done", by: "ada", result: "", begins: 2 },
+        begin(2),
+        { kind: "decide", as: "not-done", by: "eve", result: "", begins: 2 },
+      ],
+      says: ["go", "unknown", "stale", "accepted", "go", "stale"],
+    },
+    {
       name: "there is nothing to decide",
       commands: [{ kind: "decide", as: "done", by: "ada", result: "" }],
       says: ["not-begun"],

@@ -5,6 +5,7 @@
  * EF1 "go" is answered only while it is known that the effect was not done: to the first who begins, or after the
  *     holder said that nothing was done, or after a person decided so. It is never answered to two at once.
  * EF2 Only the last who began an effect can say how it ended. Who began it earlier is stale, and is refused.
+ *     A person who has seen an earlier begin is stale, too.
  * EF3 An effect that was begun and never ended is "unknown" to the next, however long ago: a second try needs a look at
  *     the target, a target that knows the key, or a person.
  */
@@ -39,7 +40,16 @@ export type Command =
   | { readonly kind: "undo"; readonly holder: Holder }
   /** The holder cannot know, and asks a person. */
   | { readonly kind: "ask"; readonly holder: Holder }
-  | { readonly kind: "decide"; readonly as: "done" | "not-done"; readonly by: string; readonly result: string };
+  | Decide;
+
+/** By a person, about the entry as it was seen: `begins` says how often it was begun then. Left out: as it is now. */
+type Decide = {
+  readonly kind: "decide";
+  readonly as: "done" | "not-done";
+  readonly by: string;
+  readonly result: string;
+  readonly begins?: number | undefined;
+};
 
 export type Answer =
   | { readonly kind: "go" }
@@ -100,13 +110,11 @@ function commit(
   return ofHolder(entry, holder, (own) => ({ ...ended(own, "done", nowMs), result }));
 }
 
-function decide(
-  entry: Entry | undefined,
-  { as, by, result }: Extract<Command, { kind: "decide" }>,
-  nowMs: number,
-): Step {
+function decide(entry: Entry | undefined, { as, by, result, begins }: Decide, nowMs: number): Step {
   if (entry === undefined || entry.phase === "free") return { answer: { kind: "not-begun" } };
   if (entry.phase === "done") return { answer: { kind: "done", result: entry.result ?? "" } };
+  // it was begun again since the person looked
+  if (begins !== undefined && begins !== entry.begins) return { answer: { kind: "stale", holder: entry.holder } };
   const decided = { ...ended(entry, as === "done" ? "done" : "free", nowMs), decidedBy: by };
   return { entry: as === "done" ? { ...decided, result } : decided, answer: { kind: "accepted" } };
 }

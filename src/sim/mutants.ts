@@ -559,14 +559,21 @@ const huntMsMax = 10 * 60_000;
 
 /** Removes the guard from a copy of the source and hunts there. */
 export async function huntMutant(mutant: Mutant, root: string, seeds: number, focused: boolean): Promise<Hunted> {
+  return await inCopy(root, async (copy) => {
+    plant(mutant, join(copy, "src"));
+    return await hunt(copy, seeds, focused ? mutant.focus : []);
+  });
+}
+
+/** Of the source, without its tests. */
+export async function inCopy<T>(root: string, work: (copy: string) => Promise<T>): Promise<T> {
   const copy = mkdtempSync(join(tmpdir(), "millrace-mutant-"));
   try {
     for (const name of ["package.json", "bin"]) cpSync(join(root, name), join(copy, name), { recursive: true });
     cpSync(join(root, "src"), join(copy, "src"), { recursive: true, filter: (path) => !path.endsWith(".test.ts") });
     mkdirSync(join(copy, ".git"), { recursive: true });
     symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
-    plant(mutant, join(copy, "src"));
-    return await hunt(copy, seeds, focused ? mutant.focus : []);
+    return await work(copy);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }

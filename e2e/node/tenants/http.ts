@@ -236,6 +236,10 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("PUT", ({ key }) => `/v1/effects/job/${key}`, { ...json({ wasDone: true }), alike: "neither has begun any" }),
     ask("PUT", ({ tenant }) => `/v1/effects/job/x?tenant=${tenant}`, json({ wasDone: true })),
   ],
+  "api DELETE /v1/effects/{key+}": [
+    ask("DELETE", ({ key }) => `/v1/effects/job/${key}`, { alike: "neither has begun any" }),
+    ask("DELETE", ({ tenant }) => `/v1/effects/job/x?tenant=${tenant}`),
+  ],
   "api GET /v1/secrets": [
     ask("GET", () => "/v1/secrets?limit=5", { alike: "it names nothing" }),
     ask("GET", ({ tenant }) => `/v1/secrets?limit=5&tenant=${tenant}`),

@@ -7,6 +7,7 @@ import {
   commitEffect,
   decideEffect,
   listEffects,
+  removeEffect,
   showEffect,
   undoEffect,
 } from "#api/effects.ts";
@@ -38,10 +39,22 @@ export function effectRoutes({ effects, work }: EffectPorts): readonly Route[] {
     ),
     route(undoEffect, ({ caller, body }) => change(caller, body, (holder) => ({ kind: "undo", holder }))),
     route(askEffect, ({ caller, body }) => change(caller, body, (holder) => ({ kind: "ask", holder }))),
-    route(decideEffect, async ({ caller, tenant, params: { key }, body: { wasDone, result } }) => {
+    route(decideEffect, async ({ caller, tenant, params: { key }, body: { wasDone, result, begins } }) => {
       const as = wasDone ? "done" : "not-done";
       const by = caller.principal.name;
-      return { body: said(key, await effects.change(tenant, key, { kind: "decide", as, by, result })) };
+      return { body: said(key, await effects.change(tenant, key, { kind: "decide", as, by, result, begins })) };
+    }),
+    route(removeEffect, async ({ tenant, params: { key } }) => {
+      const found = await effects.find(tenant, key);
+      if (!found) throw new Problem(404, "key: there is no such effect; list them with GET /v1/effects");
+      if (found.value.phase === "begun")
+        throw new Problem(
+          409,
+          "key: it was begun and has not ended; say first whether it was done: millrace effect decide",
+        );
+      if (!(await effects.remove(tenant, key, found.version)))
+        throw new Problem(409, "key: the effect has changed meanwhile; look at it again");
+      return undefined;
     }),
     route(showEffect, async ({ caller, tenant, params: { key } }) => {
       const own = await ownPrefix(caller);

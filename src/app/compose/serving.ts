@@ -8,7 +8,7 @@ import { spoolIn } from "#blobs/spool.ts";
 import { WorkerRegistry } from "#app/workers/registry.ts";
 import { JobArtifacts } from "#app/work/job-artifacts.ts";
 import { spoolBytesMax, spoolFolder } from "./door-ports.ts";
-import { effectsOn } from "./services/effects.ts";
+import { effectsOn, keepEffects } from "./services/effects.ts";
 import { startPools } from "./services/pools.ts";
 import { ownTokens } from "./services/issuer.ts";
 import { startMesh, type RunningMesh } from "./mesh.ts";
@@ -50,6 +50,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const live = sharedSource(liveSource({ name, streams, areShared }, node, tcp));
   const { schedules } = scheduled;
   const effects = effectsOn({ records: ground.records, clock, client });
+  undo.use(keepEffects(effects, { client, node, clock, log }));
   const { isolation, isolatedTenants, hotShards } = working;
   const ofShards = { webhooks: webhooks.api, status: () => node.status(), isolation, isolatedTenants, hotShards };
   const ofNode = { name, work: client, feed, doors: ground.doors, live, ...ofShards };

@@ -1,4 +1,4 @@
-/** `effect list` and `effect decide`: for the people who are asked. */
+/** `effect list`, `effect decide` and `effect remove`: for the people who are asked. */
 import { command, serverFlags } from "#door/command.ts";
 
 const tenant = { type: "string", value: "NAME", about: "of this tenant" } as const;
@@ -53,6 +53,7 @@ export const effectDecide = command({
     done: { type: "boolean", about: "it was done: it is not done again" },
     "not-done": { type: "boolean", about: "it was not done: it may be done now" },
     result: { type: "string", value: "TEXT", about: "what it came to" },
+    begun: { type: "string", value: "NUMBER", about: "only if it was begun so often, as `effect list` shows it" },
   },
   examples: ["millrace effect decide job/0-31/publish/3 --done"],
   async run({ positionals: [key], values }, world) {
@@ -68,10 +69,36 @@ export const effectDecide = command({
       "decide effect",
     )(decideEffect, {
       params: { key },
-      body: { wasDone: values.done === true, ...(values.result !== undefined && { result: values.result }) },
+      body: {
+        wasDone: values.done === true,
+        ...(values.result !== undefined && { result: values.result }),
+        ...(values.begun !== undefined && { begins: Number(values.begun) }),
+      },
       ...(values.tenant !== undefined && { tenant: values.tenant }),
     });
     world.out(values.json ? JSON.stringify(said) : said.answer);
     return said.answer === "accepted" ? 0 : 1;
+  },
+});
+
+export const effectRemove = command({
+  name: "effect remove",
+  about: "Remove an effect that has ended from the ledger: who begins it again is told to go.",
+  words: "<key>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: { ...serverFlags, tenant },
+  examples: ["millrace effect remove shared/publish/1.2.0"],
+  async run({ positionals: [key], values }, world) {
+    if (key === undefined) {
+      world.note("effect remove: give the key (millrace effect list)");
+      return 2;
+    }
+    const { apiOf } = await import("#cli/api.ts");
+    const { removeEffect } = await import("#api/effects.ts");
+    const more = values.tenant !== undefined && { tenant: values.tenant };
+    await apiOf(values, world.env, "remove effect")(removeEffect, { params: { key }, ...more });
+    if (values.json) world.out(JSON.stringify({ key, removed: true }));
+    return 0;
   },
 });

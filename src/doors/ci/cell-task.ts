@@ -16,6 +16,7 @@ import {
 import { leavesOf } from "#doors/ci/workflow/plan/leaves.ts";
 import { jobSpecOf, type JobSpec } from "#doors/ci/run/spec.ts";
 import { frameOf, workflowOf } from "./run-frame.ts";
+import { withScript } from "./runs/edited-step.ts";
 import type { RunRecord, StoredRun } from "./runs/record.ts";
 
 export type CellTask = {
@@ -30,6 +31,8 @@ export type CellTask = {
   readonly fails: boolean;
   /** It asks for containers: no sandbox is around the program that starts them. */
   readonly hasContainers?: boolean;
+  /** It does not begin at its first step: the record says where. */
+  readonly goesOn?: boolean;
 };
 type Ends = readonly (readonly [id: string, end: JobEnd["result"], outputs: Readonly<Record<string, string>>])[];
 
@@ -81,8 +84,9 @@ export function cellOf(
       cell,
     ),
   };
+  const spec = jobSpecOf(leaf.job, named, frame, contexts);
   return {
-    spec: jobSpecOf(leaf.job, named, frame, contexts),
+    spec: task.goesOn && record.from ? withScript(spec, record.from) : spec,
     cell: named,
     fails: task.fails,
     permissions: leaf.job.permissions ?? permissions,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Duration } from "#base/config-words.ts";
 import { ContainerConfig } from "./containers/host.ts";
 import { forkRules } from "./intake/strangers.ts";
 import { RequiredWorkflow } from "#doors/ci/runs/trigger/required-workflow.ts";
@@ -45,6 +46,12 @@ export const CiConfig = z.strictObject({
     .describe(
       "what becomes of a job whose runner is lost: resume goes on after its last finished step, on any machine; " +
         "restart runs all of it again",
+    ),
+  runnerLease: Duration({ min: "2s", max: "10m" })
+    .prefault("30s")
+    .describe(
+      "how long a runner may be silent before its jobs go on at another; a job's own processes end by then; the same " +
+        "on all nodes",
     ),
   containers: ContainerConfig.describe(
     "containers of jobs (container, services, actions that are images) on this node",

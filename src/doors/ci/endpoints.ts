@@ -210,14 +210,27 @@ export const rerunRun = endpoint({
   method: "POST",
   path: "/v1/runs/{run}/rerun",
   action: "ci.run",
-  about: "Runs again: all jobs, those that did not succeed, or one; each with the jobs that need it.",
+  about:
+    "Runs again: all jobs, those that did not succeed, or one, from its beginning or from one of its steps; " +
+    "each with the jobs that need it.",
   params: runParams,
   body: jsonBody(
     z.strictObject({
       failed: z.boolean().default(false).describe("Only jobs that did not succeed."),
       job: z.string().min(1).max(200).optional().describe("Only this job, by its name in the file."),
+      fromStep: z
+        .int()
+        .min(0)
+        .optional()
+        .describe("The job goes on at the step with this number, with what was kept before it."),
+      script: z
+        .string()
+        .min(1)
+        .max(64 * 1024)
+        .optional()
+        .describe("Takes the place of that step's script; for operators only."),
     }),
-    16 * 1024,
+    128 * 1024,
   ),
   answer: json(z.object({ run: RunId.describe("The new run.") }), 202),
 });

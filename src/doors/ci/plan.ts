@@ -70,6 +70,7 @@ const seriesLengthMax = 200;
 /** Of one job, with the matrices of all that call it. */
 const cellsMax = 1_000;
 const lossesMaxDefault = 2;
+const leaseMsDefault = 30_000;
 const stopMsMax = 30 * minuteMs;
 /** Of the time that a cancelled cell has to stop, its worker keeps this much for itself. */
 export const stopMarginMs = 15_000;
@@ -144,7 +145,11 @@ const planSpec = (kind: string): PlanSpec => ({
 });
 
 /** What is known when a stage is planned besides its run: environments that one job at a time deploys to. */
-export type PlanRules = { readonly exclusive: ReadonlySet<string> };
+export type PlanRules = {
+  readonly exclusive: ReadonlySet<string>;
+  /** How long a runner may be silent; left out: as usual. */
+  readonly leaseMs?: number | undefined;
+};
 
 /** What becomes of one job of the workflow, or of one that it calls. */
 export function planStage(inputs: PlanInputs, record: RunRecord, rules?: PlanRules): Plan {
@@ -274,11 +279,15 @@ function taskSets(
     const ends = facts.map((one, at) => endsOf(one, leaf.callers[at] ?? leaf.job));
     for (const cell of cells) {
       const lock = lockOfEnvironment(cell, rules, record.source?.repository);
-      const template = { ...templateOf(cell, [...(record.requires ?? []), ...ofContainers]), ...(lock && { lock }) };
+      const leaseMs = rules?.leaseMs ?? leaseMsDefault;
+      const asked = templateOf(cell, [...(record.requires ?? []), ...ofContainers]);
+      const template = { ...asked, leaseMs, ...(lock && { lock }) };
       const text = JSON.stringify(template);
       const set = sets.get(text) ?? { template, tasks: [] };
       sets.set(text, set);
       const at = [...level.cells, cell].map(({ index }) => index);
+      const key = cellKey(at, nameBelow(level.cells, cell));
+      const goesOn = record.from?.job === leaf.name && record.from.key === key;
       const task: CellTask = {
         run,
         job: leaf.name,
@@ -286,8 +295,9 @@ function taskSets(
         ends,
         fails: stops && !cell.isFailureAllowed,
         ...(hasContainers && { hasContainers }),
+        ...(goesOn && { goesOn }),
       };
-      set.tasks.push({ key: cellKey(at, nameBelow(level.cells, cell)), spec: JSON.stringify(task) });
+      set.tasks.push({ key, spec: JSON.stringify(task) });
     }
   }
   return [...sets.values()];
@@ -310,14 +320,13 @@ function lockOfEnvironment(
   return lockOf({ group, cancelsInProgress: false, queue: "max" }, repository);
 }
 
-function templateOf(cell: CellPlan, always: readonly string[]): TaskTemplate {
+function templateOf(cell: CellPlan, always: readonly string[]): Omit<TaskTemplate, "leaseMs"> {
   const minutes = cell.timeoutMinutes + cell.cancelTimeoutMinutes;
   const labels = cell.labels.map((label) => `runner=${label.toLowerCase()}`);
   if (cell.group !== undefined) labels.push(groupLabel(cell.group));
   return {
     kind: kinds.job,
     requires: [...new Set([taskLabel, ...always, ...labels])].toSorted(),
-    leaseMs: 30_000,
     attemptsMax: 1 + (cell.lossesMax ?? lossesMaxDefault),
     retryOn: "infrastructure",
     backoffMs: 1_000,

@@ -27,6 +27,8 @@ export const CellResult = z.object({
   steps: z.array(StepLine).optional(),
   /** The digest of its annotations, summaries and conditions; absent: it had none. */
   details: z.string().optional(),
+  /** The digest of what its steps kept, so that it can be run again from one of them. */
+  kept: z.string().optional(),
 });
 export type CellResult = Readonly<z.infer<typeof CellResult>>;
 

@@ -10,7 +10,7 @@ import { spoolIn } from "#blobs/spool.ts";
 import { sweepContainers } from "./containers/guard.ts";
 import { containersLabel, findContainers, labelledFor } from "./containers/host.ts";
 import { ciAnswers } from "./job/answers.ts";
-import { plainBox, sandboxBox } from "./job/box.ts";
+import { linkedBox, plainBox, sandboxBox } from "./job/box.ts";
 import { cellRunner } from "./job/cell-runner.ts";
 import { CommitPacks } from "./job/commit-packs.ts";
 import { jobKnown, type KnownPorts } from "./job/known.ts";
@@ -136,8 +136,9 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
           containers: (task) => containers && labelledFor(containers, here, task),
           box: async (context) => {
             const { hasContainers = false } = await readCellTask(context.task.spec, context.blobs);
-            const isPlain = hasContainers || !isBoxed || !place.boxed;
-            return isPlain || !place.boxed ? await plainBox(place, context) : await sandboxBox(place.boxed, context);
+            if (hasContainers) return await plainBox(place, context);
+            const boxed = isBoxed ? place.boxed : undefined;
+            return boxed ? await sandboxBox(boxed, context) : await linkedBox(place, context);
           },
         }),
       },
@@ -145,6 +146,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
         client,
         gate: (stage) => gate({ client, clock, environments, deployments }, stage),
         ended: intake.runEnded,
+        leaseMs: settings.runnerLease,
       }),
     }),
   };

@@ -120,15 +120,30 @@ export const ciRerun = command({
     ...serverFlags,
     failed: { type: "boolean", about: "only jobs that did not succeed" },
     job: { type: "string", value: "ID", about: "only this job" },
+    "from-step": {
+      type: "string",
+      value: "NUMBER",
+      about: "the job goes on at this step, as `ci log --step` numbers it",
+    },
+    script: { type: "string", value: "FILE", about: "what that step runs instead; for operators" },
     watch: { type: "boolean", about: "show the run until it has ended", short: "w" },
   },
-  examples: ["millrace ci rerun j0-1 --failed --watch"],
+  examples: [
+    "millrace ci rerun j0-1 --failed --watch",
+    "millrace ci rerun j0-1 --job build --from-step 3 --script fixed.sh --watch",
+  ],
   async run({ positionals: [run], values }, world) {
     if (run === undefined) return usage(world, "ci rerun j0-1 --failed");
     const fetch = await fetchOf(values, world);
+    const { "from-step": step, script } = values;
+    const { readFile } = await import("node:fs/promises");
+    const from = {
+      ...(step !== undefined && { fromStep: Number(step) }),
+      ...(script !== undefined && { script: await readFile(script, "utf8") }),
+    };
     const again = await callEndpoint(fetch, rerunRun, {
       params: { run },
-      body: { failed: values.failed === true, ...(values.job !== undefined && { job: values.job }) },
+      body: { failed: values.failed === true, ...(values.job !== undefined && { job: values.job }), ...from },
     });
     if (!values.watch) {
       world.out(values.json ? JSON.stringify(again) : again.run);

@@ -13,6 +13,7 @@ import type { Sources } from "#sources/sources.ts";
 import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";
 import type { Step } from "#doors/ci/workflow/compile/model.ts";
 import { actionIn } from "#doors/ci/run/manifest.ts";
+import { ownActions } from "#doors/ci/local/machine.ts";
 import { foldersOf } from "#doors/ci/local/workflows.ts";
 import { type JobRequest, names } from "./request.ts";
 import { type UsesParts, usesParts } from "./uses-parts.ts";
@@ -32,6 +33,8 @@ export type Using = {
   /** The job's own folder. */
   readonly box: string;
   readonly steps: readonly Step[];
+  /** By `owner/repo@ref`: the commits that an earlier attempt at the job has used. */
+  readonly commits: Readonly<Record<string, string>>;
   /** Where local actions are read. */
   readonly commit?: { readonly mirror: string; readonly sha: string };
 };
@@ -114,9 +117,11 @@ async function foreign(
     laid[key] ??= { folder };
     return await manifestIn(join(given, path));
   }
-  const found = await commitOf(named, settings, using.tenant);
+  // what an earlier attempt used is used on, wherever its branch is now
+  const wanted = using.commits[key] ?? ref;
+  const found = await commitOf({ ...named, ref: wanted }, settings, using.tenant);
   if ("missing" in found) {
-    laid[key] ??= repository === "actions/checkout" ? {} : found;
+    laid[key] ??= ownActions.has(repository) ? {} : found;
     return undefined;
   }
   if (!before) {

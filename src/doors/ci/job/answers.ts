@@ -40,6 +40,11 @@ const JobAsked = z.strictObject({
   /** How the runner reaches a node. */
   server: z.url({ protocol: /^https?$/ }).max(1_000),
   isCommitWanted: z.boolean(),
+  /** By `owner/repo@ref`: what an earlier attempt at the job has used; its own machine may say any commit anyway. */
+  commits: z
+    .record(z.string().max(500), z.string().regex(/^[\da-f]{40}(?:[\da-f]{24})?$/))
+    .refine((all) => Object.keys(all).length <= 200)
+    .default({}),
 });
 const LogAsked = z.strictObject({ token: z.int().min(0), offset: z.int().min(0), bytes: z.int().min(1) });
 
@@ -61,7 +66,7 @@ export const ciAnswers = (ports: AnswerPorts): Readonly<Record<string, TaskAnswe
 
 async function answerJob(
   claim: ClaimOf,
-  { server, isCommitWanted }: z.output<typeof JobAsked>,
+  { server, isCommitWanted, commits }: z.output<typeof JobAsked>,
   ports: AnswerPorts,
 ): Promise<JobAnswer> {
   const { tenant, job: jobId, task: taskId, token } = claim;
@@ -71,7 +76,7 @@ async function answerJob(
   const { bring, ...known } = await jobKnown(await cellTaskOf(claim, ports), at, ports);
   const folder = await mkdtemp(join(ports.folder, "ci-pack-"));
   try {
-    const actions = await bring(folder, { isCommitWanted });
+    const actions = await bring(folder, { isCommitWanted, commits });
     return { ...known, actions, pack: await packed(folder, tenant, ports) };
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -113,11 +118,13 @@ async function answerLog(
   { token, offset, bytes }: z.output<typeof LogAsked>,
   streams: Streams | undefined,
 ): Promise<{ readonly base64: string }> {
-  const wanted = Math.min(bytes, logBytesEach);
+  const key = { tenant, task, token, name: logName };
+  const { sizeBytes = 0 } = (await streams?.state(key)) ?? {};
   const parts: Uint8Array[] = [];
-  let left = wanted;
+  // at the end of a stream that is not sealed it would wait for more, which never comes
+  let left = Math.min(bytes, logBytesEach, sizeBytes - offset);
   const over = AbortSignal.timeout(10_000);
-  for await (const part of streams?.read({ tenant, task, token, name: logName }, offset, over) ?? []) {
+  for await (const part of left > 0 && streams ? streams.read(key, offset, over) : []) {
     parts.push(Uint8Array.from(part.subarray(0, left)));
     left -= Math.min(left, part.length);
     if (left === 0) break;

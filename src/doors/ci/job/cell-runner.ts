@@ -19,7 +19,7 @@ import type { Left, RunContext, RunOutcome, Runner } from "#worker/runner.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
 import { stopMarginMs } from "#doors/ci/plan.ts";
 import type { CellResult } from "#doors/ci/result.ts";
-import { keep } from "#doors/ci/runs/texts.ts";
+import { keep, writeText } from "#doors/ci/runs/texts.ts";
 import { type Guard, guardContainers } from "#doors/ci/containers/guard.ts";
 import { type LabelledHost, mayNeedContainers } from "#doors/ci/containers/host.ts";
 import type { JobBox } from "./box.ts";
@@ -27,10 +27,10 @@ import { askToCancel } from "./cancel-file.ts";
 import type { CompileCache } from "./compile-cache.ts";
 import { keepDetails } from "./read-details.ts";
 import { keeping, readerOf } from "./keeping.ts";
-import { bringLog } from "./kept-steps.ts";
+import { bringLog, digestsOf, type Kept } from "./kept-steps.ts";
 import { formatLine } from "./log-line.ts";
 import { LogSender } from "./log-sender.ts";
-import type { KnownHere } from "./known.ts";
+import type { JobKnown, KnownHere } from "./known.ts";
 import { folderVariable, type JobRequest, names } from "./request.ts";
 import type { StepReader } from "./step-reader.ts";
 
@@ -62,11 +62,12 @@ export const cellRunner =
     const outcome = await inBox(true);
     if (outcome !== "damaged") return outcome;
     const again = await inBox(false);
-    if (again === "damaged") throw new Fault("corrupt", "start the job again", { task: context.task.taskId });
-    return again;
+    if (again !== "damaged") return again;
+    const message = "what was kept before the step that the job was to go on from is gone: run the whole job again";
+    return { kind: "failed", reason: "user-failure", message };
   };
 
-/** "damaged": what an earlier attempt kept cannot be put back, and nothing has run yet. */
+/** "damaged": what an earlier attempt, or an earlier run, kept cannot be put back, and nothing has run yet. */
 async function runCell(
   box: JobBox,
   context: RunContext,
@@ -74,7 +75,8 @@ async function runCell(
   usesKept: boolean,
 ): Promise<RunOutcome | "damaged"> {
   const { task, blobs } = context;
-  const { cell, fails, request, kept, isDamaged } = await prepare(box, context, ports, usesKept);
+  const { cell, fails, request, kept, isDamaged, from } = await prepare(box, context, ports, usesKept);
+  if (from && !kept) return "damaged";
   for (const [name, text] of [
     [names.request, JSON.stringify(request)],
     [names.log, ""],
@@ -82,10 +84,11 @@ async function runCell(
   ] as const)
     box.give(name, text);
   if (kept && !(await isPutBack(box, context, ports))) return "damaged";
-  if (isDamaged || !usesKept) appendFileSync(join(box.folder, names.log), startsAgain());
+  if ((isDamaged || !usesKept) && !from) appendFileSync(join(box.folder, names.log), note("warning", startsAgain));
   const log = ports.place.live && new LogSender(ports.place.live, task, context);
-  if (kept) await bringLog(kept, join(box.folder, names.log), task, ports.place);
-  const steps = readerOf(request, kept, { box, context, log });
+  if (kept) await bringLog(kept, join(box.folder, names.log), task, { live: ports.place.live, blobs });
+  if (kept === from?.kept && from) appendFileSync(join(box.folder, names.log), note("notice", goesOn(from)));
+  const steps = readerOf(request, { kept, actions: request.actions }, { box, context, log });
   await log?.follow(join(box.folder, names.log));
   await steps.follow(join(box.folder, names.steps));
   using stop = stopping(box, context);
@@ -103,7 +106,8 @@ async function runCell(
     context.afterwards?.(() => void log?.remove().catch(() => {}));
     const ended = { ...outcome, isFailureAllowed: cell.isFailureAllowed, steps: [...(await steps.end())] };
     const details = await keepDetails(join(box.folder, names.details), blobs, request.actions);
-    const left = await leftOf(ended, { digest, details, token: task.token, blobs });
+    const kept = outcome.result === "success" ? undefined : steps.kept;
+    const left = await leftOf(ended, { digest, details, kept, token: task.token, blobs });
     if (outcome.result === "failure" && fails)
       return { kind: "failed", reason: "user-failure", message: `the job ${cell.name} failed`, left };
     return { kind: "done", ...left };
@@ -127,12 +131,12 @@ async function isPutBack(box: JobBox, { signal }: RunContext, { place, compiled 
   return end.exitCode === 0;
 }
 
-const startsAgain = (): string =>
-  formatLine({
-    at: new Date().toISOString(),
-    kind: "warning",
-    text: "What the job had kept before its runner was lost is damaged: the job starts again.",
-  });
+const note = (kind: "warning" | "notice", text: string): string =>
+  formatLine({ at: new Date().toISOString(), kind, text });
+const startsAgain = "What the job had kept before its runner was lost is damaged: the job starts again.";
+const goesOn = ({ run, step, isEdited }: NonNullable<JobKnown["from"]>): string =>
+  `The job goes on at step ${step}; what is before it is of the run ${run}.` +
+  (isEdited ? " The script of that step is not the one of the commit." : "");
 
 const isCancelled = ({ aborted, reason }: AbortSignal): boolean =>
   aborted && reason instanceof Stopped && reason.why === "cancelled";
@@ -161,14 +165,17 @@ async function stopped(
     steps: [...(await steps.end())],
   };
   const details = await keepDetails(join(box.folder, names.details), blobs, actions);
-  const left = await leftOf(ended, { digest, details, token: task.token, blobs });
+  const left = await leftOf(ended, { digest, details, kept: steps.kept, token: task.token, blobs });
   return { kind: "failed", reason: "cancelled", message: "cancelled", left };
 }
 
 async function prepare(box: JobBox, context: RunContext, ports: CellPorts, usesKept: boolean) {
   const known = await ports.known(context);
-  const keep = await keeping(box, context, known.keptKey, usesKept);
-  const actions = await known.bring(box.folder, { isCommitWanted: !keep.kept });
+  const keep = await keeping(box, context, known, usesKept);
+  const actions = await known.bring(box.folder, {
+    isCommitWanted: !keep.kept,
+    commits: keep.kept?.actions ?? {},
+  });
   for (const name of [names.source, names.actions])
     if (existsSync(join(box.folder, name))) box.own(join(box.folder, name));
   const containers = box.isSandbox ? undefined : ports.containers?.(context.task);
@@ -183,7 +190,14 @@ async function prepare(box: JobBox, context: RunContext, ports: CellPorts, usesK
     ...(keep.request && { keep: keep.request }),
     logBytesMax: Math.min(logBytesMax, ports.logBytesMax ?? logBytesMax),
   };
-  return { cell: known.cell, fails: known.fails, request, kept: keep.kept, isDamaged: keep.isDamaged === true };
+  return {
+    cell: known.cell,
+    fails: known.fails,
+    request,
+    kept: keep.kept,
+    isDamaged: keep.isDamaged === true,
+    from: known.from,
+  };
 }
 
 const runnerOf = (node: string): Readonly<Record<string, string>> => ({
@@ -199,16 +213,20 @@ async function leftOf(
   {
     digest,
     details,
+    kept: pieces,
     token,
     blobs,
   }: {
     readonly digest: Digest | undefined;
     readonly details: Digest | undefined;
+    /** Only of a job that did not succeed: it may be run again from one of its steps. */
+    readonly kept: Kept | undefined;
     readonly token: number;
     readonly blobs: BlobStore;
   },
 ): Promise<Left & { readonly digests: readonly Digest[] }> {
   const kept = await keep(blobs, outputs);
+  const keptAs = pieces && (await writeText(blobs, JSON.stringify(pieces)));
   const payload: CellResult = {
     ...ended,
     token,
@@ -216,9 +234,10 @@ async function leftOf(
     ...("blob" in kept && { outputsBlob: kept.blob }),
     ...(digest !== undefined && { log: digest }),
     ...(details !== undefined && { details }),
+    ...(keptAs !== undefined && { kept: keptAs }),
   };
-  const digests = [digest, details, "blob" in kept ? kept.blob : undefined].filter((one) => one !== undefined);
-  return { payload: JSON.stringify(payload), digests };
+  const whole = [digest, details, keptAs, "blob" in kept ? kept.blob : undefined].filter((one) => one !== undefined);
+  return { payload: JSON.stringify(payload), digests: [...whole, ...(pieces ? digestsOf(pieces) : [])] };
 }
 
 const Outcome = z.object({

@@ -3,13 +3,10 @@
  * same name on every machine, so that a job that loses its runner goes on at another.
  */
 import { spawn } from "node:child_process";
-import { createHash } from "node:crypto";
-import { lstat, mkdir, rename, rm, symlink } from "node:fs/promises";
-import { arch, platform, tmpdir, userInfo } from "node:os";
-import { join } from "node:path";
+import { arch, platform } from "node:os";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { isFault, Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { StreamKey } from "#blobs/streams.ts";
 import type { DoorElsewhere } from "#door/door.ts";
@@ -19,7 +16,7 @@ import type { RunContext } from "#worker/runner.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
 import { kinds, sandboxLabel, taskLabel } from "#doors/ci/plan.ts";
 import { type JobAnswer, questions } from "./answers.ts";
-import { type JobBox, plainBox } from "./box.ts";
+import { linkedBox, linkOf } from "./box.ts";
 import { sweepContainers } from "#doors/ci/containers/guard.ts";
 import {
   containersLabel,
@@ -87,8 +84,8 @@ async function asked(
 
 async function knownFrom(place: PlaceElsewhere, context: RunContext): Promise<KnownHere> {
   const kept = context.task.checkpoint && readKept(context.task.checkpoint.payload);
-  const isSame = kept?.seenAs === nameOf(context.task);
-  const body = { server: place.server, isCommitWanted: !isSame };
+  const isSame = kept?.seenAs === linkOf(context.task);
+  const body = { server: place.server, isCommitWanted: !isSame, commits: kept?.actions ?? {} };
   const { actions, pack, ...known } = (await asked(place, questions.job, body, context)) as JobAnswer;
   return {
     ...known,
@@ -128,30 +125,3 @@ function withLogs(place: PlaceElsewhere, task: Granted): PlaceElsewhere {
   return { ...place, live: { ...live, streams: { ...live.streams, read } } };
 }
 const logBytesEach = 512 * 1024;
-
-/** The same on every machine where the runner has the same user and the same folder for temporary files. */
-const linksFolder = (): string => join(tmpdir(), `millrace-jobs-${userInfo().uid}`);
-/** Two clusters call their tasks alike, and may have runners on one machine: what the task is to do is part of it. */
-const nameOf = ({ tenant, taskId, spec }: Granted): string =>
-  join(
-    linksFolder(),
-    createHash("sha256")
-      .update(JSON.stringify([tenant, taskId, spec]))
-      .digest("hex")
-      .slice(0, 16),
-  );
-
-/** Paths in a job's files and variables lead to its folder: they stay right when it goes on elsewhere. */
-async function linkedBox(place: PlaceElsewhere, context: RunContext): Promise<JobBox> {
-  const box = await plainBox(place, context);
-  const seenAs = nameOf(context.task);
-  await mkdir(linksFolder(), { recursive: true, mode: 0o700 });
-  const { uid } = await lstat(linksFolder());
-  if (uid !== userInfo().uid)
-    throw new Fault("invalid", "make a job's folder", { folder: linksFolder(), why: "it belongs to another user" });
-  const fresh = `${seenAs}.${context.task.token}`;
-  await rm(fresh, { force: true });
-  await symlink(box.folder, fresh);
-  await rename(fresh, seenAs);
-  return { ...box, seenAs };
-}

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { runJob } from "#doors/ci/run/job.ts";
 import { ContainerDesk } from "#doors/ci/containers/desk.ts";
 import { StepKeeper } from "#doors/ci/resume/step-keeper.ts";
-import { nothingToDo } from "#doors/ci/local/machine.ts";
+import { ownActions } from "#doors/ci/local/machine.ts";
 import { ActionFault } from "#doors/ci/run/manifest.ts";
 import type { JobMachine, JobSpec } from "#doors/ci/run/spec.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
@@ -63,12 +63,13 @@ function specOf({ spec, github = {} }: JobRequest): JobSpec {
   return { ...spec, contexts: { ...spec.contexts, github: { ...known, ...github } } };
 }
 
-/** `actions/checkout` does nothing where it was not found: the workspace has the commit already. */
+/** Those that come with this program are used where no other of the name was found. */
 function laidFolder(uses: string, actions: NonNullable<JobRequest["actions"]>): string {
   const { repository = "", ref = "", path = "" } = usesParts(uses) ?? {};
   const laid = actions[`${repository}@${ref}`];
   if (laid?.folder !== undefined) return join(folder, laid.folder, path);
-  if (repository === "actions/checkout") return nothingToDo;
+  const own = ownActions.get(repository);
+  if (own !== undefined) return own;
   throw new ActionFault(
     `the action ${uses} is not at hand: ${laid?.missing ?? "it was not known when the job started"}`,
   );

@@ -6,6 +6,7 @@ import { restoredFolder } from "#doors/ci/resume/step-keeper.ts";
 import type { RunContext } from "#worker/runner.ts";
 import type { JobBox } from "./box.ts";
 import { bringKept, type Kept, KeptSteps, readKept } from "./kept-steps.ts";
+import type { JobKnown } from "./known.ts";
 import type { LogSender } from "./log-sender.ts";
 import type { JobRequest } from "./request.ts";
 import { StepReader } from "./step-reader.ts";
@@ -17,16 +18,20 @@ export type Keeping = {
   readonly isDamaged?: boolean;
 };
 
-/** How this job keeps what its steps leave, and what an earlier attempt has kept. */
+/**
+ * How this job keeps what its steps leave, and what an earlier attempt, or the run that it goes on from, has kept.
+ * Without `usesOwn` what an earlier attempt kept is damaged.
+ */
 export async function keeping(
   box: JobBox,
   { task, blobs, checkpoint }: RunContext,
-  key: string | undefined,
-  usesKept: boolean,
+  { keptKey: key, from }: Pick<JobKnown, "keptKey" | "from">,
+  usesOwn: boolean,
 ): Promise<Keeping> {
   if (key === undefined || !checkpoint) return {};
-  const kept = task.checkpoint && readKept(task.checkpoint.payload);
-  if (!usesKept || kept?.seenAs !== box.seenAs) return { request: { key } };
+  const own = usesOwn ? task.checkpoint && readKept(task.checkpoint.payload) : undefined;
+  const kept = own ?? from?.kept;
+  if (!kept || !(await box.seeAs(kept.seenAs))) return { request: { key } };
   try {
     box.own(await bringKept(kept, box.folder, blobs));
     return { request: { key, deltas: kept.deltas.length }, kept };
@@ -39,7 +44,7 @@ export async function keeping(
 
 export function readerOf(
   request: JobRequest,
-  kept: Kept | undefined,
+  { kept, actions = {} }: { readonly kept: Kept | undefined; readonly actions: JobRequest["actions"] },
   { box, context, log }: { readonly box: JobBox; readonly context: RunContext; readonly log: LogSender | undefined },
 ): StepReader {
   const { checkpoint, report, blobs, task } = context;
@@ -53,9 +58,14 @@ export function readerOf(
       checkpoint,
       logged: async (bytes) => log?.reached(bytes),
       steps: () => steps.lines,
+      actions: commitsOf(actions),
+      isHeld: () => !context.signal.aborted && (context.leftMs?.() ?? 1) > 0,
     },
     kept,
   );
-  const steps = new StepReader(report, { before: kept?.steps ?? [], onKept: (line) => keeper.take(line) });
+  const steps = new StepReader(report, { before: kept?.steps ?? [], keeper });
   return steps;
 }
+
+const commitsOf = (actions: NonNullable<JobRequest["actions"]>): Kept["actions"] =>
+  Object.fromEntries(Object.entries(actions).flatMap(([uses, { sha }]) => (sha === undefined ? [] : [[uses, sha]])));

@@ -14,6 +14,7 @@ import type { Granted } from "#shard/client/executor.ts";
 import type { StepLine } from "#doors/ci/result.ts";
 import { manifestName, partName } from "#doors/ci/resume/pack.ts";
 import { keptFolder, type KeptAnswer, restoredFolder, stateName } from "#doors/ci/resume/step-keeper.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 import { formatLine } from "./log-line.ts";
 import { logName } from "./log-sender.ts";
 import { Uploads } from "#worker/outputs/upload.ts";
@@ -28,6 +29,19 @@ const line = z.object({
   tookMs: z.number(),
 });
 
+/** A place between two steps that a job can go on from. */
+const KeptPoint = z.object({
+  next: z.number(),
+  /** What the step after it has as its number. */
+  numbered: z.number(),
+  /** How many of the deltas lead to it. */
+  deltas: z.number(),
+  state: digest,
+  logBytes: z.number(),
+});
+
+type KeptPoint = z.output<typeof KeptPoint>;
+
 const Kept = z.object({
   version: z.literal(1),
   /** Where the job saw its folder: paths in its files and variables lead there. */
@@ -39,6 +53,12 @@ const Kept = z.object({
   steps: z.array(line),
   deltas: z.array(z.object({ manifest: digest, parts: z.array(digest) })),
   state: digest,
+  /** All places that the deltas lead through, the last one as well. */
+  points: z.array(KeptPoint).default([]),
+  /** By `owner/repo@ref`: the commits that the job uses, also when it goes on. */
+  actions: z.record(z.string(), z.string()).default({}),
+  /** The whole log, sealed, if the attempt that wrote it is of another run. */
+  log: digest.optional(),
 });
 
 /** What a task's checkpoint says. */
@@ -53,8 +73,9 @@ export function readKept(payload: string): Kept | undefined {
   }
 }
 
-/** Beyond so many pieces the job is asked for everything again, as one. */
-const digestsMax = 500;
+/** Beyond so many pieces, or so much to say about them, the job is asked for everything again, as one. */
+const digestsMax = 300;
+const payloadLengthMax = 60_000;
 const partsMax = 4_096;
 const pieceBytesMax = 16 * 2 ** 30;
 
@@ -64,6 +85,7 @@ export const KeptLine = z.object({
   parts: z.int().min(0).max(partsMax),
   isWhole: z.boolean(),
   next: z.int().min(0).max(100_000),
+  numbered: z.int().min(0).max(1_000_000).default(0),
   logBytes: z.int().min(0),
 });
 
@@ -78,31 +100,41 @@ export type KeptPorts = {
   /** Resolves when so much of the log is durable. */
   readonly logged: (bytes: number) => Promise<void>;
   readonly steps: () => readonly StepLine[];
+  readonly actions: Kept["actions"];
+  /** Whether the claim still stands; where it does not, the next attempt may have begun, and no step may follow. */
+  readonly isHeld: () => boolean;
 };
 
 export class KeptSteps {
   readonly #ports: KeptPorts;
-  #deltas: readonly Delta[];
+  #before: Kept | undefined;
   #last: Promise<void> = Promise.resolve();
 
   constructor(ports: KeptPorts, before: Kept | undefined) {
     this.#ports = ports;
-    this.#deltas = before?.deltas ?? [];
+    this.#before = before;
   }
 
   /** One after the other; the job waits for the answer, so there is rarely a second. */
   take(said: KeptLine): void {
-    this.#last = this.#last.then(async () =>
-      this.#answer(said.kept, await this.#keep(said).catch(() => "no" as const)),
-    );
+    this.#last = this.#last.then(async () => {
+      const answer = await this.#keep(said).catch((error: unknown) => this.#refused(error));
+      if (answer) this.#answer(said.kept, answer);
+    });
   }
 
-  async settled(): Promise<void> {
-    await this.#last;
+  /** Not kept, and the job goes on; without an answer it waits until it is ended. */
+  #refused(error: unknown): KeptAnswer | undefined {
+    return isRejected(error, "token-stale") || !this.#ports.isHeld() ? undefined : "no";
   }
 
-  async #keep({ kept, parts, isWhole, next, logBytes }: KeptLine): Promise<KeptAnswer> {
-    const { folder, seenAs, blobs, token, checkpoint, logged, steps } = this.#ports;
+  /** What was kept last. */
+  get kept(): Kept | undefined {
+    return this.#before;
+  }
+
+  async #keep({ kept, parts, isWhole, next, numbered, logBytes }: KeptLine): Promise<KeptAnswer> {
+    const { folder, seenAs, blobs, token, checkpoint, logged, steps, actions } = this.#ports;
     using below = openBelow(folder, [keptFolder, String(kept)]);
     const uploads = new Uploads("sha256", { bytesMax: pieceBytesMax });
     const piece = async (name: string): Promise<Digest> => {
@@ -113,13 +145,15 @@ export class KeptSteps {
     const [manifest, state] = [await piece(manifestName), await piece(stateName)];
     const pieces: Digest[] = [];
     for (let part = 0; part < parts; part += 1) pieces.push(await piece(partName(part)));
-    const deltas = [...(isWhole ? [] : this.#deltas), { manifest, parts: pieces }];
-    const digests = [state, ...deltas.flatMap((each) => [each.manifest, ...each.parts])];
-    if (!isWhole && digests.length > digestsMax) return "whole";
+    const delta = { manifest, parts: pieces };
+    const reached = { next, numbered, logBytes, state, steps: steps(), delta };
+    const now = { ...after(isWhole ? undefined : this.#before, reached), seenAs, token, actions };
+    const payload = JSON.stringify(now);
+    const digests = digestsOf(now);
+    if (!isWhole && (digests.length > digestsMax || payload.length > payloadLengthMax)) return "whole";
     await Promise.all([uploads.send(blobs), logged(logBytes)]);
-    const payload: Kept = { version: 1, seenAs, token, logBytes, next, steps: [...steps()], deltas, state };
-    await checkpoint({ payload: JSON.stringify(payload), digests: [...new Set(digests)] });
-    this.#deltas = deltas;
+    await checkpoint({ payload, digests });
+    this.#before = now;
     return "yes";
   }
 
@@ -132,6 +166,43 @@ export class KeptSteps {
       if ((error as NodeJS.ErrnoException).code === undefined) throw error;
     }
   }
+}
+
+export type Reached = Pick<KeptPoint, "next" | "numbered" | "logBytes" | "state"> & {
+  readonly steps: readonly StepLine[];
+  readonly delta: Delta;
+};
+
+/** What is kept when a step more has ended; without `before` the delta is all that there is. */
+export function after(
+  before: Pick<Kept, "deltas" | "points"> | undefined,
+  { next, numbered, logBytes, state, steps, delta }: Reached,
+): Pick<Kept, "version" | "next" | "logBytes" | "state" | "steps" | "deltas" | "points"> {
+  const deltas = [...(before?.deltas ?? []), delta];
+  const points = [...(before?.points ?? []), { next, numbered, deltas: deltas.length, state, logBytes }];
+  return { version: 1, next, logBytes, state, steps: [...steps], deltas, points };
+}
+
+/** All pieces that it names. */
+export const digestsOf = ({ state, deltas, points }: Kept): readonly Digest[] => [
+  ...new Set([state, ...deltas.flatMap((each) => [each.manifest, ...each.parts]), ...points.map((one) => one.state)]),
+];
+
+/** As it was when the step of this number was about to begin; undefined if that is not known any more. */
+export function keptBefore(kept: Kept, step: number): Kept | undefined {
+  const at = kept.points.findIndex(({ numbered }) => numbered === step);
+  const point = kept.points[at];
+  if (!point) return undefined;
+  const { next, deltas, state, logBytes } = point;
+  return {
+    ...kept,
+    next,
+    state,
+    logBytes,
+    deltas: kept.deltas.slice(0, deltas),
+    points: kept.points.slice(0, at + 1),
+    steps: kept.steps.filter(({ number }) => number < step),
+  };
 }
 
 /** Puts the pieces into the job's folder, where its own program opens them. */
@@ -154,13 +225,16 @@ export async function bringKept({ deltas, state }: Kept, folder: string, blobs: 
  * job is worth more than its log.
  */
 export async function bringLog(
-  { token, logBytes }: Kept,
+  { token, logBytes, log }: Kept,
   path: string,
   { tenant, taskId }: Granted,
-  { live }: Pick<WorkPlace, "live">,
+  { live, blobs }: Pick<WorkPlace, "live"> & { readonly blobs: BlobStore },
 ): Promise<void> {
   const ended = new AbortController();
-  const before = live?.streams.read({ tenant, task: taskId, token, name: logName }, 0, ended.signal);
+  const before =
+    log === undefined
+      ? live?.streams.read({ tenant, task: taskId, token, name: logName }, 0, ended.signal)
+      : blobs.read(log);
   await using file = await open(path, "a");
   let left = logBytes;
   const timer = setTimeout(() => ended.abort(), logMsMax);

@@ -20,8 +20,10 @@ import type { CiServices } from "#doors/ci/services/services.ts";
 import type { Permissions } from "#doors/ci/workflow/compile/permissions.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { readFrom } from "#doors/ci/runs/from-step.ts";
 import { type ActionSettings, layActions } from "./actions.ts";
 import type { CommitPacks } from "./commit-packs.ts";
+import type { Kept } from "./kept-steps.ts";
 import { type JobRequest, names } from "./request.ts";
 
 export type KnownPorts = {
@@ -58,11 +60,20 @@ export type JobKnown = {
   readonly idEnv: Readonly<Record<string, string>>;
   /** Seals what the job keeps, as base64; left out: a job whose runner is lost starts again. */
   readonly keptKey?: string | undefined;
+  /** What a run before it kept, if the job goes on from there. */
+  readonly from?: { readonly run: string; readonly step: number; readonly kept: Kept; readonly isEdited: boolean };
 };
 
 type Laid = NonNullable<JobRequest["actions"]>;
 /** Puts the commit and the actions into the job's folder. */
-export type Bring = (folder: string, how: { readonly isCommitWanted: boolean }) => Promise<Laid>;
+export type Bring = (
+  folder: string,
+  how: {
+    readonly isCommitWanted: boolean;
+    /** By `owner/repo@ref`: what the job used so far, and uses on. */
+    readonly commits: Kept["actions"];
+  },
+) => Promise<Laid>;
 export type KnownHere = JobKnown & { readonly bring: Bring };
 
 export type KnownAt = {
@@ -80,7 +91,10 @@ export async function jobKnown(cellTask: CellTask, at: KnownAt, ports: KnownPort
   const { spec, cell, fails, secrets, permissions } = cellOf(cellTask, withRunFacts(record, facts));
   const { source } = record;
   const { onRunnerLoss = ports.onRunnerLoss } = spec;
-  const keptKey = onRunnerLoss === "resume" ? await sealingKey(task, ports.keptKey) : undefined;
+  const from = cellTask.goesOn ? record.from : undefined;
+  const sealedFor = from ? { tenant: task.tenant, jobId: from.sealedFor.job, taskId: from.sealedFor.task } : task;
+  const keptKey = onRunnerLoss === "resume" ? await sealingKey(sealedFor, ports.keptKey) : undefined;
+  const known = from && (await readFrom(from.kept, blobs));
   const environment = spec.environment?.name;
   const job = { facts, permissions, environment, github: spec.contexts["github"] ?? null };
   const given = await granted(record, job, at, ports);
@@ -99,12 +113,15 @@ export async function jobKnown(cellTask: CellTask, at: KnownAt, ports: KnownPort
     },
     idEnv: given.idEnv,
     ...(keptKey !== undefined && { keptKey }),
-    bring: async (folder, { isCommitWanted }) => {
+    ...(from &&
+      known && { from: { run: from.run, step: from.step, kept: known, isEdited: from.script !== undefined } }),
+    bring: async (folder, { isCommitWanted, commits }) => {
       const mirror = source && (await mirrorOf(source, task.tenant, ports));
       if (source && mirror !== undefined && isCommitWanted)
         await ports.commits.bring(mirror, source.sha, join(folder, names.source));
       const commit = source && mirror !== undefined ? { commit: { mirror, sha: source.sha } } : {};
-      const using = { tenant: task.tenant, box: folder, steps: spec.steps, ...commit };
+      const used = { ...known?.actions, ...commits };
+      const using = { tenant: task.tenant, box: folder, steps: spec.steps, commits: used, ...commit };
       return await layActions({ ...ports.actions, sources: ports.sources }, using);
     },
   };
@@ -112,7 +129,7 @@ export async function jobKnown(cellTask: CellTask, at: KnownAt, ports: KnownPort
 
 /** One task's own: a runner that has it opens nothing of other tasks. Nodes without keys keep nothing. */
 async function sealingKey(
-  { tenant, jobId, taskId }: TaskKnown,
+  { tenant, jobId, taskId }: Pick<TaskKnown, "tenant" | "jobId" | "taskId">,
   keptKey: KnownPorts["keptKey"],
 ): Promise<string | undefined> {
   const secret = await keptKey().catch(() => undefined);

@@ -2,7 +2,7 @@
 import type { Step } from "#kernel/model/model.ts";
 import type { StepLine } from "#doors/ci/result.ts";
 import { FileTail } from "./file-tail.ts";
-import { KeptLine } from "./kept-steps.ts";
+import { type Kept, KeptLine, type KeptSteps } from "./kept-steps.ts";
 import type { StepNews } from "./request.ts";
 
 /** A result has room for so many; a job with more keeps the first. */
@@ -10,9 +10,11 @@ const stepsMax = 150;
 const nameLengthMax = 100;
 const lineLengthMax = 64 * 1024;
 
+type Keeper = Pick<KeptSteps, "take" | "kept">;
+
 export class StepReader {
   readonly #report: (step: Step) => void;
-  readonly #onKept: ((line: KeptLine) => void) | undefined;
+  readonly #keeper: Keeper | undefined;
   readonly #lines = new Map<number, StepLine>();
   #rest = "";
   #tail: FileTail | undefined;
@@ -20,15 +22,20 @@ export class StepReader {
   /** `before`: the steps that an earlier attempt has ended. */
   constructor(
     report: (step: Step) => void,
-    { before = [], onKept }: { readonly before?: readonly StepLine[]; readonly onKept?: (line: KeptLine) => void } = {},
+    { before = [], keeper }: { readonly before?: readonly StepLine[]; readonly keeper?: Keeper } = {},
   ) {
     this.#report = report;
-    this.#onKept = onKept;
+    this.#keeper = keeper;
     for (const line of before) this.#lines.set(line.number, line);
   }
 
   get lines(): readonly StepLine[] {
     return [...this.#lines.values()];
+  }
+
+  /** What the job kept last. */
+  get kept(): Kept | undefined {
+    return this.#keeper?.kept;
   }
 
   async follow(path: string): Promise<void> {
@@ -48,7 +55,7 @@ export class StepReader {
 
   #line(text: string): void {
     const kept = readKeptLine(text);
-    if (kept) return this.#onKept?.(kept);
+    if (kept) return this.#keeper?.take(kept);
     const news = readNews(text);
     if (!news) return; // a job can write what it likes into its own folder
     const name = news.name.slice(0, nameLengthMax);

@@ -104,9 +104,13 @@ function baseEnv(env: Readonly<Record<string, string | undefined>>): Record<stri
   return Object.fromEntries(pairs);
 }
 
-export const nothingToDo = join(import.meta.dirname, "checkout");
+/** Actions that come with this program. `actions/checkout` does nothing: the workspace has the commit already. */
+export const ownActions: ReadonlyMap<string, string> = new Map([
+  ["actions/checkout", join(import.meta.dirname, "checkout")],
+  ["millrace/effect", join(import.meta.dirname, "effect")],
+]);
 
-/** Where an action of others is. `actions/checkout` does nothing: the workspace has the commit already. */
+/** Where an action of others is. */
 export async function actionFolder(
   uses: string,
   { actionsFolder }: Pick<MachineSettings, "actionsFolder">,
@@ -116,7 +120,8 @@ export async function actionFolder(
   const names = foldersOf({ repository: `${owner}/${repository}`, ref: reference });
   const folders = actionsFolder === undefined ? [] : names.map((name) => join(actionsFolder, name, ...rest));
   for (const folder of folders) if (await stat(folder).catch(() => undefined)) return folder;
-  if (owner === "actions" && repository === "checkout") return nothingToDo;
+  const own = ownActions.get(`${owner}/${repository}`);
+  if (own !== undefined) return own;
   throw new ActionFault(
     `the action ${uses} is not at hand: clone it into a folder as ${owner}/${repository} and name that folder with --actions`,
   );

@@ -38,12 +38,13 @@ export function packDelta(root: string, delta: Delta, { folder, key, limits = pa
   mkdirSync(unfinished, { recursive: true, mode: 0o700 });
   using writer = new PartWriter(unfinished, key, limits);
   const lines: string[] = [];
+  const piece = Buffer.allocUnsafe(pieceBytes); // one for all: most files are small
   for (const path of delta.removed) lines.push(line({ kind: "removed", path }));
   for (const entry of delta.changed) {
     if (entry.kind !== "file") lines.push(line(entry));
     else {
       const at = writer.bytes;
-      const size = copyFile(onDisk(root, entry.path), writer);
+      const size = copyFile(onDisk(root, entry.path), writer, piece);
       if (size === undefined) continue; // gone, or no file any more, since it was seen: the next look says so
       lines.push(line({ ...entry, size, at }));
     }
@@ -58,7 +59,7 @@ export function packDelta(root: string, delta: Delta, { folder, key, limits = pa
 const line = (value: ManifestLine): string => `${JSON.stringify(value)}\n`;
 
 /** How many bytes it had; undefined if it cannot be read. */
-function copyFile(path: Buffer, writer: PartWriter): number | undefined {
+function copyFile(path: Buffer, writer: PartWriter, piece: Buffer): number | undefined {
   let file: number;
   try {
     file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -68,7 +69,6 @@ function copyFile(path: Buffer, writer: PartWriter): number | undefined {
   }
   try {
     if (!fstatSync(file).isFile()) return undefined;
-    const piece = Buffer.allocUnsafe(pieceBytes);
     let size = 0;
     for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) {
       writer.write(piece.subarray(0, read));

@@ -28,6 +28,8 @@ export type KeptNews = {
   readonly parts: number;
   readonly isWhole: boolean;
   readonly next: number;
+  /** How many steps had a number by then. */
+  readonly numbered: number;
 };
 
 const lookMs = 100;
@@ -88,7 +90,7 @@ export class StepKeeper {
       const delta = this.#tree.look(Date.now());
       const state = { name: stateName, text: JSON.stringify(memory) };
       const { parts } = packDelta(folder, delta, { folder: into, key, more: state });
-      tell({ kept: this.#count, parts, isWhole: this.#isWhole, next: memory.next });
+      tell({ kept: this.#count, parts, isWhole: this.#isWhole, next: memory.next, numbered: memory.numbered });
     } catch (error) {
       this.#isOff = true;
       if (!isFault(error) && (error as NodeJS.ErrnoException).code === undefined) throw error;

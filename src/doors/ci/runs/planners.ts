@@ -18,11 +18,13 @@ export type PlannerPorts = {
   readonly client?: Pick<WorkClient, "job">;
   /** Whether a stage may begin; left out: it may. */
   readonly gate?: (stage: Stage) => ReturnType<typeof gate>;
+  /** How long a runner may be silent. */
+  readonly leaseMs?: number;
   /** Returns when it is durable that the run has ended. */
   readonly ended?: (run: EndedRun) => Promise<void>;
 };
 
-export const ciPlanners = ({ client, gate, ended }: PlannerPorts): Planners => ({
+export const ciPlanners = ({ client, gate, ended, leaseMs }: PlannerPorts): Planners => ({
   [kinds.stage]: async (inputs, { blobs, task }) => {
     const stored = JSON.parse(inputs.spec) as StoredRun;
     const record = await readRun(blobs, stored);
@@ -33,7 +35,8 @@ export const ciPlanners = ({ client, gate, ended }: PlannerPorts): Planners => (
     const { tenant, jobId } = task;
     const found = await asks?.({ tenant, jobId, inputs: whole, record: known, about: stored.about });
     if (found && found.kind !== "open") return found;
-    return await withShortSpecs(planStage(whole, known, found), blobs);
+    const rules = { exclusive: new Set<string>(), ...found, leaseMs };
+    return await withShortSpecs(planStage(whole, known, rules), blobs);
   },
   [kinds.conclusion]: async (inputs, { blobs, task }) => {
     const { about, ...stored } = JSON.parse(inputs.spec) as StoredRun;

@@ -4,6 +4,7 @@ import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
+import type { FromStep } from "./edited-step.ts";
 import { keep, type Kept, recall, writeText } from "./texts.ts";
 
 /** A merge that is no ref of the repository: every node makes the same one of these commits. */
@@ -29,6 +30,8 @@ export type RunRecord = {
   readonly chain?: number;
   /** Labels that every job of the run asks for besides its own. */
   readonly requires?: readonly string[];
+  /** One of its jobs goes on where a run before it was. */
+  readonly from?: FromStep;
 };
 
 /** What lists and pages say of a run. */

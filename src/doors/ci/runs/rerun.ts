@@ -2,6 +2,7 @@
  * Runs a run again (CI-68): the same record, so the same commit, event and rights. What succeeded and is not asked for
  * again is reused: the kernel takes an earlier result where stage, cell and specification are the same.
  */
+import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Reuse } from "#kernel/model/model.ts";
@@ -10,6 +11,7 @@ import type { Submitted } from "#shard/client/client.ts";
 import { conclusionStage, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
 import { viewRun } from "#doors/ci/view.ts";
+import { findFromStep } from "./from-step.ts";
 import { withShortSpecs } from "./planners.ts";
 import { findStored, readRun, type RunRecord, storeRun, type StoredRun } from "./record.ts";
 import { inputsOf, withNeeds } from "./stage-inputs.ts";
@@ -21,6 +23,9 @@ export type Again = {
   readonly job?: string | undefined;
   readonly isTrusted: boolean;
   readonly key?: string;
+  /** The named job goes on at the step with this number, with another script if one is given. */
+  readonly fromStep?: number | undefined;
+  readonly script?: string | undefined;
 };
 
 const attemptsMax = 50;
@@ -38,33 +43,49 @@ export async function rerun(
   if (attempt > attemptsMax)
     throw new Fault("invalid", "run again", { why: `a run is run at most ${attemptsMax} times` });
   // who may start it again may let it in
-  const { requires = [], waitsFor: _letIn, ...rest } = await readRun(blobs, before);
+  const { requires = [], waitsFor: _letIn, from: former, ...rest } = await readRun(blobs, before);
+  const { fromStep, job, script } = again;
+  if (fromStep !== undefined && job === undefined)
+    throw new Fault("invalid", "run again from a step", { why: "a step is one of a job", try: "name the job as well" });
+  if (script !== undefined && (fromStep === undefined || !again.isTrusted))
+    throw new Fault("invalid", "run an edited script", {
+      why: fromStep === undefined ? "it takes the place of a step's" : "only operators may: no commit has it",
+    });
+  const wish = fromStep !== undefined && job !== undefined ? { job, step: fromStep, script } : undefined;
+  const from = wish && (await findFromStep({ run, view, before: former }, wish, blobs));
   // a caller without an operator's rights must not gain any by running again what an operator started
   const asks = again.isTrusted ? requires : [...new Set([...requires, sandboxLabel])];
-  const record: RunRecord = { ...rest, ...(asks.length > 0 && { requires: asks }) };
+  const record: RunRecord = { ...rest, ...(asks.length > 0 && { requires: asks }), ...(from && { from }) };
   const kept = await storeRun(blobs, record, { ...before.about, attempt, again: run, root: before.about.root ?? run });
   const reuse = await reusedOf({ view: withNeeds(view, record), record, stored: kept.stored }, again, blobs);
   const order = planRun(record, kept, {
     tenant: view.tenant,
     shardKey: `${view.tenant}/ci ${before.about.repository}`,
     unique: `${run} ${attempt}`,
-    ...(again.key !== undefined && { key: again.key, payloadHash: `${run} ${again.failed} ${again.job ?? ""}` }),
+    ...(again.key !== undefined && { key: again.key, payloadHash: payloadHashOf(run, again) }),
   });
   return await tracedSubmit(client, { ...order, ...(reuse.length > 0 && { reuse }) }, traces);
 }
+
+const payloadHashOf = (run: string, { failed, job = "", fromStep, script }: Again): string => {
+  const edited = script === undefined ? "" : createHash("sha256").update(script).digest("hex");
+  return `${run} ${failed} ${job} ${fromStep ?? ""} ${edited}`.trimEnd();
+};
 
 type Before = { readonly view: JobView; readonly record: RunRecord; readonly stored: StoredRun };
 
 async function reusedOf(before: Before, again: Again, blobs: BlobStore): Promise<readonly Reuse[]> {
   if (!again.failed && again.job === undefined) return [];
   const { stages, tasks } = before.view;
-  const repeated = repeatedStages(stages, tasks, again);
+  const { from } = before.record;
+  // a task's id names its stage there
+  const repeated = repeatedStages(stages, tasks, from ? { ...again, failed: false, job: from.job } : again);
   const reuse: Reuse[] = [];
   for (const stage of stages) {
     // a stage behind a repeated one is repeated whole; of one that failed, the cells that did not
     const isBehind = stage.needs.some((need) => repeated.has(need));
     const isNamed = again.job !== undefined && repeated.has(stage.stage);
-    if (isBehind || isNamed || stage.name === conclusionStage || stage.phase === "SKIPPED") continue;
+    if (isBehind || (isNamed && !from) || stage.name === conclusionStage || stage.phase === "SKIPPED") continue;
     const plan = await withShortSpecs(planStage(await inputsOf(stage, before, blobs), before.record), blobs);
     const specs = new Map(
       plan.kind === "tasks" ? plan.sets?.flatMap((set) => (set.tasks ?? []).map(({ key, spec }) => [key, spec])) : [],
@@ -72,7 +93,8 @@ async function reusedOf(before: Before, again: Again, blobs: BlobStore): Promise
     for (const task of tasks) {
       const spec = specs.get(task.key);
       if (task.stage !== stage.stage || task.planning || !task.result || spec === undefined) continue;
-      const isKept = again.job !== undefined || readCellResult(task.result.payload)?.result === "success";
+      if (isNamed && task.key === from?.key) continue;
+      const isKept = (again.job !== undefined && !isNamed) || readCellResult(task.result.payload)?.result === "success";
       if (isKept) reuse.push({ stage: stage.name, key: task.key, spec, result: task.result });
     }
   }

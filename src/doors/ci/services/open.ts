@@ -3,6 +3,7 @@ import type { DoorPorts } from "#door/ports.ts";
 import { spoolIn } from "#blobs/spool.ts";
 import { liveClaims } from "#shard/client/live-claims.ts";
 import { serviceLimitsDefault, type ServiceLimits } from "./limits.ts";
+import { checkNameWith } from "#doors/ci/secrets/open-names.ts";
 import { sealWith } from "./seal.ts";
 import { openServices, type CiServices } from "./services.ts";
 
@@ -13,11 +14,11 @@ import { openServices, type CiServices } from "./services.ts";
 export async function openCiServices(
   ports: Pick<
     DoorPorts,
-    "clock" | "keyOf" | "records" | "keeps" | "stored" | "sources" | "spool" | "client" | "warn" | "issue"
+    "clock" | "keyOf" | "records" | "keeps" | "stored" | "sources" | "spool" | "client" | "warn" | "issue" | "vault"
   >,
   limits: Partial<ServiceLimits> = {},
 ): Promise<CiServices> {
-  const { clock, keyOf, records, keeps, stored, sources, spool, client, warn, issue } = ports;
+  const { clock, keyOf, records, keeps, stored, sources, spool, client, warn, issue, vault } = ports;
   const wallMs = (): number => clock.wallMs();
   return openServices({
     names: records,
@@ -28,6 +29,7 @@ export async function openCiServices(
     clock,
     seal: sealWith(() => keyOf("ci.seal"), wallMs),
     issue,
+    checkName: checkNameWith(vault),
     isLive: liveClaims(client, clock),
     limits: { ...serviceLimitsDefault, ...limits },
     report: (error) => warn("ci-service-failed", { error }),

@@ -18,6 +18,7 @@ import { restPrefix, serveRest } from "./rest.ts";
 import { jobServices, type JobServices, type JobServicesInput } from "./job-services.ts";
 import { JobTokens, tokenIn } from "./job-token.ts";
 import type { LiveClaims } from "#shard/client/live-claims.ts";
+import type { CheckName } from "#doors/ci/secrets/open-names.ts";
 import type { ServiceLimits } from "./limits.ts";
 import type { Names } from "./names.ts";
 import type { Seal } from "./seal.ts";
@@ -36,6 +37,7 @@ export type ServicePorts = {
   readonly isLive: LiveClaims;
   readonly limits: ServiceLimits;
   readonly issue: DoorPorts["issue"];
+  readonly checkName: CheckName;
   /** Errors of this node; the caller gets 500. */
   readonly report: (error: unknown) => void;
 };

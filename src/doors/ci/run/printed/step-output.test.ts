@@ -49,6 +49,13 @@ describe("commands of a step", () => {
       deepEqual(said([`::warning ${properties}::w`]).annotations, [{ level: "warning", message: "w", ...expected }]);
     });
 
+  test("CI-50: titles and files of annotations hide secrets as messages do", () => {
+    const masks = new Masks();
+    masks.add("hunter2");
+    const [found] = said(["::error title=t-hunter2,file=src/hunter2.js,line=1::m hunter2"], { masks }).annotations;
+    deepEqual(found, { level: "error", message: "m ***", title: "t-***", file: "src/***.js", line: 1 });
+  });
+
   test("CI-48: ten annotations of a kind, and 4,096 characters of each", () => {
     const lines = Array.from({ length: 12 }, () => `::error::${"x".repeat(5000)}`);
     const { annotations, texts } = said([...lines, "::notice::n"]);

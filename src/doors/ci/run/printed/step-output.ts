@@ -78,8 +78,16 @@ export class StepOutput {
     this.line(annotation.level, annotation.message);
     if (this.#counts[annotation.level] >= annotationsMax) return;
     this.#counts[annotation.level] += 1;
-    const message = masks.mask(annotation.message).slice(0, messageLengthMax);
-    this.#report({ kind: "annotation", step, annotation: { ...annotation, message } });
+    const hidden = (text: string): string => masks.mask(text).slice(0, messageLengthMax);
+    const { title, file, code } = annotation;
+    const shown: Annotation = {
+      ...annotation,
+      message: hidden(annotation.message),
+      ...(title !== undefined && { title: hidden(title) }),
+      ...(file !== undefined && { file: hidden(file) }),
+      ...(code !== undefined && { code: hidden(code) }),
+    };
+    this.#report({ kind: "annotation", step, annotation: shown });
   }
 
   /** A command that could not be obeyed fails its step. */

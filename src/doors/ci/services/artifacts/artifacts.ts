@@ -11,6 +11,7 @@ import { checkArtifactName, expiryOf } from "./artifact-names.ts";
 import type { BlockUploads, UploadPorts, UploadRef } from "#doors/ci/services/block-uploads.ts";
 import type { Keeps } from "#retention/keeps.ts";
 import { hashOf, type Content } from "#doors/ci/services/content.ts";
+import type { CheckName } from "#doors/ci/secrets/open-names.ts";
 import type { JobIdentity } from "#doors/ci/services/job-token.ts";
 import { nameLimits } from "#doors/ci/services/limits.ts";
 import { documentOf, everyName, type NameRecord } from "#doors/ci/services/names.ts";
@@ -33,7 +34,11 @@ export type Artifact = {
 
 export type SealedArtifact = Artifact & Required<Pick<Artifact, "sealed">>;
 
-export type ArtifactPorts = UploadPorts & { readonly uploads: BlockUploads; readonly keeps: ArtifactKeeps };
+export type ArtifactPorts = UploadPorts & {
+  readonly uploads: BlockUploads;
+  readonly keeps: ArtifactKeeps;
+  readonly checkName: CheckName;
+};
 
 /** Keeps the bytes of artifacts until their time, and then removes their names. */
 export type ArtifactKeeps = Pick<Keeps, "keep" | "drop">;
@@ -59,6 +64,7 @@ export class Artifacts {
     { name, expiresAt, mimeType }: { readonly name: string; readonly expiresAt?: string; readonly mimeType: string },
   ): Promise<UploadRef> {
     checkArtifactName(name);
+    await this.#ports.checkName(attempt, "name", name);
     const { clock, limits, uploads } = this.#ports;
     const { tenant, run, task, claim, repository } = attempt;
     const nowMs = clock.wallMs();

@@ -18,6 +18,7 @@ import {
   versionPrefix,
 } from "./cache-match.ts";
 import { keepContent, type Content } from "#doors/ci/services/content.ts";
+import type { CheckName } from "#doors/ci/secrets/open-names.ts";
 import type { JobIdentity } from "#doors/ci/services/job-token.ts";
 import { nameLimits } from "#doors/ci/services/limits.ts";
 import { documentOf, everyName, type NameRecord } from "#doors/ci/services/names.ts";
@@ -42,7 +43,7 @@ export type WholeEntry = CacheEntry & Required<Pick<CacheEntry, "content">>;
 /** Where the entry with a number is. */
 type Numbered = { readonly name: string; readonly upload: string; readonly claim: number };
 
-export type CachePorts = UploadPorts & { readonly uploads: BlockUploads };
+export type CachePorts = UploadPorts & { readonly uploads: BlockUploads; readonly checkName: CheckName };
 
 type Job = Pick<JobIdentity, "tenant" | "repository" | "cacheRefs" | "claim">;
 export type KeyedVersion = { readonly key: string; readonly version: string };
@@ -114,6 +115,7 @@ export class Caches {
   ): Promise<(UploadRef & { readonly saving: number }) | undefined> {
     checkCacheKey(key);
     checkCacheVersion(version);
+    await this.#ports.checkName(job, "key", key);
     const { names, clock, limits, uploads } = this.#ports;
     const { tenant, repository, claim } = job;
     if (sizeBytes > limits.cacheBytesMax) throw new Problem(400, `a cache has at most ${limits.cacheBytesMax} bytes`);
