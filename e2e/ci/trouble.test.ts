@@ -130,8 +130,22 @@ class Scene implements AsyncDisposable {
 
 /** A process and all that it started: a machine that stands still. */
 function treeOf(pid: number): readonly number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
-  return [pid, ...(children === "" ? [] : children.split(" ").flatMap((child) => treeOf(Number(child))))];
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+    return [pid, ...(children === "" ? [] : children.split(" ").flatMap((child) => treeOf(Number(child))))];
+  } catch {
+    return []; // it has ended
+  }
+}
+
+/** A command of the step may have ended since they were listed. */
+function signal(pids: readonly number[], name: NodeJS.Signals): void {
+  for (const pid of pids)
+    try {
+      process.kill(pid, name);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
 }
 
 /** One that has ended and that its parent has not noticed is not alive. */
@@ -184,11 +198,11 @@ describe("a job in trouble", { concurrency: true, timeout: 240_000 }, () => {
     const tree = treeOf(first.pid);
     const ofJob = tree.filter((pid) => !before.has(pid));
     ok(ofJob.length > 1, "the job's processes stand still as well");
-    for (const pid of tree) process.kill(pid, "SIGSTOP");
+    signal(tree, "SIGSTOP");
     await scene.runner();
     const attempts = async () => (await scene.ci.show(run)).jobs[0]?.attempts;
     await until("another runner has the job", async () => (await attempts()) === 2, { limitMs: 90_000, everyMs: 200 });
-    for (const pid of tree) process.kill(pid, "SIGCONT");
+    signal(tree, "SIGCONT");
     await scene.check(run, 2);
     await until("what ran for the lost claim has ended", () => !ofJob.some(isAlive), wait);
   });
