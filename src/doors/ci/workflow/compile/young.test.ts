@@ -22,7 +22,7 @@ jobs:
     permissions: {}
     environment: { name: "\${{ inputs.where || 'staging' }}", url: "\${{ steps.last.outputs.url }}", deployment: false }
     services:
-      db: { image: "postgres:18", entrypoint: /bin/sh, command: -c 'exec postgres', ports: ["5432:5432"], options: --health-cmd x }
+      db: { image: "postgres:18", entrypoint: /bin/sh, command: -c 'exec postgres', options: --health-cmd x }
     container: { image: "node:24", env: &env { A: "1" }, volumes: ["/tmp:/tmp"] }
     strategy: { fail-fast: "\${{ github.ref != 'refs/heads/main' }}", max-parallel: 2, matrix: { node: [20, 22] } }
     env: *env
