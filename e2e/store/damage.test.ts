@@ -8,6 +8,7 @@ const slice: readonly (Omit<Cell, "file"> & { readonly part: string; readonly is
   { part: "blobs/files", way: "truncated", when: "serving", isLost: true },
   { part: "blobs/log", way: "flipped", when: "stopped", isLost: true },
   { part: "blobs/log", way: "removed", when: "serving", isLost: true },
+  { part: "blobs/log", way: "truncated", when: "serving", isLost: true },
   { part: "blobs/streams", way: "flipped", when: "stopped", isLost: false },
   { part: "vault.keys", way: "removed", when: "stopped", isLost: false },
 ];

@@ -26,15 +26,34 @@ export function respond(route: Route, request: Request, result: unknown, ports: 
     case "json":
       return jsonResponse(request, { status: status ?? answer.statuses[0] ?? 200, headers, body });
     case "events":
-      return streamed(request, eventsType, status, headers, () =>
-        eventBytes(body as AsyncIterable<ServerEvent | readonly ServerEvent[]>, ports),
+      return streamed(
+        request,
+        eventsType,
+        status,
+        headers,
+        () => eventBytes(body as AsyncIterable<ServerEvent | readonly ServerEvent[]>, ports),
+        ports.clock,
       );
     case "lines":
-      return streamed(request, linesType, status, headers, () => lineBytes(body as AsyncIterable<unknown>));
+      return streamed(
+        request,
+        linesType,
+        status,
+        headers,
+        () => lineBytes(body as AsyncIterable<unknown>),
+        ports.clock,
+      );
     case "socket":
       throw new Problem(426, "this address speaks WebSocket: upgrade the connection", { headers: upgrade });
     case "bytes":
-      return streamed(request, answer.contentType, status, headers, () => body as AsyncIterable<Uint8Array>);
+      return streamed(
+        request,
+        answer.contentType,
+        status,
+        headers,
+        () => body as AsyncIterable<Uint8Array>,
+        ports.clock,
+      );
     default:
       return answer satisfies never;
   }
@@ -60,13 +79,30 @@ function streamed(
   status: number | undefined,
   headers: Readonly<Record<string, string>>,
   bytes: () => Uint8Array | AsyncIterable<Uint8Array>,
+  clock: Clock,
 ): Response {
   const all = { ...always, "content-type": type, ...headers };
   if (method === "HEAD" || status === 304) return new Response(null, { status: status ?? 200, headers: all });
   const content = bytes();
-  const body = content instanceof Uint8Array ? Uint8Array.from(content) : ReadableStream.from(content);
+  const body =
+    content instanceof Uint8Array ? Uint8Array.from(content) : ReadableStream.from(failingLate(content, clock));
   return new Response(body, { status: status ?? 200, headers: all });
 }
+
+/**
+ * The server takes a body that fails at once for one that has ended, and keeps the connection: a caller that was told a
+ * length would wait for the rest for ever. A failure that comes a moment later closes the connection.
+ */
+async function* failingLate(parts: AsyncIterable<Uint8Array>, clock: Clock): AsyncGenerator<Uint8Array> {
+  try {
+    yield* parts;
+  } catch (error) {
+    await clock.sleep(lateMs);
+    throw error;
+  }
+}
+
+const lateMs = 20;
 
 async function* lineBytes(values: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
   for await (const value of values) yield Buffer.from(`${JSON.stringify(value)}\n`);
