@@ -8,7 +8,7 @@ import { callEndpoint } from "#http/client.ts";
 import { percentile } from "#bench/measure.ts";
 import type { Report } from "#bench/report.ts";
 import type { RunShown } from "#e2e/ci/ci-node.ts";
-import { Outside } from "#e2e/ci/kills/outside.ts";
+import { Outside } from "#e2e/ci-crashes/kills/outside.ts";
 import { RegisteredProcess } from "#e2e/elsewhere/worker-process.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";

@@ -2,7 +2,7 @@
 import { isDigest } from "#base/digest.ts";
 import type { Store } from "#blobs/store.ts";
 import type { AttemptEnd, Printed, PrintedByDoor } from "#worker/follow/printed.ts";
-import { logName } from "./job/log-sender.ts";
+import { logName } from "./job/log/log-sender.ts";
 import { readCellResult } from "./result.ts";
 
 export const ciPrinted = (store: Store): PrintedByDoor => ({

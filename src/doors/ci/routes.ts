@@ -10,7 +10,7 @@ import type { WorkClient } from "#shard/client/client.ts";
 import type { LiveSource } from "#worker/printed/live-source.ts";
 import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import * as endpoints from "./endpoints.ts";
-import { formatLine } from "./job/log-line.ts";
+import { formatLine } from "./job/log/log-line.ts";
 import { door, needsIn } from "./plan.ts";
 import { dispatch } from "#doors/ci/runs/trigger/dispatch.ts";
 import { eventOf, type LogBatch, logFeed, placeIn } from "#doors/ci/runs/logs/log-feed.ts";

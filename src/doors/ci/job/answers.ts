@@ -22,7 +22,7 @@ import { readRun, type StoredRun } from "#doors/ci/runs/record.ts";
 import { runFacts, withRunFacts } from "#doors/ci/runs/run-facts.ts";
 import { inputsOf, withNeeds } from "#doors/ci/runs/stage-inputs.ts";
 import { jobKnown, type JobKnown, type KnownPorts } from "./known.ts";
-import { logName } from "./log-sender.ts";
+import { logName } from "./log/log-sender.ts";
 import type { JobRequest } from "./request.ts";
 
 export const questions = { job: "ci.job", log: "ci.log" } as const;

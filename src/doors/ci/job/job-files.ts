@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, openSync, writeSync } from "node:fs";
 import type { Report } from "#doors/ci/run/report.ts";
 import { DetailsWriter } from "./details-file.ts";
-import { formatLine, linesOf } from "./log-line.ts";
+import { formatLine, linesOf } from "./log/log-line.ts";
 import { names, type StepNews } from "./request.ts";
 import type { KeptNews } from "#doors/ci/resume/step-keeper.ts";
 

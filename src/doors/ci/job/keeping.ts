@@ -7,7 +7,7 @@ import type { RunContext } from "#worker/runner.ts";
 import type { JobBox } from "./box.ts";
 import { bringKept, type Kept, KeptSteps, readKept } from "./kept-steps.ts";
 import type { JobKnown } from "./known.ts";
-import type { LogSender } from "./log-sender.ts";
+import type { LogSender } from "./log/log-sender.ts";
 import type { JobRequest } from "./request.ts";
 import { StepReader } from "./step-reader.ts";
 

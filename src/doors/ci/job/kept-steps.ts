@@ -15,8 +15,8 @@ import type { StepLine } from "#doors/ci/result.ts";
 import { manifestName, partName } from "#doors/ci/resume/pack.ts";
 import { keptFolder, type KeptAnswer, restoredFolder, stateName } from "#doors/ci/resume/step-keeper.ts";
 import { isRejected } from "#shard/work/rejected.ts";
-import { formatLine } from "./log-line.ts";
-import { logName } from "./log-sender.ts";
+import { formatLine } from "./log/log-line.ts";
+import { logName } from "./log/log-sender.ts";
 import { Uploads } from "#worker/outputs/upload.ts";
 import type { Left } from "#worker/runner.ts";
 

@@ -1,7 +1,7 @@
 /** Reads the steps of a job while it runs, reports them to the shard, and remembers them for the result. */
 import type { Step } from "#kernel/model/model.ts";
 import type { StepLine } from "#doors/ci/result.ts";
-import { FileTail } from "./file-tail.ts";
+import { FileTail } from "./log/file-tail.ts";
 import { type Kept, KeptLine, type KeptSteps } from "./kept-steps.ts";
 import type { StepNews } from "./request.ts";
 

@@ -5,7 +5,7 @@
 import { followOutput, type FollowPorts } from "#worker/follow/job-output.ts";
 import { Position } from "#worker/follow/position.ts";
 import type { ServerEvent } from "#http/live/sse.ts";
-import { parseLine, type LogLine } from "#doors/ci/job/log-line.ts";
+import { parseLine, type LogLine } from "#doors/ci/job/log/log-line.ts";
 
 export type LogQuery = {
   readonly run: string;

@@ -1,5 +1,5 @@
 /** Finds text in a job's log, reading it piece by piece. */
-import type { LogLine } from "#doors/ci/job/log-line.ts";
+import type { LogLine } from "#doors/ci/job/log/log-line.ts";
 import type { ServerEvent } from "#http/live/sse.ts";
 
 export type Found = { readonly matches: (LogLine & { readonly line: number })[]; readonly isCut: boolean };

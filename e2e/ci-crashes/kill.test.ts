@@ -9,8 +9,8 @@ import { until } from "#testing/until.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { readOwnerToken } from "#app/node/owner-token.ts";
 import { NodeProcess } from "#e2e/store/node-process.ts";
-import { CiNode } from "./ci-node.ts";
-import { TestRepository } from "./repository.ts";
+import { CiNode } from "#e2e/ci/ci-node.ts";
+import { TestRepository } from "#e2e/ci/repository.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: jobs run in its process groups";
 const lines = 40;

@@ -10,8 +10,8 @@ import { dataFolder } from "#app/node/data-folder.ts";
 import { runLine } from "#cli/line.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
 import { clearAway } from "#testing/clear-away.ts";
-import { CiNode } from "./ci-node.ts";
-import { TestRepository } from "./repository.ts";
+import { CiNode } from "#e2e/ci/ci-node.ts";
+import { TestRepository } from "#e2e/ci/repository.ts";
 
 const workflow = `
 on: workflow_dispatch

@@ -18,8 +18,8 @@ import { NodeProcess } from "#e2e/store/node-process.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { startPostgres } from "#testing/postgres.ts";
 import { until } from "#testing/until.ts";
-import { CiNode } from "./ci-node.ts";
-import { TestRepository } from "./repository.ts";
+import { CiNode } from "#e2e/ci/ci-node.ts";
+import { TestRepository } from "#e2e/ci/repository.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: jobs run in its process groups";
 const lines = 60;

@@ -15,8 +15,8 @@ import { readOwnerToken } from "#app/node/owner-token.ts";
 import { NodeProcess } from "#e2e/store/node-process.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
-import { CiNode } from "./ci-node.ts";
-import { TestRepository } from "./repository.ts";
+import { CiNode } from "#e2e/ci/ci-node.ts";
+import { TestRepository } from "#e2e/ci/repository.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: jobs run in its process groups";
 
