@@ -100,7 +100,7 @@ const KubernetesPool = z.strictObject({
   templates: z.array(PodTemplate).min(1).max(20),
 });
 
-const Argv = z.array(z.string().min(1).max(4_096)).min(1).max(50);
+const Argv = z.array(z.string().min(1).max(4_000)).min(1).max(50);
 
 const CommandsPool = z.strictObject({
   kind: z.literal("commands").describe("Machines that one command creates and another destroys."),

@@ -73,6 +73,7 @@ describe("a task of a query", () => {
     for (const pid of lab.engines.pids) process.kill(pid, "SIGTERM");
     const died = await running;
     equal(died.kind === "failed" && died.reason, "executor-lost", JSON.stringify(died));
+    await until("the idle one has ended, too", () => lab.engines.pids.length === 0);
     const wrong = await run("select cast('x' || a as INTEGER) as x from range(3) t(a)");
     equal(wrong.kind === "failed" && wrong.reason, "user-failure", JSON.stringify(wrong));
     deepEqual(await left(), []);

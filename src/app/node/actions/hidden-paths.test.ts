@@ -7,6 +7,7 @@ import { dataFolder } from "#app/node/data-folder.ts";
 import { hiddenPaths } from "./hidden-paths.ts";
 
 const token = { name: "ops", tenant: "*", roles: ["operator"] };
+const pod = { runsOn: ["linux"], image: "runner" };
 const key = Buffer.alloc(16).toString("base64");
 
 const hidden = (config: object, file?: string): readonly string[] =>
@@ -43,11 +44,12 @@ test("all files with secrets and all folders with data are hidden", () => {
         traces: { endpoint: "http://127.0.0.1:4318", token: "/s/traces" },
         batch: { inputs: [{ name: "lake", tenants: ["mill"], folder: "/lake" }] },
         deploy: { signingKey: "/s/signing" },
+        pools: [{ kind: "kubernetes", name: "pods", max: 1, tokenFile: "/s/pods", templates: [pod] }],
       },
       "/etc/../etc/millrace.yaml",
     ),
     ["/blobs", "/data", "/etc/millrace.yaml", "/journal", "/lake"].concat(
-      ["cluster", "mesh", "ops", "peers", "private.pem", "s3", "short", "signing", "traces"].map(
+      ["cluster", "mesh", "ops", "peers", "pods", "private.pem", "s3", "short", "signing", "traces"].map(
         (name) => `/s/${name}`,
       ),
     ),
@@ -85,6 +87,7 @@ test("a new setting that names a file is either hidden or listed as not secret",
     ".edge.tls.certificate",
     ".edge.tls.clientCa",
     ".edge.identity.issuers.keys.path",
+    ".pools.caFile",
     `${tier}.authority`,
   ];
   const isHidden = [
@@ -94,6 +97,7 @@ test("a new setting that names a file is either hidden or listed as not secret",
     ".edge.identity.tokens.file",
     ".edge.tls.key",
     ".mesh.keysFile",
+    ".pools.tokenFile",
     ".traces.token",
     ...["credentials", "token", "tokens", "shortCuts.token", "peers.token"].map((name) => `${tier}.${name}`),
   ];

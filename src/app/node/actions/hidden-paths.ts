@@ -12,7 +12,7 @@ export function hiddenPaths(
   folder: DataFolder,
   { configFile, doors }: { readonly configFile?: string | undefined; readonly doors: readonly Door[] },
 ): readonly string[] {
-  const { cluster, edge, mesh, journal, blobs, traces, node } = config;
+  const { cluster, edge, mesh, journal, blobs, traces, node, pools } = config;
   const found = [
     folder.path,
     configFile,
@@ -23,6 +23,7 @@ export function hiddenPaths(
     ...edge.identity.tokens.map(({ file }) => file),
     mesh?.keysFile,
     traces?.token,
+    ...pools.flatMap((pool) => (pool.kind === "kubernetes" ? [pool.tokenFile] : [])),
     ...(journal.kind === "sqlite" ? [journal.directory] : []),
     ...(journal.kind === "postgres" ? serversOf(journal).flatMap(({ url }) => postgresFiles(url)) : []),
     ...(blobs.kind === "memory" ? [] : [blobs.directory]),

@@ -15,7 +15,7 @@ export const ciExport = command({
     to: { type: "string", value: "DAY", about: "the last day (today)" },
     csv: { type: "boolean", about: "a table with a row for each job" },
   },
-  examples: ["millrace ci export --from 2026-11-01 > runs.ndjson", "millrace ci export --csv > jobs.csv"],
+  examples: ["millrace ci export --from 2026-11-01", "millrace ci export --csv"],
   async run({ values }, world) {
     const { csvHead, csvRows } = await import("#doors/ci/export/csv.ts");
     const { from, to } = values;
