@@ -84,7 +84,7 @@ export const refusalCases: readonly Case[] = [
     const action = await sh(narrow, "cat late", { inputs: { late } });
     let isForgotten = false;
     const each = async (operation: Operation): Promise<void> => {
-      // What somebody looks at while the server lets go of blobs may stay, so it is asked again.
+      // A blob that is read while the server lets go of blobs may stay, so the server is told again.
       for (let times = 0; !isForgotten && times < 3; times += 1) {
         if (metadataOf(operation).stage !== Stage.QUEUED) return;
         await forget();

@@ -1,4 +1,4 @@
-/** The CI door in a simulated storm; `npm run ci:sim` plays many more, and e2e/ci-crashes/simulated.test.ts hunts mutants. */
+/** The CI door in a simulated storm. `npm run ci:sim` plays many; e2e/ci-crashes/simulated.test.ts hunts mutants. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
