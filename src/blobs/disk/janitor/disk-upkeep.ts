@@ -57,11 +57,7 @@ export function createDiskUpkeep(core: Core, { janitor, partials, scrubber }: Up
       scrub: scrubber.state,
     }),
     async evict(downToBytes) {
-      const { budget } = core;
-      // Nothing is to be left: all that may go does, whatever else changes the count meanwhile.
-      await janitor.free(() =>
-        downToBytes === 0 ? Infinity : budget.usedBytes - partials.reservedBytes - downToBytes,
-      );
+      await janitor.free(() => core.budget.usedBytes - partials.reservedBytes - downToBytes);
       return await stat();
     },
     verify: (signal) => verifyAll(core, signal),

@@ -202,6 +202,16 @@ describe("a blob that a client stored or was told to be present", { timeout: 60_
         deepEqual(await rig.left(digest), [false]);
       }));
 
+  test("counts from when it was used, not from when that is recorded", () =>
+    withRig({}, async (rig) => {
+      const digest = await rig.put("used");
+      await rig.manual.advance(2_000);
+      deepEqual(await rig.store.forTenant("mill").blobs.missing([digest]), []);
+      await rig.manual.advance(1_000);
+      await rig.store.housekeeping.touches.flush();
+      deepEqual(await rig.left(digest), [false]);
+    }));
+
   for (const checkpoint of ["with", "without"] as const)
     test(`is still promised after a restart ${checkpoint} a checkpoint`, () =>
       withRig(promised, async (rig) => {

@@ -25,7 +25,12 @@ export class Touches {
     // Some were evicted since, and their number may be reused.
     const used = pending.filter((entry) => table.isTaken(entry) && table.has(entry, flags.touched));
     for (const entry of used) table.setFlag(entry, flags.touched, false);
+    // A record has one time for all its blobs, and counts at once. With the time of writing it, blobs would stay longer.
+    const bySecond = Map.groupBy(used, (entry) => table.accessSec(entry));
+    const written = [...bySecond].map(([accessSec, entries]) =>
+      this.#core.appendKeys({ kind: kinds.touches, accessSec }, entries),
+    );
     // If this fails, blobs look older after a restart than they are, which is acceptable.
-    await this.#core.appendKeys({ kind: kinds.touches, accessSec: this.#core.nowSec() }, used).catch(() => {});
+    await Promise.all(written).catch(() => {});
   }
 }
