@@ -25,7 +25,7 @@ export class Touches {
     // Some were evicted since, and their number may be reused.
     const used = pending.filter((entry) => table.isTaken(entry) && table.has(entry, flags.touched));
     for (const entry of used) table.setFlag(entry, flags.touched, false);
-    // A record has one time for all its blobs, and counts at once. With the time of writing it, blobs would stay longer.
+    // A record has one time for its blobs and counts at once: with the time of writing, blobs would stay too long.
     const bySecond = Map.groupBy(used, (entry) => table.accessSec(entry));
     const written = [...bySecond].map(([accessSec, entries]) =>
       this.#core.appendKeys({ kind: kinds.touches, accessSec }, entries),
