@@ -73,7 +73,9 @@ class Node:
         asked = [request_type(file_containing_symbol=name) for name in (SERVICE, "google.rpc.ErrorInfo")]
         files = {}
         try:
-            async for answer in reflect(iter(asked), timeout=timeout, metadata=self._metadata):
+            # Waits for a busy node: one attempt to connect is given up after the short time of the options above.
+            answers = reflect(iter(asked), timeout=timeout, metadata=self._metadata, wait_for_ready=True)
+            async for answer in answers:
                 for data in answer.file_descriptor_response.file_descriptor_proto:
                     files[descriptor_pb2.FileDescriptorProto.FromString(data).name] = data
         except grpc.aio.AioRpcError as error:
