@@ -52,6 +52,19 @@ const asksMax = 10;
 
 type Watched = { readonly work: Machine["work"]; readonly phase: string; readonly sinceMs: number };
 
+export const poolStanding = (
+  desired: ReadonlyMap<string, number>,
+  { waiting, running, oldestForMs }: Demand,
+  machines: Standing["machines"],
+): Standing => ({
+  desired: desired.values().reduce((sum, count) => sum + count, 0),
+  desiredBy: Object.fromEntries(desired),
+  waiting,
+  running,
+  oldestForMs,
+  machines,
+});
+
 export class PoolKeeper {
   readonly #ports: KeeperPorts;
   #watched = new Map<string, Watched>();
@@ -75,15 +88,8 @@ export class PoolKeeper {
     const input = { pool, demand, machines, failures: this.#backOffs() };
     const actions = step(input);
     await this.#act(actions, workers);
-    const desired = desiredOf(input);
-    return {
-      desired: desired.values().reduce((sum, count) => sum + count, 0),
-      desiredBy: Object.fromEntries(desired),
-      waiting: demand.waiting,
-      running: demand.running,
-      oldestForMs: demand.oldestForMs,
-      machines: machines.map((machine) => this.#standing(machine, workers.get(machine.id))),
-    };
+    const shown = machines.map((machine) => this.#standing(machine, workers.get(machine.id)));
+    return poolStanding(desiredOf(input), demand, shown);
   }
 
   #watch(seen: readonly SeenMachine[], workers: ReadonlyMap<string, PoolWorker>): readonly Machine[] {

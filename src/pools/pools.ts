@@ -9,7 +9,7 @@ import { demandOf, type Demand } from "./demand.ts";
 import { openPods } from "./kubernetes/pods.ts";
 import type { MachineMaker } from "./machine.ts";
 import type { PoolSettings } from "./pool-config.ts";
-import { PoolKeeper, type KeeperPorts, type Standing } from "./pool-keeper.ts";
+import { PoolKeeper, poolStanding, type KeeperPorts, type Standing } from "./pool-keeper.ts";
 import type { Queue } from "./queue.ts";
 import { isNews, standingOf, standingOwner, type PoolStanding, type Standings } from "./standing.ts";
 import { desiredOf } from "./step.ts";
@@ -180,13 +180,5 @@ function externalStanding(pool: PoolSettings, demand: Demand, { workers }: Queue
     work: "busy" as const,
     forMs: 0,
   }));
-  const desired = desiredOf({ pool, demand, machines: asBusy });
-  return {
-    desired: desired.values().reduce((sum, count) => sum + count, 0),
-    desiredBy: Object.fromEntries(desired),
-    waiting: demand.waiting,
-    running: demand.running,
-    oldestForMs: demand.oldestForMs,
-    machines,
-  };
+  return poolStanding(desiredOf({ pool, demand, machines: asBusy }), demand, machines);
 }
