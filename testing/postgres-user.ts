@@ -37,6 +37,12 @@ export function othersCanEnter(folder: string): boolean {
   }
 }
 
+/** Why a test that runs this checkout's programs as another user cannot, for root in a checkout of its own. */
+export function otherUserCannotRun(): string | false {
+  const lacks = process.getuid?.() === 0 && !othersCanEnter(import.meta.dirname);
+  return lacks && "needs passable-checkout: other users cannot read it";
+}
+
 export function giveTo({ uid, gid }: User, folder: string): void {
   lchownSync(folder, uid, gid);
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" }))

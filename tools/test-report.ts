@@ -12,7 +12,7 @@ export type Skipped = { readonly name: string; readonly reason: string; readonly
 
 type Duration = { readonly file: string; readonly ms: number };
 
-type Outcome = {
+export type Outcome = {
   readonly failures: readonly Failure[];
   readonly skipped: readonly Skipped[];
   /** How long each file took, the slowest first. */

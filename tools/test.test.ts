@@ -1,7 +1,7 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test, type TestContext } from "node:test";
-import { missingRequired } from "./test.ts";
+import { filesToRunAgain, missingRequired } from "./test.ts";
 import { entriesFolder, sharingFolder, testProcesses } from "./test-together.ts";
 
 const skipped = [
@@ -15,6 +15,16 @@ test("a skip fails the run only if MILLRACE_REQUIRE names what was missing", () 
   deepEqual(missingRequired(skipped, "postgres"), ["postgres"]);
   deepEqual(missingRequired(skipped, "postgres,gradle"), ["postgres"]);
   deepEqual(missingRequired(skipped, "all"), ["postgres", "bazel", "something unnamed"]);
+});
+
+test("a few files that failed are run again; many failures, or one of an unknown file, are believed at once", () => {
+  const files = ["a.test.ts", "b.test.ts", "c.test.ts"];
+  const failed = (...names: readonly string[]) => names.map((file) => ({ file }));
+  deepEqual(filesToRunAgain(failed("a.test.ts", "a.test.ts"), files, 1), ["a.test.ts"]);
+  deepEqual(filesToRunAgain(failed("a.test.ts", "b.test.ts"), files, 1), []);
+  deepEqual(filesToRunAgain(failed("a.test.ts"), files, 0), [], "only where it is asked for");
+  deepEqual(filesToRunAgain(failed("one of a.test.ts, b.test.ts"), files, 2), []);
+  deepEqual(filesToRunAgain([], files, 2), []);
 });
 
 test("a test file that changes or measures its whole process gets one of its own", () => {

@@ -5,6 +5,7 @@
 //   npm test -- --name claims      the tests whose name matches
 //   npm test -- --apart            each file in a process of its own
 //   npm run e2e                    the test files below e2e/ instead
+//   npm run e2e -- --again 2       runs at most two files that failed once more, alone: what passes then is named as flaky
 //
 // A test that lacks something of the outside world skips itself with the reason "needs <thing>: <why>".
 // MILLRACE_REQUIRE=postgres,... (or "all") turns the skips of those things into a failure.
@@ -14,9 +15,9 @@ import { join, sep } from "node:path";
 import { run } from "node:test";
 import { parseArgs } from "node:util";
 import { repoRoot } from "./generate.ts";
-import { cacheFolder, longestFirst, rememberDurations } from "./test-order.ts";
+import { cacheFolder, longestFirst, rememberDurations, type TestProcess } from "./test-order.ts";
 import { postgresFor } from "./test-postgres.ts";
-import { report, type Skipped } from "./test-report.ts";
+import { report, type Outcome, type Skipped } from "./test-report.ts";
 import { alone, entriesFolder, testProcesses } from "./test-together.ts";
 
 const patterns = {
@@ -41,6 +42,19 @@ export function missingRequired(skipped: readonly Skipped[], required: string): 
   return [...new Set(needed)].filter((thing) => things.includes(thing) || things.includes("all"));
 }
 
+/**
+ * The files to run once more, alone: those in which something failed, if they are few. More than a few failures have
+ * a cause that a second look must not hide, and a failure whose file nobody can name cannot be looked at again.
+ */
+export function filesToRunAgain(
+  failures: readonly { readonly file: string }[],
+  files: readonly string[],
+  filesMax: number,
+): readonly string[] {
+  const failed = [...new Set(failures.map(({ file }) => file))];
+  return failed.length <= filesMax && failed.every((file) => files.includes(file)) ? failed : [];
+}
+
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     options: {
@@ -48,6 +62,7 @@ async function main(): Promise<void> {
       apart: { type: "boolean" },
       name: { type: "string" },
       jobs: { type: "string" },
+      again: { type: "string" },
     },
     allowPositionals: true,
   });
@@ -67,15 +82,22 @@ async function main(): Promise<void> {
   // A name that matched a suite would run all of its tests, and here suites bear paths.
   const apart = values.apart === true || values.name !== undefined;
   const processes = longestFirst(apart ? files.map(alone) : testProcesses(files, entries.path));
-  const events = run({
-    cwd: repoRoot,
-    files: processes.map(({ entry }) => entry),
-    // Two more than there are cores: many files mostly wait for processes and databases.
-    concurrency: values.jobs ? Number(values.jobs) : availableParallelism() + 2,
-    timeout: 5 * 60_000, // of one file; a test that hangs must not hang the whole run
-    ...(values.name === undefined ? {} : { testNamePatterns: [new RegExp(values.name)] }),
-  });
-  const { failures, skipped, durations, closingLines } = await report(events, processes, process.stdout);
+  const runAll = async (of: readonly TestProcess[], jobs: number): Promise<Outcome> => {
+    const events = run({
+      cwd: repoRoot,
+      files: of.map(({ entry }) => entry),
+      concurrency: jobs,
+      timeout: 5 * 60_000, // of one file; a test that hangs must not hang the whole run
+      ...(values.name === undefined ? {} : { testNamePatterns: [new RegExp(values.name)] }),
+    });
+    return await report(events, of, process.stdout);
+  };
+  // Two more than there are cores: many files mostly wait for processes and databases.
+  const jobs = values.jobs ? Number(values.jobs) : availableParallelism() + 2;
+  const { failures: failed, skipped, durations, closingLines } = await runAll(processes, jobs);
+  const again = filesToRunAgain(failed, files, Number(values.again ?? 0));
+  const second = again.length === 0 ? undefined : await runAll(again.map(alone), 1);
+  const failures = second?.failures ?? failed;
   await postgres.stop();
   entries.remove();
   rememberDurations(durations);
@@ -89,6 +111,10 @@ async function main(): Promise<void> {
   if (skipped.length > 0) {
     console.log(`\nSKIPPED (${skipped.length}), so not proven by this run:`);
     for (const { name, reason, file } of skipped) console.log(`  - ${name} [${file}]\n      ${reason}`);
+  }
+  if (second !== undefined) {
+    for (const { name, file, why } of failed) console.log(`FAILED AT FIRST, run again alone: ${name} [${file}]: ${why}`);
+    for (const line of second.closingLines.filter((each) => /^ℹ (pass|fail) /.test(each))) console.log(`  ${line}`);
   }
   for (const { name, file, why } of failures) console.log(`FAILED: ${name} [${file}]: ${why}`);
   for (const thing of missing) console.log(`FAILED: MILLRACE_REQUIRE asks for ${thing}, but its tests were skipped`);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { bwrapMissing } from "#testing/bubblewrap.ts";
 import { clearAway } from "#testing/clear-away.ts";
-import { othersCanEnter } from "#testing/postgres-user.ts";
+import { otherUserCannotRun } from "#testing/postgres-user.ts";
 import { userFolderVariable } from "./user-folder.ts";
 
 const uid = 1_835_700_001;
@@ -18,9 +18,7 @@ const suites = [
   { file: "hostile-secrets.test.ts", passMin: 1, skip: bwrapMissing() },
 ] as const;
 
-const noUser =
-  (process.getuid?.() !== 0 && "needs root: to become a plain user") ||
-  (!othersCanEnter(import.meta.dirname) && "needs passable-checkout: other users cannot read it");
+const noUser = (process.getuid?.() !== 0 && "needs root: to become a plain user") || otherUserCannotRun();
 
 for (const { file, passMin, skip } of suites)
   test(`${file} as a plain user`, { skip: noUser || skip, timeout: 280_000 }, async () => {

@@ -12,6 +12,7 @@ import { dataFolder } from "#app/node/data-folder.ts";
 import { systemWords } from "#app/node/system-faults.ts";
 import { Fault } from "#base/fault.ts";
 import { clearAway } from "#testing/clear-away.ts";
+import { otherUserCannotRun } from "#testing/postgres-user.ts";
 import { explain, explainJson } from "./errors.ts";
 import { runLine } from "./line.ts";
 
@@ -140,7 +141,8 @@ describe("a node that cannot start says what to try", { timeout: 60_000 }, () =>
     match(await up("--data", folder.path), /^1\n.*newer version of this program.*\nnext: start the newer version/);
   });
 
-  test("the folder is another user's: for up, and for a command that looks for a node", async () => {
+  const skip = otherUserCannotRun();
+  test("the folder is another user's: for up, and for a command that looks for a node", { skip }, async () => {
     const isRoot = process.getuid?.() === 0;
     mkdirSync(path("mine"));
     chmodSync(root, 0o755);

@@ -5,13 +5,14 @@ import { chownSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { describe, test } from "node:test";
+import { otherUserCannotRun } from "#testing/postgres-user.ts";
 import { until } from "#testing/until.ts";
 import { killQuietly } from "./groups/group.ts";
 import { isAlive } from "./launcher/proc.ts";
 import { rigHome, rigUidBase, text } from "./testing/rig.ts";
 
 const isRoot = process.getuid?.() === 0;
-const linux = process.platform !== "linux" && "needs linux: /proc";
+const lacks = (process.platform !== "linux" && "needs linux: /proc") || otherUserCannotRun();
 const uid = isRoot ? rigUidBase + 777 : (process.getuid?.() ?? 0);
 
 class PlainUser implements Disposable {
@@ -69,7 +70,7 @@ const daemons: Readonly<Record<string, readonly [start: string, folder: string]>
   "in a folder that is gone": ["setsid", "cd /tmp && mkdir -p gone.$$ && cd gone.$$ && rmdir ../gone.$$"],
 };
 
-describe("a plain user's run", { skip: linux, timeout: 60_000 }, () => {
+describe("a plain user's run", { skip: lacks, timeout: 60_000 }, () => {
   for (const [how, [start, folder]] of Object.entries(daemons))
     test(`N2: is reported as ended only when its daemon is dead, ${how}`, async (t) => {
       using user = new PlainUser();
