@@ -94,15 +94,21 @@ async function main(): Promise<void> {
   };
   // Two more than there are cores: many files mostly wait for processes and databases.
   const jobs = values.jobs ? Number(values.jobs) : availableParallelism() + 2;
-  const { failures: failed, skipped, durations, closingLines } = await runAll(processes, jobs);
-  const again = filesToRunAgain(failed, files, Number(values.again ?? 0));
+  const first = await runAll(processes, jobs);
+  const again = filesToRunAgain(first.failures, files, Number(values.again ?? 0));
   const second = again.length === 0 ? undefined : await runAll(again.map(alone), 1);
-  const failures = second?.failures ?? failed;
   await postgres.stop();
   entries.remove();
-  rememberDurations(durations);
+  rememberDurations(first.durations);
 
-  const missing = missingRequired(skipped, process.env["MILLRACE_REQUIRE"] ?? "");
+  const missing = missingRequired(first.skipped, process.env["MILLRACE_REQUIRE"] ?? "");
+  sayEnd(first, second, missing);
+  if ((second ?? first).failures.length > 0 || missing.length > 0) process.exitCode = 1;
+}
+
+/** What a reader of the end of a long output must know; the runner's own closing lines come last. */
+function sayEnd(first: Outcome, second: Outcome | undefined, missing: readonly string[]): void {
+  const { skipped, durations, closingLines } = first;
   if (durations.length > slowestShown) {
     console.log("\nthe slowest files:");
     for (const { file, ms } of durations.slice(0, slowestShown))
@@ -113,13 +119,13 @@ async function main(): Promise<void> {
     for (const { name, reason, file } of skipped) console.log(`  - ${name} [${file}]\n      ${reason}`);
   }
   if (second !== undefined) {
-    for (const { name, file, why } of failed) console.log(`FAILED AT FIRST, run again alone: ${name} [${file}]: ${why}`);
+    for (const { name, file, why } of first.failures)
+      console.log(`FAILED AT FIRST, run again alone: ${name} [${file}]: ${why}`);
     for (const line of second.closingLines.filter((each) => /^ℹ (pass|fail) /.test(each))) console.log(`  ${line}`);
   }
-  for (const { name, file, why } of failures) console.log(`FAILED: ${name} [${file}]: ${why}`);
+  for (const { name, file, why } of (second ?? first).failures) console.log(`FAILED: ${name} [${file}]: ${why}`);
   for (const thing of missing) console.log(`FAILED: MILLRACE_REQUIRE asks for ${thing}, but its tests were skipped`);
   console.log(`\n${closingLines.join("\n")}`);
-  if (failures.length > 0 || missing.length > 0) process.exitCode = 1;
 }
 
 if (import.meta.main) await main();
