@@ -5,7 +5,7 @@
 //   npm test -- --name claims      the tests whose name matches
 //   npm test -- --apart            each file in a process of its own
 //   npm run e2e                    the test files below e2e/ instead
-//   npm run e2e -- --again 2       runs at most two files that failed once more, alone: what passes then is named as flaky
+//   npm run e2e -- --again 2       runs two failed files at most once more, alone, and names what passes then
 //
 // A test that lacks something of the outside world skips itself with the reason "needs <thing>: <why>".
 // MILLRACE_REQUIRE=postgres,... (or "all") turns the skips of those things into a failure.
@@ -44,7 +44,7 @@ export function missingRequired(skipped: readonly Skipped[], required: string): 
 
 /**
  * The files to run once more, alone: those in which something failed, if they are few. More than a few failures have
- * a cause that a second look must not hide, and a failure whose file nobody can name cannot be looked at again.
+ * a cause that a second look must not hide, and a failure of an unknown file cannot be looked at again.
  */
 export function filesToRunAgain(
   failures: readonly { readonly file: string }[],
