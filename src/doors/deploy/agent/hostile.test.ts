@@ -7,9 +7,10 @@ import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { FleetDesk } from "#doors/deploy/fleet/desk.ts";
 import { GoalStore } from "#doors/deploy/fleet/goals.ts";
 import { certificateText } from "#doors/deploy/goal/certificate.ts";
-import { nextGoal, openGoal, refuseGoal, type GoalChange, type SignedGoal } from "#doors/deploy/goal/goal.ts";
+import { nextGoal, openGoal, refuseGoal, type SignedGoal } from "#doors/deploy/goal/goal.ts";
 import { manifestText, parseManifest, type Manifest } from "#doors/deploy/manifest/manifest.ts";
 import { createKey, KeyRing, signerOf, type Signed } from "#doors/deploy/signing/signing.ts";
+import { change, digest } from "#doors/deploy/testing/goals.ts";
 import { Frames, messageFrame, unitHead } from "#doors/deploy/swarm/wire.ts";
 
 const key = createKey();
@@ -17,22 +18,8 @@ const signer = signerOf(key.privatePem);
 const stranger = signerOf(createKey().privatePem);
 const ring = new KeyRing([key.publicPem]);
 const at = { service: "web", region: "eu", ring };
-const digest = (letter: string): string => `${letter.repeat(64)}/10`;
 
-const change = (more: Partial<GoalChange> = {}): GoalChange => ({
-  kind: "release",
-  halted: false,
-  release: "j1-1",
-  manifest: digest("a"),
-  labels: [],
-  stable: null,
-  sharePpm: 10_000,
-  named: [],
-  wave: 0,
-  evidence: null,
-  ...more,
-});
-const first = nextGoal(at, undefined, change(), signer);
+const first = nextGoal(at, undefined, change({ sharePpm: 10_000 }), signer);
 const certified = { service: "web", release: "j1-1", wave: 0, manifest: digest("a"), evidence: digest("e") };
 const certificate = signer.sign("certificate", certificateText(certified));
 const wider = { sharePpm: 1_000_000, wave: 1, evidence: digest("e") };
@@ -150,7 +137,7 @@ describe("a hostile peer", () => {
   test("may pass on a halt with as many pins as there can be", () => {
     const pin = { machine: "m".repeat(200), manifest: digest("a"), by: "ada", why: "w".repeat(500), untilMs: 1 };
     const pins = Array.from({ length: 500 }, () => pin);
-    const { signed } = nextGoal(at, first, change({ halted: true, pins }), signer);
+    const { signed } = nextGoal(at, first, change({ halted: true, sharePpm: 10_000, pins }), signer);
     equal(take(new Frames({ takesUnits: false }), messageFrame({ kind: "goal", signed })), 1);
   });
 });

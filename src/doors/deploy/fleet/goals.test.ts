@@ -4,25 +4,11 @@ import { describe, test } from "node:test";
 import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { systemClock as clock } from "#door/system-clock.ts";
-import type { GoalChange } from "#doors/deploy/goal/goal.ts";
 import { createKey, signerOf } from "#doors/deploy/signing/signing.ts";
+import { change, digest } from "#doors/deploy/testing/goals.ts";
 import { GoalStore } from "./goals.ts";
 
 const at = { tenant: "acme", service: "web", region: "eu" };
-const digest = (letter: string): string => `${letter.repeat(64)}/10`;
-const change = (more: Partial<GoalChange> = {}): GoalChange => ({
-  kind: "release",
-  halted: false,
-  release: "j1-1",
-  manifest: digest("a"),
-  labels: [],
-  stable: null,
-  sharePpm: 1_000_000,
-  named: [],
-  wave: 0,
-  evidence: null,
-  ...more,
-});
 
 function storeOf(): GoalStore {
   const signer = signerOf(createKey().privatePem);

@@ -2,6 +2,7 @@ import { equal, match, ok, throws } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { createKey, KeyRing, signerOf, type Signed } from "#doors/deploy/signing/signing.ts";
+import { change, digest } from "#doors/deploy/testing/goals.ts";
 import { certificateText } from "./certificate.ts";
 import { nextGoal, openGoal, refuseGoal, type GoalChange } from "./goal.ts";
 import { isInShare, membersOf } from "./membership.ts";
@@ -10,21 +11,6 @@ const key = createKey();
 const signer = signerOf(key.privatePem);
 const ring = new KeyRing([key.publicPem]);
 const at = { service: "web", region: "eu", ring };
-const digest = (letter: string): string => `${letter.repeat(64)}/10`;
-
-const change = (more: Partial<GoalChange> = {}): GoalChange => ({
-  kind: "release",
-  halted: false,
-  release: "j1-1",
-  manifest: digest("a"),
-  labels: [],
-  stable: null,
-  sharePpm: 1_000_000,
-  named: [],
-  wave: 0,
-  evidence: null,
-  ...more,
-});
 
 describe("a goal", () => {
   const first = nextGoal(at, undefined, change(), signer);
