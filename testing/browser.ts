@@ -139,7 +139,7 @@ export class Page {
     const before = this.#loads;
     const { errorText } = await this.send("Page.navigate", { url });
     if (errorText !== undefined) throw new Error(`${url}: ${JSON.stringify(errorText)}`);
-    await until(`${url} has loaded`, () => this.#loads > before, { limitMs: 30_000 });
+    await until(`${url} has loaded`, () => this.#loads > before, { limitMs: 60_000 });
   }
 
   /** The value of an expression in the page; a promise is waited for. */
@@ -150,7 +150,7 @@ export class Page {
     return (result as { readonly value: T }).value;
   }
 
-  async until(what: string, expression: string, limitMs = 20_000): Promise<void> {
+  async until(what: string, expression: string, limitMs = 60_000): Promise<void> {
     const isSo = (): Promise<boolean> => this.evaluate<boolean>(`Boolean(${expression})`);
     await until(what, isSo, { limitMs, everyMs: 50 }).catch(async (error: unknown) => {
       const shown = await this.evaluate<string>("document.body.innerText");

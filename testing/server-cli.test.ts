@@ -137,7 +137,7 @@ describe("a command finds the node of its data folder", { timeout: 60_000 }, () 
     const renewed = testAuthority("another").issue(elsewhere);
     await file(renewed.key, tls.key);
     await file(renewed.cert, tls.certificate);
-    await until("the new one is told", () => told() !== first, { limitMs: 20_000, everyMs: 20 });
+    await until("the new one is told", () => told() !== first, { limitMs: 60_000, everyMs: 20 });
     const { code, notes } = await scene.run("peers");
     deepEqual([code, notes], [0, ""]);
   });

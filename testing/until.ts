@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,
-  { limitMs = 10_000, everyMs = 10 }: { limitMs?: number; everyMs?: number } = {},
+  { limitMs = 60_000, everyMs = 10 }: { limitMs?: number; everyMs?: number } = {},
 ): Promise<void> {
   const startedMonoMs = performance.now();
   while (!(await holds())) {

@@ -220,7 +220,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
       match(await lines(key), new RegExp(`^${key} {2}blocked: it waits for mill0 and 29 more`));
     equal((await ask(`?of=${id}&key=oven30`)).status, 404);
     await until("it ended", async () => (await why(id)).lines[0]?.startsWith("it has ended") === true, {
-      limitMs: 30_000,
+      limitMs: 60_000,
     });
     match(await lines("oven29"), /oven29, asked for .* ago: succeeded/);
   });

@@ -80,7 +80,7 @@ test("CI-63 a deployment waits for its reviewers, each counted once", { timeout:
     await rules("Production", { reviewers: ["ada", "bob"], approvals: 2 });
     await rules("alone", { exclusive: true });
     const waits = async (run: string) =>
-      await until(`${run} waits`, async () => (await ci.show(run)).status === "waiting", { limitMs: 30_000 });
+      await until(`${run} waits`, async () => (await ci.show(run)).status === "waiting", { limitMs: 60_000 });
     const review = async (as: CiNode, run: string, state: "approved" | "rejected") =>
       (await callEndpoint(as.fetch, reviewRun, { params: { run }, body: { state } })).reviewed;
     const pending = async (run: string) =>

@@ -14,7 +14,7 @@ import { callEndpoint } from "#http/client.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 
-const wait = { limitMs: 20_000, everyMs: 50 };
+const wait = { limitMs: 60_000, everyMs: 50 };
 const inputs = "on: { workflow_dispatch: { inputs: { wait: { type: boolean }, eager: { type: boolean } } } }";
 const holds = `echo holding; if [ "\${{ inputs.wait }}" = true ]; then exec sleep 600; fi`;
 const job = `runs-on: ubuntu-latest, steps: [{ run: '${holds}' }]`;

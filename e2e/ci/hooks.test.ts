@@ -134,7 +134,7 @@ describe("webhooks on a node", { timeout: 120_000 }, () => {
     await until(
       `${count} runs of ${JSON.stringify(query)}`,
       async () => (found = await ci.list({ repository: "acme/mill", ...query })).length >= count,
-      { limitMs: 30_000, everyMs: 100 },
+      { limitMs: 60_000, everyMs: 100 },
     );
     return found.map(({ run }) => run);
   };
@@ -188,7 +188,7 @@ describe("webhooks on a node", { timeout: 120_000 }, () => {
     });
     equal(answer.status, 202);
     const [run = ""] = await runsOf(1, { workflow: "build.yml", branch: "7/merge" });
-    await until("a stranger's run waits", async () => (await ci.show(run)).status === "waiting", { limitMs: 30_000 });
+    await until("a stranger's run waits", async () => (await ci.show(run)).status === "waiting", { limitMs: 60_000 });
     const { waiting } = await callEndpoint(ci.fetch, listApprovals, { params: { run } });
     deepEqual(
       waiting.map(({ environment, jobs, approvals }) => [environment, jobs, approvals]),

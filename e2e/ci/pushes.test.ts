@@ -15,7 +15,7 @@ import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 
 const run = promisify(execFile);
-const wait = { limitMs: 20_000, everyMs: 50 };
+const wait = { limitMs: 60_000, everyMs: 50 };
 const workflow = `
 on: { push: { branches: [main], paths-ignore: ["*.md"] } }
 jobs:

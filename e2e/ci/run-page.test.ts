@@ -122,7 +122,7 @@ describe("the pages of runs", { skip: browserSkip, timeout: 120_000 }, () => {
       await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => resolve(0)))");
     }
     const jumpMs = (performance.now() - begin) / 50;
-    ok(jumpMs < 500, `a jump through the log took ${jumpMs} ms`);
+    ok(jumpMs < 5_000, `a jump through the log took ${jumpMs} ms`);
     const shown = await page.evaluate<number>(`document.querySelectorAll(".lines .line").length`);
     ok(shown > 10 && shown < 200, `${shown} lines are in the page`);
     await page.evaluate(`document.querySelector(".search input").select()`);

@@ -12,7 +12,7 @@ import { clearAway } from "#testing/clear-away.ts";
 import { CiNode } from "./ci-node.ts";
 import { TestRepository } from "./repository.ts";
 
-const wait = { limitMs: 30_000, everyMs: 50 };
+const wait = { limitMs: 60_000, everyMs: 50 };
 
 const mill = `
 name: Mill

@@ -21,7 +21,7 @@ import { until } from "#testing/until.ts";
 import { CiNode } from "./ci-node.ts";
 import { TestRepository } from "./repository.ts";
 
-const wait = { limitMs: 20_000, everyMs: 50 };
+const wait = { limitMs: 60_000, everyMs: 50 };
 const skipped = `
 on: workflow_dispatch
 jobs:

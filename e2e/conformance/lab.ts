@@ -210,7 +210,7 @@ export function openWrite({ client }: Lab, options?: CallOptions) {
 }
 
 /** Waits until the server reports the state, rather than for a time. */
-export async function until(what: string, isSo: () => Promise<boolean>, limitMs = 10_000): Promise<void> {
+export async function until(what: string, isSo: () => Promise<boolean>, limitMs = 60_000): Promise<void> {
   const deadline = Date.now() + limitMs;
   while (!(await isSo())) {
     ok(Date.now() < deadline, `waited in vain for: ${what}`);

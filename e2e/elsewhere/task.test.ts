@@ -156,7 +156,7 @@ describe("what runs as a task", { timeout: 120_000 }, () => {
         if (answer.status === 401) match(await answer.text(), /attempt that is over/);
         return answer.status === 401;
       },
-      { limitMs: 5_000, everyMs: 100 },
+      { limitMs: 60_000, everyMs: 100 },
     );
     equal((await as(token, "/v1/task/artifacts/late", { method: "PUT", body: "too late" })).status, 401);
     const kept = await callEndpoint(ask, getArtifact, { params: { job, name: "late" }, tenant: "acme" });

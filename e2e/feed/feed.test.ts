@@ -46,12 +46,12 @@ describe("the event feed of real nodes", { timeout: 180_000 }, () => {
     equal(added.code, 0, added.notes.join());
     await submit(node.data);
     await until("both heard of it", () => ended(follower.items) === 1 && receiver.received.length >= 2, {
-      limitMs: 30_000,
+      limitMs: 60_000,
     });
     receiver.answers.status = 503;
     await submit(node.data);
     await until("the receiver refused it", () => receiver.received.some(({ status }) => status === 503), {
-      limitMs: 30_000,
+      limitMs: 60_000,
     });
     await node.kill();
     await node.start();

@@ -105,7 +105,7 @@ class FloodedNode implements AsyncDisposable {
       ({ kind } = await this.submit(person, shard, command));
       return kind === "reply" || kind === "rejected";
     };
-    await until(`shard ${shard} answers`, isSettled, { limitMs: 30_000, everyMs: 100 });
+    await until(`shard ${shard} answers`, isSettled, { limitMs: 60_000, everyMs: 100 });
     return kind;
   }
 

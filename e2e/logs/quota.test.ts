@@ -32,7 +32,7 @@ test("output beyond a tenant's limit is left out, with a line that says so", { t
       const { job } = await callEndpoint(ask, submitJob, { body: { command: ["sh", "-c", line] } });
       const phase = async () => (await callEndpoint(ask, showJob, { params: { job } })).phase;
       await until("the job has ended", async () => ["SUCCEEDED", "FAILED"].includes(await phase()), {
-        limitMs: 40_000,
+        limitMs: 60_000,
         everyMs: 50,
       });
       equal(await phase(), "SUCCEEDED");

@@ -33,7 +33,7 @@ export class SerfAgent implements AsyncDisposable {
   static async start(name: string, ...args: readonly string[]): Promise<SerfAgent> {
     const [port, rpcPort] = [await freePort(), await freePort()];
     const agent = new SerfAgent(name, `127.0.0.1:${port}`, `127.0.0.1:${rpcPort}`, args);
-    await until(`the agent ${name} is up`, async () => (await agent.#ask("members")).code === 0, { limitMs: 20_000 });
+    await until(`the agent ${name} is up`, async () => (await agent.#ask("members")).code === 0, { limitMs: 60_000 });
     return agent;
   }
 

@@ -96,7 +96,7 @@ const runFile = async (ask: Fetch, document: object): Promise<string> =>
 const ended = (ask: Fetch, job: string) => async (): Promise<boolean> =>
   (await callEndpoint(ask, showJob, { params: { job } })).endedAt !== undefined;
 
-const patience = { limitMs: 30_000 };
+const patience = { limitMs: 60_000 };
 /** A line for the shell that waits for a file. */
 const waitFor = (file: string): string => `while ! test -e ${file}; do sleep 0.05; done`;
 

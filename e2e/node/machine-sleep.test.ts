@@ -25,7 +25,7 @@ after(async () => {
 });
 
 const program = join(import.meta.dirname, "..", "..", "src", "cli", "main.ts");
-const patience = { limitMs: 30_000, everyMs: 20 };
+const patience = { limitMs: 60_000, everyMs: 20 };
 const stats = { kind: "query", shard: 0, query: { kind: "stats" } } as const;
 
 test(

@@ -124,7 +124,7 @@ describe("/metrics after real work", { skip: !isLinux && "needs linux: the sandb
       await scrape();
       return sum("millrace_queue_tasks", { class: "door=build,gpu=no,pool=default" }) === count;
     };
-    await until("it is queued", () => queued(1), { limitMs: 20_000, everyMs: 50 });
+    await until("it is queued", () => queued(1), { limitMs: 60_000, everyMs: 50 });
     call.abort();
     await waiting;
     await until("it is not", () => queued(0), { limitMs: 60_000, everyMs: 200 });

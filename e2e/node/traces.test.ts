@@ -180,7 +180,7 @@ describe("an action's trace", { skip: !isLinux && "needs linux: the sandbox", ti
     const mine = () => collector.spans.filter(({ traceId }) => traceId === caller.traceId);
     const named = (name: string) => mine().filter((span) => span.name === name);
     await until("all of it has come", () => named("shard job").length > 0 && named("worker attempt").length > 0, {
-      limitMs: 20_000,
+      limitMs: 60_000,
       everyMs: 50,
     });
     const [edge] = named("edge Execute");
@@ -210,7 +210,7 @@ describe("an action's trace", { skip: !isLinux && "needs linux: the sandbox", ti
     await run(formatTraceparent(caller));
     const ours = () => collector.spans.slice(before);
     await until("a later one has come", () => ours().some(({ name }) => name === "shard job"), {
-      limitMs: 20_000,
+      limitMs: 60_000,
       everyMs: 50,
     });
     ok(ours().every(({ traceId }) => traceId === caller.traceId));

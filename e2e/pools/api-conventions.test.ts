@@ -57,7 +57,7 @@ async function exercise(server: Server): Promise<void> {
     task: "t0-1",
   });
   await using maker = await open();
-  const wait = { limitMs: 30_000, everyMs: 20 };
+  const wait = { limitMs: 60_000, everyMs: 20 };
   await until(`the pods are listed; ${log.join()}`, () => maker.seen() !== undefined, wait);
   equal(maker.seen()?.length, 0, "the namespace has pods of this pool already");
   const nonce = Date.now().toString(36);

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { until } from "#testing/until.ts";
 import { fasterClock, PoolRig } from "#testing/kubernetes/pool-rig.ts";
 
-const wait = { limitMs: 20_000, everyMs: 5 };
+const wait = { limitMs: 60_000, everyMs: 5 };
 const jobs = 6;
 const max = 3;
 

@@ -103,7 +103,7 @@ test("a tier that hangs: nothing is acknowledged, nothing is guessed, local blob
     ok((await read(front.client, digest)).equals(here));
     back.thaw();
     const isBack = (): Promise<boolean> => missing(front.client, [digest, far]).then(noneOf, () => false);
-    await until("it is asked again", isBack, { limitMs: 30_000, everyMs: 200 });
+    await until("it is asked again", isBack, { limitMs: 60_000, everyMs: 200 });
     ok((await read(front.client, far)).equals(behind));
     deepEqual(await missing(back.client, [await write(front.client, fresh)]), []);
   }),
@@ -129,7 +129,7 @@ for (const whenDead of ["serve-local", "refuse"] as const)
         else equal(String(await read(front.client, digest)), "here and behind");
         await back.start();
         const isBack = (): Promise<boolean> => missing(front.client, [digest, far]).then(noneOf, () => false);
-        await until("it is asked again", isBack, { limitMs: 30_000, everyMs: 200 });
+        await until("it is asked again", isBack, { limitMs: 60_000, everyMs: 200 });
         equal(String(await read(front.client, digest)), "here and behind");
         equal(String(await read(front.client, far)), "only behind");
       }),

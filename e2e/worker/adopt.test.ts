@@ -132,7 +132,7 @@ describe("a node that is killed and comes back in time", { timeout: 200_000 }, (
     await rig.open();
     const { name, said } = await rig.running(`${uuid}; echo $$ > pid; sleep 12`);
     await rig.program.kill();
-    await until("the lease is over, and the tree dead", () => !isAsleep(), { limitMs: 30_000 });
+    await until("the lease is over, and the tree dead", () => !isAsleep(), { limitMs: 60_000 });
     await rig.program.start();
     const { stdout, code } = await rig.told(name);
     equal(code, 0);

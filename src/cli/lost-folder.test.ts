@@ -25,7 +25,7 @@ test(
       let text = "";
       for (const stream of [child.stdout, child.stderr])
         stream.on("data", (chunk: Buffer) => (text += chunk.toString()));
-      await until("it is up", () => text.includes("Ctrl-C stops it") || child.exitCode !== null, { limitMs: 40_000 });
+      await until("it is up", () => text.includes("Ctrl-C stops it") || child.exitCode !== null, { limitMs: 60_000 });
       const edge = /edge {6}(127\.0\.0\.1:\d+) \(gRPC/.exec(text)?.[1];
       ok(edge !== undefined, text);
       const put = async (name: string): Promise<number> =>

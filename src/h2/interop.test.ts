@@ -17,7 +17,7 @@ import type { Stream } from "./connection/stream.ts";
 import { echoServer, notInstalled, runProgram, selfSigned, type EchoServer } from "./testing/peer.ts";
 import { realClock } from "#testing/real-clock.ts";
 
-const bounded = { timeout: 30_000 };
+const bounded = { timeout: 90_000 };
 const host = "127.0.0.1";
 const certificate = selfSigned();
 const needsOpenssl = certificate === undefined && "needs openssl: no certificate can be made";

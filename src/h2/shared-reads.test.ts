@@ -9,7 +9,7 @@ import { until } from "#testing/until.ts";
 import { readShared } from "./shared-reads.ts";
 import { selfSigned } from "./testing/peer.ts";
 
-const limited = { timeout: 20_000 };
+const limited = { timeout: 90_000 };
 
 describe("shared reads", () => {
   const accepted: Socket[] = [];

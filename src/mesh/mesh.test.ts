@@ -24,7 +24,7 @@ const quick = {
   metaIntervalMs: 50,
   leavePropagateMs: 100,
 };
-const patience = { limitMs: 30_000, everyMs: 10 };
+const patience = { limitMs: 60_000, everyMs: 10 };
 
 const logged: string[] = [];
 

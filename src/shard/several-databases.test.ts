@@ -163,7 +163,7 @@ describe("a journal in two PostgreSQL servers", { skip }, () => {
   test("one is killed: the other's shards go on, its own come back with it, nothing is lost", async () => {
     const urls = await Promise.all([first.server().freshDatabase(), second.server().freshDatabase()]);
     const { nodes, journal, router, start, close } = await fleet(urls);
-    await until("all shards are served", () => served(nodes).size === shards, { limitMs: 30_000 });
+    await until("all shards are served", () => served(nodes).size === shards, { limitMs: 60_000 });
     const callers = new Callers(router);
     await callers.more(all, 3, "every shard acknowledged something");
     const before = await journal.ownerships();
@@ -171,7 +171,7 @@ describe("a journal in two PostgreSQL servers", { skip }, () => {
     await second.server().stop("kill");
     await callers.more(left, 20, "the shards of the server that lives went on at once");
     await until("the others were given up", () => right.every((shard) => !served(nodes).has(shard)), {
-      limitMs: 30_000,
+      limitMs: 60_000,
     });
     await callers.more(left, 20, "the shards of the server that lives went on after that");
     const during = await journal.ownerships();

@@ -143,7 +143,7 @@ async function fillDisk(lab: ChaosLab, disk: string, rounds: number, say: Round[
     rmSync(filler);
     const job = await lab.release();
     const staging = (): boolean => lab.isStaging("m1");
-    await until("it stages", staging, { limitMs: 30_000, everyMs: 1 });
+    await until("it stages", staging, { limitMs: 60_000, everyMs: 1 });
     fill(0);
     await pause(1_500);
     rmSync(filler);

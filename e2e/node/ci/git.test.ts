@@ -54,7 +54,7 @@ describe("git on a node", { timeout: 60_000 }, () => {
     );
     await rejects(git("-c", basic(tokenFor("bob")), "push", "--quiet", url, "main"), /not found/);
     await git("-c", basic(tokenFor("ann")), "push", "--quiet", url, "main");
-    for await (const push of lab.sources.pushes.follow(AbortSignal.timeout(5_000))) {
+    for await (const push of lab.sources.pushes.follow(AbortSignal.timeout(60_000))) {
       equal(
         `${push.tenant} ${push.repository} ${push.ref} ${push.after} ${push.pusher}`,
         `mill octo/demo refs/heads/main ${sha} ann`,

@@ -62,7 +62,7 @@ const statusOf = async (call: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => (isFault(error) ? error.facts["status"] : error),
   );
 
-describe("the HTTP API", { timeout: 30_000 }, () => {
+describe("the HTTP API", { timeout: 90_000 }, () => {
   test("shows a job to its tenant, live until it has ended", async () => {
     const job = await submit("echo", "hello");
     const seen = [];

@@ -14,7 +14,7 @@ import { meshListenDefault } from "#app/config/mesh-config.ts";
 
 type Peers = { readonly peers: readonly { readonly name: string; readonly state: string; readonly kind: string }[] };
 
-const patience = { limitMs: 30_000, everyMs: 50 };
+const patience = { limitMs: 60_000, everyMs: 50 };
 
 async function start(folder: string, name: string, mesh: object | undefined, edge: object = {}): Promise<Running> {
   const config = Config.parse({

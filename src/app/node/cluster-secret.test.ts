@@ -16,7 +16,7 @@ import { connectTo } from "#app/testing/remote.ts";
 const postgres = await sharedPostgres();
 after(() => postgres.stop());
 
-const patience = { limitMs: 30_000, everyMs: 50 };
+const patience = { limitMs: 60_000, everyMs: 50 };
 
 test("a secret is one line of some length, and is never shown", async () => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-secret-"));

@@ -30,7 +30,7 @@ async function run(ask: Fetch, line: string, tags: Readonly<Record<string, strin
   const { job } = await callEndpoint(ask, submitJob, { body: { command: ["sh", "-c", line], tags } });
   const hasEnded = async (): Promise<boolean> =>
     (await callEndpoint(ask, showJob, { params: { job } })).endedAt !== undefined;
-  await until("it has ended", hasEnded, { limitMs: 30_000 });
+  await until("it has ended", hasEnded, { limitMs: 60_000 });
 }
 
 test(

@@ -88,7 +88,7 @@ async function talking(): Promise<{ client: WebSocket; stream: ClientHttp2Stream
   return { client, stream };
 }
 
-describe("a WebSocket over HTTP/2", { timeout: 20_000 }, () => {
+describe("a WebSocket over HTTP/2", { timeout: 90_000 }, () => {
   test("is offered in the settings", () => equal(session.remoteSettings.enableConnectProtocol, true));
 
   test("carries messages both ways, and its end ends the stream", async () => {

@@ -15,7 +15,7 @@ import { GrpcServer } from "#grpc/server.ts";
 
 const { read, write } = ByteStream.methods;
 const headBytes = laidHeadBytes + readResponseHeadBytesMax;
-const limited = { timeout: 20_000 };
+const limited = { timeout: 90_000 };
 
 const sizes = [0, 1, 100, 3_000, 16_384, 100_000, h2LimitsDefault.streamWindowBytes + 1, 3 * 1024 * 1024];
 

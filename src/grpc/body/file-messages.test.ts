@@ -20,7 +20,7 @@ import { LentMessage, type LaidMessage } from "#grpc/outgoing.ts";
 import { GrpcServer } from "#grpc/server.ts";
 
 const fileBytes = 1_000_000;
-const limited = { timeout: 30_000 };
+const limited = { timeout: 90_000 };
 
 /** Reads less than requested, as a disk may. */
 const hesitant = (file: FileHandle, most: number): Pick<FileHandle, "readv"> => ({

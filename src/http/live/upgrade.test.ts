@@ -70,7 +70,7 @@ async function refusal(client: WebSocket): Promise<number | undefined> {
   return response.statusCode;
 }
 
-describe("a WebSocket", { timeout: 10_000 }, () => {
+describe("a WebSocket", { timeout: 90_000 }, () => {
   test("carries checked JSON messages both ways", async () => {
     const client = connect();
     await once(client, "open");

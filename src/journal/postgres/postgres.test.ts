@@ -86,7 +86,7 @@ test("columns sent as binary arrays arrive unchanged", { skip: postgres.skip }, 
 
 test(
   "K1: a key that is bound again while old ones are trimmed stays",
-  { skip: postgres.skip, timeout: 30_000 },
+  { skip: postgres.skip, timeout: 90_000 },
   async () => {
     const schema = `test_${(schemas += 1)}`;
     const journal = postgresJournal({ url: postgres.server().url(), schema, connectionsMax: 2 });

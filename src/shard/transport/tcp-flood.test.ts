@@ -55,7 +55,7 @@ describe("silent connections lock no caller out of a node", () => {
     { name: "over a Unix socket", secret: undefined, says: undefined },
   ];
   for (const { name, secret: known, says } of cases)
-    test(name, { timeout: 10_000 }, async () => {
+    test(name, { timeout: 90_000 }, async () => {
       const folder = await mkdtemp(join(tmpdir(), "millrace-flood-"));
       const isUnix = name.includes("Unix");
       const { node, address } = await listening(isUnix ? `unix:${join(folder, "s")}` : "tcp:127.0.0.1:0", known);

@@ -153,7 +153,7 @@ describe("a client that does not speak the protocol is refused, and others go on
     ["a frame that claims a megabyte", Buffer.concat([preface, Buffer.from("0f4240000000000001", "hex")])],
     ["a header block that is none", Buffer.concat([preface, greeting, Buffer.from("00000101040000000180", "hex")])],
   ] as const)
-    test(what, { timeout: 5_000 }, async () => {
+    test(what, { timeout: 90_000 }, async () => {
       await using pair = transports();
       const { address } = await pair.server.listen(service({ request: async () => stats(1) }));
       await speak((parseAddress(address) as { port: number }).port, bytes);

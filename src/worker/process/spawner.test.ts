@@ -222,7 +222,7 @@ describe("lanes of our own user beside those of others", { skip: root, timeout: 
 
 test(
   "a lease is renewed as long as the node lives, however short it is",
-  { skip: linux, timeout: 30_000 },
+  { skip: linux, timeout: 90_000 },
   async () => {
     await using rig = await SpawnerRig.open();
     const long = await rig.start(["/bin/sleep", "1"]);
@@ -231,7 +231,7 @@ test(
   },
 );
 
-test("N3: a run ends with its claim, although it is renewed", { skip: linux, timeout: 30_000 }, async () => {
+test("N3: a run ends with its claim, although it is renewed", { skip: linux, timeout: 90_000 }, async () => {
   await using rig = await SpawnerRig.open({ lanes: 3 });
   const claimUntilMono = performance.now() + 900;
   const over = await rig.start(["/bin/sleep", "10"], {

@@ -15,7 +15,7 @@ const skip = process.platform !== "linux" && "needs linux: /proc";
 const isRoot = process.getuid?.() === 0;
 const laneUid = 1_835_600_007;
 
-describe("callers on this machine", { skip, timeout: 20_000 }, () => {
+describe("callers on this machine", { skip, timeout: 90_000 }, () => {
   let server: Server;
   const children: ChildProcess[] = [];
   const accepted: Socket[] = [];

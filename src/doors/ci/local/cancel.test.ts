@@ -36,7 +36,7 @@ test(
       let shown = "";
       child.stdout.on("data", (bytes: Buffer) => (shown += bytes.toString()));
       const exited = once(child, "exit");
-      await until("the step runs", () => shown.includes("  ready"), { limitMs: 30_000 });
+      await until("the step runs", () => shown.includes("  ready"), { limitMs: 60_000 });
       process.kill(-(child.pid ?? 0), "SIGINT");
       const [code] = (await exited) as [number];
       equal(code, 1, shown);
