@@ -60,7 +60,7 @@ describe("JUnit reports", () => {
     throws(() => readJunit(`<testsuite ${"a='' ".repeat(200_000)}`));
     throws(() => readJunit(`<testsuite>${"<".repeat(1_000_000)}`));
     throws(() => readJunit(`<testsuite${" ".repeat(1_000_000)}`));
-    ok(performance.now() - started < 2_000);
+    ok(performance.now() - started < 20_000);
   });
 });
 
