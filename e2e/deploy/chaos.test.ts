@@ -8,7 +8,7 @@ import { killAgents, race } from "./chaos/scenarios.ts";
 const skip = process.platform === "linux" ? false : "needs linux: agents find their processes in /proc";
 const stepsEach = 4;
 
-describe("releases and trouble", { skip, timeout: 240_000 }, () => {
+describe("releases and trouble", { skip, timeout: 560_000 }, () => {
   const seed = String(Date.now());
   const random = new Random(seed);
   const round = { random, rounds: 1, say: (line: string) => console.log(`#${line} (seed ${seed})`) };

@@ -16,11 +16,11 @@ service: web
 build: { run: "mkdir out && cp server.mjs program.bin out/", output: out }
 run:
   exec: [${JSON.stringify(process.execPath)}, server.mjs]
-  probe: { exec: "true", within: 5s, every: 50ms }
+  probe: { exec: "true", within: 60s, every: 50ms }
   drain: 1s
 targets: { labels: [role=web], regions: [eu] }
 `;
-const limits = { limitMs: 90_000, everyMs: 200 };
+const limits = { limitMs: 120_000, everyMs: 200 };
 const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 /** What is inserted moves all that follows, and addresses everywhere change a little. */
@@ -72,7 +72,7 @@ describe("a release that differs little from the one before", { skip, timeout: 2
     const part = await release(second);
     checkAll(machines, second);
     ok(whole >= sizeBytes, `the node sent ${whole} bytes of the first release`);
-    ok(part < whole / 50, `the node sent ${part} bytes of the second release`);
+    ok(part < sizeBytes / 4, `the node sent ${part} bytes of the second release`);
     for (const machine of machines) {
       const log = readFileSync(join(fleet.folder, `${machine}.log`), "utf8");
       ok(/\d+ bytes were fetched instead of \d+/.test(log), `${machine} fetched the whole release`);

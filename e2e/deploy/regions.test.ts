@@ -13,14 +13,14 @@ service: web
 build: { run: "mkdir out && cp server.mjs out/", output: out }
 run:
   exec: [${JSON.stringify(process.execPath)}, server.mjs]
-  probe: { exec: "true", within: 5s, every: 50ms }
+  probe: { exec: "true", within: 60s, every: 50ms }
   drain: 100ms
 targets: { labels: [role=web], regions: [eu, us] }
 waves: [ { share: "100%", regions: [eu] }, { share: "100%", regions: [us], approve: 1 } ]
 atOnce: { service: "50%" }
 `;
 const stays = (text: string): string => `setInterval(() => {}, 1000); console.log(${JSON.stringify(text)});\n`;
-const limits = { limitMs: 60_000, everyMs: 200 };
+const limits = { limitMs: 120_000, everyMs: 200 };
 
 describe("a release to two regions", { skip, timeout: 240_000 }, () => {
   let fleet: DeployFleet;

@@ -15,14 +15,14 @@ service: web
 build: { run: "mkdir out && cp server.mjs out/", output: out }
 run:
   exec: [${JSON.stringify(process.execPath)}, server.mjs]
-  probe: { exec: "true", within: 5s, every: 50ms }
+  probe: { exec: "true", within: 60s, every: 50ms }
 targets: { labels: [role=web], regions: [eu] }
 waves: [ { share: "50%" }, { share: "100%", approve: 1 } ]
 `;
-const limits = { limitMs: 60_000, everyMs: 200 };
+const limits = { limitMs: 120_000, everyMs: 200 };
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-describe("the pages of releases", { skip, timeout: 120_000 }, () => {
+describe("the pages of releases", { skip, timeout: 240_000 }, () => {
   let fleet: DeployFleet;
   let browser: Browser;
   let page: Page;

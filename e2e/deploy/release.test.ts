@@ -14,13 +14,13 @@ service: web
 build: { run: "echo compiling; mkdir out && cp server.mjs out/", output: out }
 run:
   exec: [${JSON.stringify(process.execPath)}, server.mjs]
-  probe: { exec: "true", within: 5s, every: 50ms }
+  probe: { exec: "true", within: 60s, every: 50ms }
   drain: 1s
 targets: { labels: [role=web], regions: [eu] }
 waves: [ { share: "34%", bake: 500ms }, { share: "100%" } ]
 `;
 const stays = (text: string): string => `setInterval(() => {}, 1000); console.log(${JSON.stringify(text)});\n`;
-const limits = { limitMs: 60_000, everyMs: 200 };
+const limits = { limitMs: 120_000, everyMs: 200 };
 
 describe("a release", { skip, timeout: 240_000 }, () => {
   let fleet: DeployFleet;

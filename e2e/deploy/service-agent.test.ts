@@ -45,7 +45,7 @@ function versionOf(text: string, command = ["sleep", "1000"], by = signer) {
       command,
       env: {},
       probe: { kind: "exec", command: ["true"] },
-      withinMs: 3_000,
+      withinMs: 60_000,
       everyMs: 20,
       drainMs: 100,
       keepVersions: 3,

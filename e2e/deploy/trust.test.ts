@@ -14,7 +14,7 @@ service: web
 build: { run: "mkdir out && cp server.mjs out/", output: out }
 run:
   exec: [sleep, "1000"]
-  probe: { exec: "true", within: 5s, every: 50ms }
+  probe: { exec: "true", within: 60s, every: 50ms }
   drain: 100ms
 targets: { labels: [role=web], regions: [eu] }
 `;

@@ -14,7 +14,7 @@ service: web
 build: { workflow: build.yml, repository: mill/web, artifact: web }
 run:
   exec: [${JSON.stringify(process.execPath)}, server.mjs]
-  probe: { exec: "grep -q three server.mjs", within: 5s, every: 50ms }
+  probe: { exec: "grep -q three server.mjs", within: 60s, every: 50ms }
 targets: { labels: [role=web], regions: [eu] }
 `;
 const workflow = `
@@ -31,7 +31,7 @@ const upload = `
 import { DefaultArtifactClient } from "@actions/artifact";
 await new DefaultArtifactClient().uploadArtifact("web", [process.cwd() + "/out/server.mjs"], process.cwd() + "/out");
 `;
-const limits = { limitMs: 60_000, everyMs: 200 };
+const limits = { limitMs: 120_000, everyMs: 200 };
 
 describe("a release that CI builds", { skip, timeout: 180_000 }, () => {
   let fleet: DeployFleet;

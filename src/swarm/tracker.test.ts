@@ -94,6 +94,15 @@ describe("the tracker", () => {
     ok(joined?.kind === "parents" && joined.parents.every((parent) => parent !== undefined && parent !== 99));
   });
 
+  test("TR5: a machine that comes later is fed by complete ones, not by the origin", () => {
+    const { step } = fleet(6, 6, 100);
+    for (const id of [1, 2, 4, 5]) step({ kind: "complete", id });
+    const [joined] = step({ kind: "join", id: 99, member: { rack: "elsewhere", slots: stripes } });
+    ok(joined?.kind === "parents");
+    ok(joined.parents.every((parent) => parent !== originId && parent !== undefined));
+    ok((given(step({ kind: "ask", from: 3, stripe: 1, why: "help", about: 6 })) ?? originId) !== originId, "help, too");
+  });
+
   test("TR2: without a free place there is no answer but to ask again", () => {
     const { step } = fleet(1, 1, 4);
     for (let id = 2; id < 10; id += 1) step({ kind: "join", id, member: { rack: "r", slots: 0 } });

@@ -7,6 +7,7 @@
  * TR2 The origin feeds no more children at once than its places: others wait and ask again.
  * TR4 A machine that is slow takes little of its parents: its place there is free for one of its own children. Those
  *     that lose a parent get such places first, so that no machine has to feed more than its share of the others.
+ * TR5 Where a complete machine has a place, the origin is not asked: its uplink is what machines without a choice need.
  * TR3 A machine is banned when two others found wrong bytes of it; one accuser alone can ban no one, and accusers of
  *     many count no more.
  */
@@ -79,6 +80,7 @@ const triesMax = 24;
 /** Children beyond its share that a machine may be given by repairs. */
 const spareSlots = 2;
 const noParent = -1;
+const originRank = 1.5;
 
 export class Tracker {
   readonly #stripes: number;
@@ -244,8 +246,9 @@ export class Tracker {
     slow.isLight = true;
   }
 
-  /** Complete ones are ahead of everyone; those of the same rack are near. */
+  /** Complete ones are ahead of everyone, then the origin (TR5); those of the same rack are near. */
   #rank(id: number, { rack }: Known): number {
+    if (id === originId) return originRank;
     const candidate = this.#get(id);
     return (candidate.isComplete ? 2 : 0) + (candidate.rack === rack ? 1 : 0);
   }
@@ -254,6 +257,7 @@ export class Tracker {
   #helper(id: number, known: Known, stripe: number, about: number | undefined): number | undefined {
     let above = about === undefined ? undefined : this.#known.get(about)?.parents[stripe];
     for (let hops = 0; hops < 8 && above !== undefined && above !== noParent; hops += 1) {
+      if (above === originId) break;
       if (above !== about && this.#canFeed(above, { child: id, stripe, not: about, spare: spareSlots })) return above;
       above = this.#known.get(above)?.parents[stripe];
     }

@@ -86,14 +86,19 @@ async function watching<T>(
     if (count === 1 && name.endsWith(".staging") && isFolder(join(folder, name))) look(name);
   };
   const look = (below: string): void => {
-    const watcher = watch(join(folder, below), (_, name) => {
-      if (name !== null) seen(below === "" ? name : `${below}/${name}`);
-    });
-    watcher.on("error", () => undefined); // the folder is gone
-    watchers.push(watcher);
-    // What was there before it was watched.
-    if (below !== "" && below !== "versions")
-      for (const name of readdirSync(join(folder, below))) seen(`${below}/${name}`);
+    try {
+      const watcher = watch(join(folder, below), (_, name) => {
+        if (name !== null) seen(below === "" ? name : `${below}/${name}`);
+      });
+      watcher.on("error", () => undefined); // the folder is gone
+      watchers.push(watcher);
+      // What was there before it was watched.
+      if (below !== "" && below !== "versions")
+        for (const name of readdirSync(join(folder, below))) seen(`${below}/${name}`);
+    } catch (error) {
+      // It has its final name already.
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
   };
   look("");
   look("versions");

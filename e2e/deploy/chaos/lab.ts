@@ -16,7 +16,7 @@ service: web
 build: { run: "mkdir out && cp run.sh data.bin out/", output: out }
 run:
   exec: [sh, run.sh]
-  probe: { exec: "true", within: 5s, every: 50ms }
+  probe: { exec: "true", within: 60s, every: 50ms }
   drain: 300ms
 targets: { labels: [role=web], regions: [eu] }
 health: { silentMax: 60%, silentAfter: 60s, failedMax: 0% }
