@@ -9,7 +9,7 @@ import { NodeProcess } from "#e2e/store/node-process.ts";
 
 export type ShownRelease = {
   readonly stages: readonly { readonly name: string; readonly why: string }[];
-  readonly regions: readonly { readonly version: number }[];
+  readonly regions: readonly { readonly region: string; readonly version: number; readonly isGoal: boolean }[];
 };
 
 const main = join(import.meta.dirname, "../../src/cli/main.ts");
@@ -45,9 +45,9 @@ export class DeployFleet implements AsyncDisposable {
   }
 
   /** Commits a version whose process prints `text` and stays, or does what `body` says. */
-  commit(service: string, body: string): string {
+  commit(service: string, body: string, file = "server.mjs"): string {
     writeFileSync(join(this.repository, "service.yaml"), service);
-    writeFileSync(join(this.repository, "server.mjs"), body);
+    writeFileSync(join(this.repository, file), body);
     this.#git("add", "--all");
     this.#git("commit", "--quiet", "--message", "a version");
     return this.#git("rev-parse", "HEAD").trim();
@@ -71,8 +71,8 @@ export class DeployFleet implements AsyncDisposable {
   }
 
   /** Through another address, such as one that a test cuts. */
-  startAgentAt(machine: string, url: string): void {
-    const at = ["--server", url, "--machine", machine, "--region", "eu", "--label", "role=web"];
+  startAgentAt(machine: string, url: string, region = "eu"): void {
+    const at = ["--server", url, "--machine", machine, "--region", region, "--label", "role=web"];
     const child = spawn(process.execPath, [main, "agent", "run", ...at, "--root", join(this.folder, machine)], {
       stdio: ["ignore", "ignore", openSync(join(this.folder, `${machine}.log`), "a")],
       env: { ...process.env, MILLRACE_TOKEN: this.node.headers.authorization.replace("Bearer ", "") },
