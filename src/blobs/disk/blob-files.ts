@@ -60,6 +60,11 @@ export class BlobFiles {
     });
   }
 
+  /** Resolves when no file of this name is being moved into place or removed. */
+  async settled(name: FileName): Promise<void> {
+    await this.#turns.take(this.path(name), () => Promise.resolve());
+  }
+
   /** Does nothing if the blob is wanted again meanwhile. A file that is lent is removed when it is given back. */
   async remove(name: FileName, isWanted: () => boolean): Promise<void> {
     const path = this.path(name);

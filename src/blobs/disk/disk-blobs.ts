@@ -1,8 +1,8 @@
 /** The blobs of a disk store as one tenant sees them (B5), or as the node itself does. */
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdCompressSync } from "node:zlib";
-import { parseDigest, type Digest, type DigestParts } from "#base/digest.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { digestText, parseDigest, type Digest, type DigestParts } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
 import { hashHex, partsOf } from "#blobs/hashing.ts";
 import type { BlobStore, Form, Prompt, Range } from "#blobs/store.ts";
 import { unpacked } from "#blobs/zstd.ts";
@@ -10,7 +10,8 @@ import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
 import { bitTenantMax, nodeItself } from "./holdings.ts";
 import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyFromPlain, keyWords, type Key } from "./table/key.ts";
-import { checkedFirstBytesMax, readLarge } from "./upload/large-blobs.ts";
+import { looksMax } from "./check/same-copy.ts";
+import { checkedFirstBytesMax, openLarge, readLarge } from "./upload/large-blobs.ts";
 import { lendFile } from "./lend-file.ts";
 import { lendPath } from "./lend-path.ts";
 import { packedNow, readPacked, writePacked } from "./log/packed-blobs.ts";
@@ -119,16 +120,17 @@ export async function keepSmall(core: Core, view: TenantView, parts: DigestParts
 
 /**
  * Whether the copy that is here needs no repair by the bytes that a writer offers. If it does, they replace it, and its
- * pins and tenants stay. A very large file that was not checked yet is replaced without reading it.
+ * pins and tenants stay. A very large file that was not checked yet is replaced without reading it, and so is a copy
+ * that was evicted or changed during the check.
  */
 export async function isGood(core: Core, entry: number, parts: DigestParts): Promise<boolean> {
   const { table } = core.holdings;
   // It may be in memory or in a file, and be unknown after a restart.
   if (!core.segments.isWhole(table.segment(entry))) return false;
   if (!table.has(entry, flags.file))
-    return packedNow(core, entry) !== undefined || (await verifyEntry(core, entry, parts));
+    return packedNow(core, entry) !== undefined || (await verifyEntry(core, entry, parts)) === "right";
   if (core.checks.isTrustedNow(entry)) return true;
-  return parts.sizeBytes <= checkedFirstBytesMax && (await core.checks.check(entry, parts));
+  return parts.sizeBytes <= checkedFirstBytesMax && (await core.checks.check(entry, parts)) === "right";
 }
 
 export async function grant(core: Core, entry: number, tenant: number): Promise<void> {
@@ -159,27 +161,41 @@ async function* readBlob(
   { digest, range, form }: ReadRequest,
 ): AsyncGenerator<Uint8Array> {
   const parts = partsOf(digest);
-  const entry = find(parts);
-  if (entry === noEntry) throw new Fault("not-found", "read blob", { digest });
+  const notFound = (): Fault => new Fault("not-found", "read blob", { digest });
+  if (find(parts) === noEntry) throw notFound();
   const from = range?.offset ?? 0;
   if (!(from >= 0 && from <= parts.sizeBytes))
     throw new Fault("invalid", "read blob", { digest, offset: from, why: "the range begins outside the blob" });
   const to = Math.min(parts.sizeBytes, from + (range?.length ?? parts.sizeBytes));
   const { table } = core.holdings;
-  if (table.has(entry, flags.file)) return yield* readLarge(core, entry, parts, { span: { from, to }, form });
-  const all = packedNow(core, entry) ?? (await readPacked(core, entry, parts));
-  const part = all.subarray(from, to);
-  // A copy, so that a reader that changes its bytes does not change the store's (B1).
-  yield form === "zstd" ? zstdCompressSync(part, level1) : Uint8Array.prototype.slice.call(part);
+  for (let looks = 0; looks < looksMax; looks += 1) {
+    const entry = find(parts);
+    if (entry === noEntry) throw notFound();
+    if (table.has(entry, flags.file)) {
+      const span = { from, to };
+      const file = await openLarge(core, entry, parts, span);
+      if (file) return yield* readLarge(core, file, parts, { span, form });
+      continue;
+    }
+    const all = packedNow(core, entry) ?? (await readPacked(core, entry, parts));
+    if (!all) continue;
+    const part = all.subarray(from, to);
+    // A copy, so that a reader that changes its bytes does not change the store's (B1).
+    return yield form === "zstd" ? zstdCompressSync(part, level1) : Uint8Array.prototype.slice.call(part);
+  }
+  throw new Fault("unavailable", "read blob", { digest, why: "its copy changes all the time; read it again" });
 }
 
-async function checkSuspect(core: Core, entry: number, parts: DigestParts, digest: Digest): Promise<void> {
-  if (!(await verifyEntry(core, entry, parts)) && core.find(parts) === entry) await core.dropDamaged(entry, { digest });
-}
-
-/** A missing blob is reported by the lookup that follows. */
-function ignoreGone(error: unknown): void {
-  if (!isFault(error, "not-found")) throw error;
+/** A damaged copy is dropped; the lookup that follows reports that it is missing. */
+async function checkSuspect(core: Core, find: () => number, parts: DigestParts): Promise<void> {
+  const { table } = core.holdings;
+  for (let looks = 0; looks < looksMax; looks += 1) {
+    const entry = find();
+    if (entry === noEntry || !table.has(entry, flags.suspect)) return;
+    const verdict = await verifyEntry(core, entry, parts);
+    if (verdict === "wrong") await core.dropCopy(entry, digestText(parts.fn, parts.hash, parts.sizeBytes));
+    if (verdict !== "changed") return;
+  }
 }
 
 async function* asStream(source: AsyncIterable<Uint8Array> | Uint8Array): AsyncGenerator<Uint8Array> {
@@ -215,9 +231,11 @@ async function pin(
       const parts = parseDigest(digest);
       return parts ? find(parts) : noEntry;
     });
-  for (const [i, entry] of lookUp().entries())
-    if (entry !== noEntry && table.has(entry, flags.suspect))
-      await checkSuspect(core, entry, partsOf(digests[i] ?? ""), digests[i] ?? "").catch(ignoreGone);
+  for (const [i, entry] of lookUp().entries()) {
+    if (entry === noEntry || !table.has(entry, flags.suspect)) continue;
+    const parts = partsOf(digests[i] ?? "");
+    await checkSuspect(core, () => find(parts), parts);
+  }
   const entries = lookUp();
   if (entries.includes(noEntry)) return { missing: digests.filter((_, i) => entries[i] === noEntry) };
   if (entries.length === 0) return { digests, pinnedForMs: forMs };

@@ -146,9 +146,11 @@ export class Holdings {
     const sizeAt = body + paddedHashBytes(hashLength(header.fn));
     const sizeBytes = readUint64(bytes, sizeAt);
     if (!this.#counts(header.fn, header)) return this.#merge(header);
+    // The janitor copies a file's record and leaves the file as it is.
+    const isMoved = this.#isAt(table.find(this.#key, header.fn), header.movedFrom);
     const entry = this.#entryFor(header, header.fn, place);
     table.setFlag(entry, flags.zstd, header.isZstd);
-    table.setFlag(entry, flags.durable | flags.suspect, false);
+    if (!isMoved) table.setFlag(entry, flags.durable | flags.suspect, false);
     if (header.kind === kinds.file) {
       const diskBytes = readUint64(bytes, sizeAt + 8);
       table.setFile(entry, sizeBytes, diskBytes);
@@ -179,9 +181,14 @@ export class Holdings {
     const isReadBack = this.#versions !== undefined;
     // Evicted meanwhile. During replay: the original's segment was removed after the copy was made.
     if (entry === noEntry) return isReadBack;
-    if (table.segment(entry) === movedFrom.segment && table.offset(entry) === movedFrom.offset) return true;
+    if (this.#isAt(entry, movedFrom)) return true;
     // The checkpoint may name the first of several places, and the segments in between are gone.
     return isReadBack && !this.hasSegment(table.segment(entry));
+  }
+
+  #isAt(entry: number, place: RecordPosition | undefined): boolean {
+    if (entry === noEntry || !place) return false;
+    return this.table.segment(entry) === place.segment && this.table.offset(entry) === place.offset;
   }
 
   /** The entry under the current key, without its previous place: the last record counts. */

@@ -11,7 +11,7 @@ import type { Core } from "./core.ts";
 import { flags } from "./table/table.ts";
 import { checkedFirstBytesMax } from "./upload/large-blobs.ts";
 
-/** Undefined if the blob is stored in another way, or if its file is damaged, which a read reports. */
+/** Undefined if the blob is stored in another way, or if its file is damaged or was just replaced: then read it. */
 export async function lendFile(core: Core, entry: number, parts: DigestParts): Promise<LentFile | undefined> {
   const { table } = core.holdings;
   if (!table.has(entry, flags.file) || table.has(entry, flags.zstd)) return undefined;
@@ -36,7 +36,9 @@ export async function lendFile(core: Core, entry: number, parts: DigestParts): P
 /** A very large file that was not checked yet is read instead, and checked meanwhile. */
 const isRight = async (core: Core, entry: number, parts: DigestParts, facts: FileFacts): Promise<boolean> =>
   core.checks.isTrusted(entry, facts) ||
-  (parts.sizeBytes <= checkedFirstBytesMax && (await core.checks.check(entry, parts)));
+  (parts.sizeBytes <= checkedFirstBytesMax &&
+    (await core.checks.check(entry, parts)) === "right" &&
+    core.checks.wasRight(entry, facts));
 
 /** Synchronous while that is fast: bytes fetched by a pool thread would have to move to this core. */
 const quickly = (core: Core, file: FileHandle): LentFile["file"] => ({

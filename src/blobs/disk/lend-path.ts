@@ -6,7 +6,7 @@ import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
 import { flags } from "./table/table.ts";
 
-/** Undefined if the blob is stored in another way, or if its file is damaged, which a read reports. */
+/** Undefined if the blob is stored in another way, or if its file is damaged or was just replaced: then read it. */
 export async function lendPath(core: Core, entry: number, parts: DigestParts): Promise<LentPath | undefined> {
   const { table } = core.holdings;
   if (!table.has(entry, flags.file) || table.has(entry, flags.zstd)) return undefined;
@@ -16,7 +16,7 @@ export async function lendPath(core: Core, entry: number, parts: DigestParts): P
   try {
     const facts = await stat(path);
     const isTrusted = facts.size === parts.sizeBytes && core.checks.isTrusted(entry, facts);
-    if (isTrusted || (await core.checks.check(entry, parts))) return { path, release };
+    if (isTrusted || (await core.checks.check(entry, parts)) === "right") return { path, release };
   } catch {
     // as for a file of another size
   }

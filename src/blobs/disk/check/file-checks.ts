@@ -8,27 +8,29 @@ import { stat } from "node:fs/promises";
 import { digestText, type DigestParts } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { createHasher } from "#blobs/hashing.ts";
-import { fileName } from "#blobs/disk/blob-files.ts";
+import { fileName, type FileName } from "#blobs/disk/blob-files.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { flags } from "#blobs/disk/table/table.ts";
 import { HashThread } from "#blobs/disk/upload/file-hashing.ts";
 import { plainBytes } from "#blobs/disk/upload/large-blobs.ts";
 import { isBadSector } from "./bad-sector.ts";
 import { fingerprint, FileStamps, type FileFacts } from "./file-stamps.ts";
+import { copyOf, isStill } from "./same-copy.ts";
 
 /** Hashed before others have their turn: some milliseconds. */
 const stepBytes = 8 * 1024 * 1024;
-/** A file that is replaced while it is checked is checked again. */
-const triesMax = 3;
-
 /** Called between two steps with the number of bytes that were read: waits as long as the caller wants. */
 export type BetweenSteps = (bytes: number) => Promise<void>;
+
+/** "changed" if the copy was removed or replaced while it was checked: then nothing is known of the new one. */
+export type Verdict = "right" | "wrong" | "changed";
 
 export class FileChecks {
   readonly #core: Core;
   readonly #stamps = new FileStamps();
   readonly #thread = new HashThread();
-  readonly #underWay = new Map<string, Promise<boolean>>();
+  /** By copy, because the verdict on one copy says nothing about the next one. */
+  readonly #underWay = new Map<string, Promise<Verdict>>();
   /** Since the process started. */
   checkedBytes = 0;
 
@@ -51,6 +53,11 @@ export class FileChecks {
     }
   }
 
+  /** Whether a check found this very file right. */
+  wasRight(entry: number, facts: FileFacts): boolean {
+    return this.#stamps.isRight(entry, facts, 0);
+  }
+
   /** Its bytes were verified while they were written. */
   trust(entry: number): void {
     try {
@@ -64,34 +71,37 @@ export class FileChecks {
     return this.#stamps.checkedSec(entry);
   }
 
-  /** Whether the file has the digest. False if it is gone or cannot be read; throws if that cannot be known. */
-  async check(entry: number, parts: DigestParts, between?: BetweenSteps): Promise<boolean> {
-    const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
-    let running = this.#underWay.get(digest);
+  /** Whether the file has the digest. "wrong" if it is gone or cannot be read; throws if that cannot be known. */
+  async check(entry: number, parts: DigestParts, between?: BetweenSteps): Promise<Verdict> {
+    const { segment, offset } = copyOf(this.#core, entry);
+    const copy = `${digestText(parts.fn, parts.hash, parts.sizeBytes)} ${segment} ${offset}`;
+    let running = this.#underWay.get(copy);
     if (!running) {
-      running = this.#check(entry, parts, between).finally(() => this.#underWay.delete(digest));
-      this.#underWay.set(digest, running);
+      running = this.#check(entry, parts, between).finally(() => this.#underWay.delete(copy));
+      this.#underWay.set(copy, running);
     }
     return await running;
   }
 
-  async #check(entry: number, parts: DigestParts, between: BetweenSteps | undefined): Promise<boolean> {
-    const { holdings } = this.#core;
-    const path = this.#pathOf(entry);
-    for (let tries = 1; ; tries += 1) {
-      const before = await factsOf(path);
-      const isRight = before !== undefined && (await this.#hasDigest(entry, parts, path, between));
-      const after = await factsOf(path);
-      const isSame = before && after ? fingerprint(before) === fingerprint(after) : before === after;
-      if (!isSame && tries < triesMax && this.#core.find(parts) === entry) continue;
-      if (isRight && isSame && after && this.#core.find(parts) === entry) {
-        this.#stamps.set(entry, after, this.#core.nowSec());
-        // It was just read from the disk, after the power failed.
-        if (holdings.table.has(entry, flags.suspect)) holdings.table.setFlag(entry, flags.durable, true);
-        holdings.table.setFlag(entry, flags.suspect, false);
-      }
-      return isRight;
-    }
+  async #check(entry: number, parts: DigestParts, between: BetweenSteps | undefined): Promise<Verdict> {
+    const core = this.#core;
+    const copy = copyOf(core, entry);
+    const name = this.#nameOf(entry);
+    const path = core.files.path(name);
+    const before = await factsOf(path);
+    const isRight = before !== undefined && (await this.#hasDigest(entry, parts, path, between));
+    // An upload may have put its file in place and not recorded it yet.
+    if (!isRight) await core.files.settled(name);
+    const after = statSync(path, { throwIfNoEntry: false });
+    const isSame = before && after ? fingerprint(before) === fingerprint(after) : before === after;
+    if (!isSame || core.find(parts) !== entry) return "changed";
+    if (!isRight || !after) return isStill(core, parts, copy) ? "wrong" : "changed";
+    const { table } = core.holdings;
+    this.#stamps.set(entry, after, core.nowSec());
+    // It was just read from the disk, after the power failed.
+    if (table.has(entry, flags.suspect)) table.setFlag(entry, flags.durable, true);
+    table.setFlag(entry, flags.suspect, false);
+    return "right";
   }
 
   async #hasDigest(entry: number, parts: DigestParts, path: string, between?: BetweenSteps): Promise<boolean> {
@@ -100,7 +110,7 @@ export class FileChecks {
       const hash = isFramed ? await this.#hashFrames(path, parts, between) : await this.#hashFile(path, parts, between);
       return hash === parts.hash;
     } catch (error) {
-      if (isFault(error, "not-found") || isFault(error, "corrupt") || isBadSector(error)) return false;
+      if (isFault(error, "corrupt") || isGone(error) || isBadSector(error)) return false;
       throw error;
     }
   }
@@ -134,9 +144,13 @@ export class FileChecks {
     return hasher.hex();
   }
 
-  #pathOf(entry: number): string {
+  #nameOf(entry: number): FileName {
     const { table } = this.#core.holdings;
-    return this.#core.files.path(fileName(table.fn(entry), table.key(entry).slice()));
+    return fileName(table.fn(entry), table.key(entry).slice());
+  }
+
+  #pathOf(entry: number): string {
+    return this.#core.files.path(this.#nameOf(entry));
   }
 
   async close(): Promise<void> {
@@ -144,6 +158,10 @@ export class FileChecks {
     await Promise.allSettled(this.#underWay.values());
   }
 }
+
+/** Evicted while it was opened, here or in the thread. */
+const isGone = (error: unknown): boolean =>
+  (isFault(error) ? error.facts["errno"] : (error as NodeJS.ErrnoException).code) === "ENOENT";
 
 async function factsOf(path: string): Promise<Stats | undefined> {
   try {

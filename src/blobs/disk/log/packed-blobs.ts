@@ -3,6 +3,7 @@ import { zstdDecompress, zstdDecompressSync } from "node:zlib";
 import { digestText, type DigestParts } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { isBadSector } from "#blobs/disk/check/bad-sector.ts";
+import { copyOf, isStill } from "#blobs/disk/check/same-copy.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { functionNumber, hashLength } from "#blobs/disk/table/key.ts";
 import { paddedHashBytes, headerBytes, kinds, writeUint64, type Header } from "./record.ts";
@@ -46,10 +47,12 @@ export async function readRecordOf(core: Core, entry: number, { sizeBytes }: Dig
   throw new Fault("corrupt", "read log", { sizeBytes });
 }
 
-/** Reads the whole blob into memory that the caller owns. */
-export async function readPacked(core: Core, entry: number, parts: DigestParts): Promise<Buffer> {
-  const held = packedNow(core, entry);
-  if (held) return Buffer.from(held);
+/**
+ * Reads the whole blob from the disk into memory that the caller owns. Undefined if its copy could not be read, and is
+ * another one by now: then look it up again.
+ */
+export async function readPacked(core: Core, entry: number, parts: DigestParts): Promise<Buffer | undefined> {
+  const copy = copyOf(core, entry);
   try {
     const plain = await readRecordOf(core, entry, parts);
     // The entry number may have been reused while the disk was read.
@@ -57,17 +60,9 @@ export async function readPacked(core: Core, entry: number, parts: DigestParts):
     return plain;
   } catch (error) {
     if (!isFault(error, "corrupt")) throw error;
-    const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
-    // The janitor may have moved the record in the meantime: then look it up again.
-    if (core.find(parts) !== entry) return await readAgain(core, parts);
-    return await core.dropDamaged(entry, { digest });
+    if (!isStill(core, parts, copy)) return undefined;
+    return await core.dropDamaged(entry, { digest: digestText(parts.fn, parts.hash, parts.sizeBytes) });
   }
-}
-
-async function readAgain(core: Core, parts: DigestParts): Promise<Buffer> {
-  const entry = core.find(parts);
-  if (entry >= 0) return await readPacked(core, entry, parts);
-  throw new Fault("not-found", "read blob", { digest: digestText(parts.fn, parts.hash, parts.sizeBytes) });
 }
 
 /**

@@ -1,9 +1,11 @@
 /** Reads large blobs, plain or as zstd, from both kinds of files. */
+import { statSync, type Stats } from "node:fs";
 import { digestText, type DigestParts } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Form } from "#blobs/store.ts";
 import { packed } from "#blobs/zstd.ts";
-import { fileName } from "#blobs/disk/blob-files.ts";
+import { fileName, type FileName } from "#blobs/disk/blob-files.ts";
+import { copyOf, isStill, type Copy } from "#blobs/disk/check/same-copy.ts";
 import type { Core } from "#blobs/disk/core.ts";
 import { asDiskFault } from "#blobs/disk/disk-fault.ts";
 import { framePlainBytes, packFrame, readFrameTable, unpackFrame } from "#blobs/disk/log/framed-file.ts";
@@ -18,48 +20,81 @@ export type LargeRead = { readonly span: Span; readonly form: Form };
 /** Larger ones are sent while they are checked, and end with an error if they turn out wrong. */
 export const checkedFirstBytesMax = 64 * 1024 * 1024;
 
+/** A blob's file, open: `readLarge` closes it. */
+export type LargeFile = {
+  readonly fd: number;
+  readonly copy: Copy;
+  readonly facts: Stats;
+  readonly isFramed: boolean;
+  /** If not, it is checked while it is sent. */
+  readonly isChecked: boolean;
+};
+
 /**
- * `span` counts plain bytes. A file that was not checked yet is checked before its first byte is handed out; a large
- * one that is read as a whole is checked meanwhile, and its end is not handed out unless it is right. A damaged blob is
- * dropped: "not-found" before the first byte, "corrupt" after it, because the reader may have wrong bytes then.
+ * A file that was not checked yet is checked before its first byte is handed out, unless it is very large and read as a
+ * whole. A damaged blob is dropped, and "not-found". Undefined if the file or the entry was replaced or removed
+ * meanwhile: then look it up again.
  */
-export async function* readLarge(
+export async function openLarge(
   core: Core,
   entry: number,
   parts: DigestParts,
-  { span, form }: LargeRead,
-): AsyncGenerator<Uint8Array> {
-  const { table } = core.holdings;
-  const path = core.files.path(fileName(table.fn(entry), table.key(entry).slice()));
-  const isFramed = table.has(entry, flags.zstd);
-  const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
+  span: Span,
+): Promise<LargeFile | undefined> {
+  const copy = copyOf(core, entry);
+  const isFramed = core.holdings.table.has(entry, flags.zstd);
   let fd: number;
   try {
-    fd = await openFile(path);
+    fd = await openFile(core.files.path(nameOf(core, entry)));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw asDiskFault(error, "read blob", { digest });
-    return await dropIfSame(core, entry, parts, false);
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return await dropIfStill(core, copy, parts, undefined);
+    throw asDiskFault(error, "read blob", { hash: parts.hash });
   }
-  let hasBegun = false;
+  let file: LargeFile | undefined;
   try {
     const facts = await fileFacts(fd);
-    const isWhole = isFramed || facts.size === parts.sizeBytes;
-    if (!isWhole) return await dropIfSame(core, entry, parts, false);
-    const isTrusted = core.checks.isTrusted(entry, facts);
     const isLater = parts.sizeBytes > checkedFirstBytesMax && span.from === 0 && span.to === parts.sizeBytes;
-    if (!isTrusted && !isLater && !(await core.checks.check(entry, parts)))
-      return await dropIfSame(core, entry, parts, false);
+    const isWhole = isFramed || facts.size === parts.sizeBytes;
+    const isTrusted = core.checks.isTrusted(entry, facts);
+    const verdict = !isWhole ? "wrong" : isTrusted || isLater ? "right" : await core.checks.check(entry, parts);
+    if (verdict === "wrong") return await dropIfStill(core, copy, parts, facts);
+    const isChecked = isTrusted || (!isLater && core.checks.wasRight(entry, facts));
+    if (verdict === "right" && (isChecked || isLater)) file = { fd, copy, facts, isFramed, isChecked };
+    return file;
+  } finally {
+    if (!file) await closeFile(fd);
+  }
+}
+
+const nameOf = ({ holdings: { table } }: Core, entry: number): FileName =>
+  fileName(table.fn(entry), table.key(entry).slice());
+
+/**
+ * `span` counts plain bytes. The end of a file that is checked meanwhile is not handed out unless it is right. A
+ * damaged blob is dropped: "not-found" before the first byte, "corrupt" after it, because the reader may have wrong
+ * bytes then.
+ */
+export async function* readLarge(
+  core: Core,
+  file: LargeFile,
+  parts: DigestParts,
+  { span, form }: LargeRead,
+): AsyncGenerator<Uint8Array> {
+  const { fd, copy, facts, isFramed, isChecked } = file;
+  let hasBegun = false;
+  try {
     const pieces = isFramed
       ? fromFrames(core, fd, { fileBytes: facts.size, span, form })
       : inForm(form, piecesOf(core, fd, span));
-    for await (const piece of isTrusted || !isLater ? pieces : whileChecked(core, entry, parts, pieces)) {
+    for await (const piece of isChecked ? pieces : whileChecked(core, file, parts, pieces)) {
       hasBegun = true;
       yield piece;
     }
   } catch (error) {
-    if (isFault(error, "not-found")) throw error;
-    if (isDamage(error)) return await dropIfSame(core, entry, parts, hasBegun);
-    throw asDiskFault(error, "read blob", { digest });
+    if (!isDamage(error)) throw asDiskFault(error, "read blob", { hash: parts.hash });
+    if (!hasBegun) await dropIfStill(core, copy, parts, facts);
+    else await dropIfStill(core, copy, parts, facts).catch(() => {}); // "corrupt" says more
+    throw new Fault(hasBegun ? "corrupt" : "unavailable", "read blob", { digest: digestOf(parts), why: damaged });
   } finally {
     await closeFile(fd);
   }
@@ -84,16 +119,16 @@ export async function* plainBytes(core: Core, path: string, sizeBytes: number): 
 /** Holds the last piece back until the whole file was found right. */
 async function* whileChecked(
   core: Core,
-  entry: number,
+  { copy: { entry }, facts }: LargeFile,
   parts: DigestParts,
   pieces: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
   let isWrong = false;
-  const checking = core.checks.check(entry, parts);
-  checking.then(
-    (isRight) => (isWrong = !isRight),
-    () => {}, // reported below
-  );
+  const checking = core.checks.check(entry, parts).then((verdict) => {
+    isWrong = verdict === "wrong";
+    return verdict === "right" && core.checks.wasRight(entry, facts);
+  });
+  checking.catch(() => {}); // reported below
   const wrong = (): Fault => new Fault("corrupt", "read blob", { hash: parts.hash });
   let held: Uint8Array | undefined;
   for await (const piece of pieces) {
@@ -101,7 +136,11 @@ async function* whileChecked(
     if (held) yield held;
     held = piece.buffer.byteLength === piece.length ? piece : Uint8Array.from(piece); // shared memory may be reused
   }
-  if (!(await checking)) throw wrong();
+  const isRight = await checking;
+  if (isWrong) throw wrong();
+  // Evicted or replaced meanwhile: another file was checked, or none.
+  if (!isRight)
+    throw new Fault("unavailable", "read blob", { hash: parts.hash, why: "it was replaced meanwhile; read it again" });
   if (held) yield held;
 }
 
@@ -110,11 +149,21 @@ const isDamage = (error: unknown): boolean =>
   isBadSector(error) ||
   String((error as NodeJS.ErrnoException).code).startsWith("ZSTD_error");
 
-async function dropIfSame(core: Core, entry: number, parts: DigestParts, hasBegun: boolean): Promise<never> {
-  const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
-  if (core.find(parts) === entry) await core.dropCopy(entry, digest);
-  const why = "its copy was damaged; read it again";
-  throw new Fault(hasBegun ? "corrupt" : "not-found", "read blob", { digest, why });
+const damaged = "its copy was damaged; read it again";
+const digestOf = ({ fn, hash, sizeBytes }: DigestParts): string => digestText(fn, hash, sizeBytes);
+
+/**
+ * For a reader that found the file wrong, and has it open, or found none. Drops the copy and throws "not-found"; returns
+ * undefined if the blob has another copy or none by now.
+ */
+async function dropIfStill(core: Core, copy: Copy, parts: DigestParts, facts: Stats | undefined): Promise<undefined> {
+  if (!isStill(core, parts, copy)) return undefined;
+  const name = nameOf(core, copy.entry);
+  await core.files.settled(name);
+  const now = statSync(core.files.path(name), { throwIfNoEntry: false });
+  if (now?.ino !== facts?.ino || !isStill(core, parts, copy)) return undefined;
+  await core.dropCopy(copy.entry, digestOf(parts));
+  throw new Fault("not-found", "read blob", { digest: digestOf(parts), why: damaged });
 }
 
 type Framed = { readonly fileBytes: number; readonly span: Span; readonly form: Form };
