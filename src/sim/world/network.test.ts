@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import type { ShardRequest, ShardService } from "#shard/transport/protocol.ts";
+import type { Life } from "./machine.ts";
 import { Network, type NetworkConditions } from "./network.ts";
 import { Trace } from "#sim/trace.ts";
 import { World } from "./world.ts";
@@ -16,7 +17,7 @@ const calm: NetworkConditions = {
   patienceMs: 1_000,
 };
 
-function twoMachines(conditions: Partial<NetworkConditions> = {}) {
+function twoMachines(conditions: Partial<NetworkConditions> = {}, heartbeats = 1) {
   const world = new World(new Random(1), new Trace(100));
   const observer = { reached() {}, arrived() {}, left() {}, streamed() {}, injected() {} };
   const network = new Network(world, new Random(2), { ...calm, ...conditions }, observer);
@@ -31,9 +32,11 @@ function twoMachines(conditions: Partial<NetworkConditions> = {}) {
       return { kind: "overloaded", retryAfterMs: served };
     },
     async *watch() {
-      yield { kind: "heartbeat", stamp: { epoch: 1, seq: 1 } };
-      await server.life?.clock.sleep(50);
-      yield { kind: "end", stamp: { epoch: 1, seq: 2 } };
+      for (let seq = 1; seq <= heartbeats; seq += 1) {
+        yield { kind: "heartbeat", stamp: { epoch: 1, seq } };
+        await server.life?.clock.sleep(50.3);
+      }
+      yield { kind: "end", stamp: { epoch: 1, seq: heartbeats + 1 } };
     },
   };
   client.boot();
@@ -56,7 +59,7 @@ const question: ShardRequest = { kind: "query", shard: 0, query: { kind: "stats"
 async function settled<T>(world: World, promise: Promise<T>): Promise<T> {
   let value: { readonly it: T } | undefined;
   void promise.then((it) => (value = { it }));
-  await world.run(10_000, () => value !== undefined);
+  await world.run(100_000, () => value !== undefined);
   return (value as unknown as { it: T }).it;
 }
 
@@ -116,4 +119,21 @@ test("a watch ends with the machine that served it", async () => {
   };
   await settled(world, watch());
   deepEqual(seen, ["heartbeat", "unavailable"]);
+});
+
+test("messages of a watch arrive in order, however long one of them was on its way", async () => {
+  const { world, network, client, listen } = twoMachines({ spikeMs: 60_000, spikeChance: 0.1 }, 200);
+  await listen();
+  const seen: number[] = [];
+  const watch = async () => {
+    const transport = network.transport(client.life as Life);
+    const request = { shard: 0, job: 1 };
+    for await (const message of transport.watch("sim://server", request, new AbortController().signal))
+      if ("stamp" in message) seen.push(message.stamp.seq);
+  };
+  await settled(world, watch());
+  deepEqual(
+    seen,
+    Array.from({ length: 201 }, (_, i) => i + 1),
+  );
 });

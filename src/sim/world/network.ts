@@ -246,7 +246,8 @@ export class Network {
     let lastAtMs = world.nowMs;
     const inOrder = (run: () => void) => {
       lastAtMs = Math.max(lastAtMs, world.nowMs + this.#delay());
-      from.after(lastAtMs - world.nowMs, run);
+      // Not after the difference to now: rounded, that could put a message before the one that it waits for.
+      world.at(lastAtMs, from, run);
     };
     const serve = async (found: S) => {
       const { life } = found;

@@ -64,7 +64,12 @@ export class World {
 
   /** Runs once after `delayMs` of world time, in the given life (undefined: the world's own). The result cancels it. */
   after(delayMs: number, life: Life | undefined, run: () => void): () => void {
-    const event: Event = { atMs: this.nowMs + Math.max(0, delayMs), order: (this.#order += 1), life, run };
+    return this.at(this.nowMs + Math.max(0, delayMs), life, run);
+  }
+
+  /** The same at an instant: what is due at one instant happens in the order of these calls. */
+  at(atMs: number, life: Life | undefined, run: () => void): () => void {
+    const event: Event = { atMs, order: (this.#order += 1), life, run };
     this.#queue.push(event);
     return () => {
       event.run = undefined;
