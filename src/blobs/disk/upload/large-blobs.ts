@@ -153,8 +153,8 @@ const damaged = "its copy was damaged; read it again";
 const digestOf = ({ fn, hash, sizeBytes }: DigestParts): string => digestText(fn, hash, sizeBytes);
 
 /**
- * For a reader that found the file wrong, and has it open, or found none. Drops the copy and throws "not-found"; returns
- * undefined if the blob has another copy or none by now.
+ * For a reader that found the file wrong, and has it open, or found none. Drops the copy and throws "not-found".
+ * Returns undefined if the blob has another copy or none by now.
  */
 async function dropIfStill(core: Core, copy: Copy, parts: DigestParts, facts: Stats | undefined): Promise<undefined> {
   if (!isStill(core, parts, copy)) return undefined;
