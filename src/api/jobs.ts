@@ -1,7 +1,7 @@
 /** Jobs of all doors under /v1/jobs: what may be asked, and the shape of the answers. */
 import { z } from "zod";
 import { pageFields, pageOf } from "#http/cursor.ts";
-import { endpoint, events, json, jsonBody, many } from "#http/endpoint.ts";
+import { endpoint, events, json, jsonBody, lines, many } from "#http/endpoint.ts";
 
 export const jobPhases = ["WAITING", "RUNNING", "CANCELLING", "SUCCEEDED", "FAILED", "CANCELLED"] as const;
 
@@ -252,6 +252,59 @@ export const logOfTask = endpoint({
   answer: { kind: "bytes", contentType: "text/plain; charset=utf-8" },
 });
 
+const StageLine = z.object({
+  kind: z.literal("stage"),
+  stage: z.string(),
+  phase: z.string(),
+  generation: z.int(),
+  tasks: z.int(),
+  complete: z.boolean().describe("Whether the stage has ended and all of its tasks are listed."),
+  manifest: z.string().optional().describe("The blob that lists the same, where the stage has one."),
+});
+
+const ResultLine = z.object({
+  kind: z.literal("result"),
+  task: z.string(),
+  key: z.string(),
+  phase: z.string(),
+  generation: z.int(),
+  result: z.string().optional().describe("What the task's runner recorded, as text."),
+  digests: z.array(z.string()).optional().describe("The blobs that the result names."),
+  failure: z.object({ reason: z.string(), message: z.string() }).optional(),
+});
+
+export const StageResultLine = z.discriminatedUnion("kind", [StageLine, ResultLine]);
+
+export const resultsTasksMax = 1_000_000;
+
+export const resultsOfStage = endpoint({
+  method: "GET",
+  path: "/v1/jobs/{job}/stages/{stage}/results",
+  action: "work.read",
+  about:
+    "The results of a stage: a line about the stage, then one for each task, in order. While the stage runs, the tasks " +
+    "as they are; those of an array when it has ended. An answer never mixes two generations.",
+  params: params.extend({ stage: z.string().min(1).max(200).describe("The stage's name.") }),
+  query: z.object({
+    generation: z.coerce.number().int().min(1).optional().describe("Of this generation; left out: of the newest."),
+    from: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(resultsTasksMax)
+      .default(0)
+      .describe("Leaves out so many tasks, the first ones."),
+    limit: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(resultsTasksMax)
+      .default(resultsTasksMax)
+      .describe("How many tasks at most."),
+  }),
+  answer: lines(StageResultLine),
+});
+
 export const followJob = endpoint({
   method: "GET",
   path: "/v1/jobs/{job}/follow",
@@ -340,6 +393,7 @@ export const jobsEndpoints = [
   watchJob,
   logsOfJob,
   logOfTask,
+  resultsOfStage,
   followJob,
   whyJob,
   cancelJob,

@@ -14,6 +14,7 @@ import { drain } from "./cluster/drain.ts";
 import { historyRebuild } from "./cluster/history-rebuild.ts";
 import { issuerRotate } from "./issuer/rotate.ts";
 import { jobCancel } from "./job/cancel.ts";
+import { jobResults } from "./job/results.ts";
 import { jobRerun } from "./job/rerun.ts";
 import { jobLogs } from "./job/logs.ts";
 import { jobList } from "./job/list.ts";
@@ -63,6 +64,7 @@ const first: readonly Command[] = [
   jobShow,
   jobWatch,
   jobLogs,
+  jobResults,
   jobCancel,
   jobRerun,
   jobWhy,

@@ -156,6 +156,10 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/tasks/t0-1/log`),
     ask("GET", ({ build }) => `/v1/jobs/${build}/tasks/t0-1/log?stream=stdout`),
   ],
+  "api GET /v1/jobs/{job}/stages/{stage}/results": [
+    ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/stages/run/results`),
+    ask("GET", ({ build }) => `/v1/jobs/${build}/stages/build/results?generation=1`),
+  ],
   "api GET /v1/jobs/{job}/follow": [
     ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/follow`),
     ask("GET", ({ build }) => `/v1/jobs/${build}/follow?output=true`),

@@ -9,6 +9,7 @@ import {
   countJobs,
   listJobs,
   rerunJob,
+  resultsOfStage,
   showJob,
   signalJob,
   watchJob,
@@ -20,7 +21,7 @@ import { showSession } from "#api/session.ts";
 import { startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import { orderFromCommand, orderFromFile } from "#app/job-order.ts";
+import { orderFromCommand, orderFromFile, planJob } from "#app/job-order.ts";
 import { isFault } from "#base/fault.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
 import { callEndpoint, type Fetch } from "#http/client.ts";
@@ -142,6 +143,45 @@ describe("the HTTP API", { timeout: 90_000 }, () => {
         deepEqual([data.phase, data.tags], ["SUCCEEDED", { repository: "mill", "rerun-of": job }]);
       }
     equal(await statusOf(callEndpoint(stranger, rerunJob, { params: { job }, body: {} })), 404);
+  });
+
+  test("lists the results of a stage, of an array as of single tasks, generation by generation", async () => {
+    const stages = [
+      { name: "many", array: 1_100, sleep: "0s", after: "end" },
+      {
+        name: "few",
+        needs: ["many"],
+        count: 3,
+        run: "echo made $MILLRACE_INDEX; test $MILLRACE_INDEX != 2",
+        attempts: 1,
+      },
+    ];
+    const { jobId: job } = await node.client.submit(planJob({ document: { stages } }, { tenant: "default" }));
+    const results = async (stage: string, query: { generation?: number; from?: number; limit?: number } = {}) =>
+      await Array.fromAsync(await callEndpoint(member, resultsOfStage, { params: { job, stage }, query }));
+    for await (const { data } of await callEndpoint(member, watchJob, { params: { job } })) equal(data.job, job);
+    const [head, ...all] = await results("many");
+    ok(head?.kind === "stage" && head.complete && head.manifest !== undefined);
+    deepEqual([head.tasks, head.generation, all.length], [1_100, 1, 1_100]);
+    deepEqual(
+      (await results("many", { from: 1_022, limit: 4 })).slice(1).map((line) => line.kind === "result" && line.key),
+      ["1023", "1024", "1025", "1026"],
+    );
+    const few = await results("few", { generation: 1 });
+    deepEqual(
+      few.slice(1).map((line) => line.kind === "result" && [line.key, line.phase, line.failure?.reason]),
+      [
+        ["1", "SUCCEEDED", undefined],
+        ["2", "FAILED", "user-failure"],
+        ["3", "SUCCEEDED", undefined],
+      ],
+    );
+    const [, one] = few;
+    match((one?.kind === "result" && one.result) || "", /made 1/);
+    equal(await statusOf(results("few", { generation: 2 })), 404);
+    equal(await statusOf(results("none")), 404);
+    const stolen = callEndpoint(stranger, resultsOfStage, { params: { job, stage: "few" }, query: {} });
+    equal(await statusOf(stolen), 404);
   });
 
   test("signals and cancels", async () => {

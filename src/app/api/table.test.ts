@@ -51,7 +51,14 @@ const own = {
   audit: nothing,
   status: nothing,
 };
-const ofJobs = { live: nothing, printed: nothing, bounds: nothing, kinds: nothing, resultsKeptMs: nothing };
+const ofJobs = {
+  live: nothing,
+  blobs: nothing,
+  printed: nothing,
+  bounds: nothing,
+  kinds: nothing,
+  resultsKeptMs: nothing,
+};
 const routes = [
   ...buildTable(tablePorts),
   ...batchRoutes({ client: nothing }),

@@ -108,7 +108,7 @@ export type ApiParts = {
   readonly routes?: readonly Route[] | undefined;
   readonly doors?: readonly Door[] | undefined;
 } & Pick<ClusterPorts, "status" | "isolation" | "isolatedTenants" | "hotShards"> &
-  Pick<JobsPorts, "live" | "printed" | "bounds" | "kinds" | "resultsKeptMs">;
+  Pick<JobsPorts, "live" | "blobs" | "printed" | "bounds" | "kinds" | "resultsKeptMs">;
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
 export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [

@@ -63,6 +63,7 @@ export type EdgeParts = {
         | "webhooks"
         | "doors"
         | "live"
+        | "blobs"
         | "status"
         | "vaults"
         | "schedules"

@@ -53,7 +53,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   undo.use(keepEffects(effects, { client, node, clock, log }));
   const { isolation, isolatedTenants, hotShards } = working;
   const ofShards = { webhooks: webhooks.api, status: () => node.status(), isolation, isolatedTenants, hotShards };
-  const ofNode = { name, work: client, feed, doors: ground.doors, live, ...ofShards };
+  const ofNode = { name, work: client, feed, doors: ground.doors, live, blobs: stored.blobs, ...ofShards };
   const { records, vaults, keeps } = ground;
   const spool = spoolIn(await spoolFolder(folder), spoolBytesMax(config));
   const versionMin = config.cluster.workerVersionMin;

@@ -21,7 +21,7 @@ const signalsShown = 20;
 export function answer(state: State, query: Query, nowMs: number): Answered {
   switch (query.kind) {
     case "job":
-      return withJob(state, query, (job) => jobView(job, nowMs, clamp(query.tasksMax ?? tasksShown, 10_000)));
+      return withJob(state, query, (job) => viewOf(job, nowMs, query));
     case "jobs":
       return wrongFilter(state, query) ?? fine({ jobs: listJobs(state, query) });
     case "count":
@@ -60,6 +60,14 @@ function withJob(
 ): Answered {
   const job = visibleJob(state, query);
   return job ? fine(view(job)) : no({ kind: "job-unknown", job: query.job });
+}
+
+function viewOf(job: Job, nowMs: number, { tasksMax, stage, tasksFrom = 0 }: Extract<Query, { kind: "job" }>): JobView {
+  const limit = clamp(tasksMax ?? tasksShown, 10_000);
+  if (stage === undefined) return jobView(job, nowMs, limit);
+  const from = clamp(tasksFrom, Number.MAX_SAFE_INTEGER);
+  const tasks = job.stages[stage]?.tasks.slice(from, from + limit) ?? [];
+  return { ...jobView(job, nowMs, 0), tasks: tasks.map((task) => taskView(task, nowMs)) };
 }
 
 export function jobView(job: Job, nowMs: number, tasksMax: number): JobView {

@@ -6,7 +6,16 @@ import type { Failure, FailureCounts, JobPhase, Result, SeriesNumber, Signal } f
 import type { StagePhase, Step, Tag, TaskPhase } from "#kernel/model/model.ts";
 
 export type Query =
-  | { readonly kind: "job"; readonly job: number; readonly tenant?: string; readonly tasksMax?: number }
+  | {
+      readonly kind: "job";
+      readonly job: number;
+      readonly tenant?: string;
+      readonly tasksMax?: number;
+      /** Only tasks of this stage, without those that planning is done by. */
+      readonly stage?: number;
+      /** With a stage: leaves out so many of its tasks, the first ones. */
+      readonly tasksFrom?: number;
+    }
   | {
       readonly kind: "jobs";
       readonly tenant?: string;

@@ -2,6 +2,7 @@
  * The typed client for everything that a shard can do. Ids are strings here (#base/ids.ts) and contain the shard. A
  * rejected command throws a RejectedError, any other failure a Fault. Every call takes an optional deadline and signal.
  */
+import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { AttemptRow } from "#base/history-rows.ts";
 import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
@@ -14,7 +15,7 @@ import { askers, jobRef, taskRef } from "./ask.ts";
 import type { Directory } from "./directory.ts";
 import { executorClient, type ExecutorClient } from "./executor.ts";
 import { gathering } from "./gather.ts";
-import { viewOfHistory } from "./history.ts";
+import { manifestIn, viewOfHistory } from "./history.ts";
 import { countJobs, type JobTotals } from "./count.ts";
 import { rerunOf, submitAgain, type RerunOptions } from "./rerun.ts";
 import { listJobs, type JobPage, type JobsFilter, type JobsQuery } from "./list.ts";
@@ -63,6 +64,12 @@ export type Job = {
   readonly view: JobView;
 };
 
+/** Of a job in memory: how many tasks, and of which stage from where on. History gives all that it has. */
+export type TasksWanted = {
+  readonly tasksMax?: number;
+  readonly of?: { readonly stage: number; readonly tasksFrom: number };
+};
+
 export type CancelHow = {
   /** Without a grace for stages that run after any end; also for a job that is being cancelled already. */
   readonly hard?: boolean | undefined;
@@ -86,7 +93,7 @@ export type WorkClient = ExecutorClient & {
   ): Promise<Submitted>;
   /** Starts no job. Undefined if no live job has the merge key. */
   join(joining: Joining, options?: AskOptions): Promise<Submitted | undefined>;
-  job(jobId: string, options?: AskOptions & { readonly tasksMax?: number }): Promise<Job>;
+  job(jobId: string, options?: AskOptions & TasksWanted): Promise<Job>;
   /** Newest first, by time of submission; each job once, even if it ends in the meantime. Paged by cursor. */
   jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
   /**
@@ -106,6 +113,8 @@ export type WorkClient = ExecutorClient & {
   executors(jobId: string, options?: AskOptions & OfTenant): Promise<readonly ExecutorView[]>;
   /** All attempts at the tasks of a job that has ended, ordered by token; none while the job is live. */
   attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
+  /** The manifest of a stage's earlier generation, where it has one and history has got so far. */
+  manifestOf(jobId: string, stage: number, generation: number): Promise<Digest | undefined>;
   cancel(jobId: string, reason: string, options?: AskOptions & CancelHow): Promise<JobPhase>;
   /** The task's output is lost: the task runs again, and the stages that consume it are planned again. */
   invalidate(taskId: string, generation: number, reason: string, options?: AskOptions): Promise<void>;
@@ -132,11 +141,11 @@ export function createClient(ports: ClientPorts): WorkClient {
   let shardsKnown: number | undefined;
   const shardsOf = async (): Promise<number> => (shardsKnown ??= (await directory.cluster()).shards);
 
-  async function job(jobId: string, options: AskOptions & { readonly tasksMax?: number } = {}): Promise<Job> {
+  async function job(jobId: string, options: AskOptions & TasksWanted = {}): Promise<Job> {
     const ref = jobRef(jobId);
-    const { tasksMax, ...rest } = options;
+    const { tasksMax, of, ...rest } = options;
     try {
-      const jobQuery = { kind: "job", job: ref.job, ...(tasksMax === undefined ? {} : { tasksMax }) } as const;
+      const jobQuery = { kind: "job", job: ref.job, ...(tasksMax === undefined ? {} : { tasksMax }), ...of } as const;
       return { jobId, live: true, view: await query(ref.shard, jobQuery, rest) };
     } catch (error) {
       if (!isRejected(error, "job-unknown")) throw error;
@@ -220,6 +229,11 @@ export function createClient(ports: ClientPorts): WorkClient {
     },
 
     attempts: (jobId) => attemptsOf(directory, jobRef(jobId)),
+
+    async manifestOf(jobId, stage, generation) {
+      const ref = jobRef(jobId);
+      return manifestIn(await directory.history.job(ref.shard, ref.job), stage, generation);
+    },
 
     async cancel(jobId, reason, { hard, stage: stageName, graceMs, ...options } = {}) {
       const ref = jobRef(jobId);

@@ -1,4 +1,5 @@
 /** Presents a job that has left memory in the types of a live one. */
+import type { Digest } from "#base/digest.ts";
 import type { JobPhase, StagePhase, Step, Tag, TaskPhase } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import type { StageRow, TaskRow } from "#base/history-rows.ts";
@@ -31,6 +32,10 @@ export function tagOf(text: string): Tag {
   const at = text.indexOf("=");
   return { name: text.slice(0, at), value: text.slice(at + 1) };
 }
+
+export const manifestIn = (history: JobHistory | undefined, stage: number, generation: number): Digest | undefined =>
+  history?.tasks.find((row) => row.key === manifestKey && row.stage === stage && row.generation === generation)
+    ?.digests[0];
 
 /** The row of a manifest stands for all tasks of its stage, and counts them. */
 const countsOf = (manifest: TaskRow | undefined): { readonly done: number; readonly failed: number } | undefined =>

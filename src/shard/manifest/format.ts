@@ -51,8 +51,11 @@ export function readPage(bytes: Uint8Array): readonly ManifestEntry[] {
   return textOf(bytes)
     .split("\n")
     .filter((line) => line !== "")
-    .map((line) => parse(line) as ManifestEntry);
+    .map(readEntry);
 }
+
+/** One line of a page. */
+export const readEntry = (line: string): ManifestEntry => parse(line) as ManifestEntry;
 
 const textOf = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");

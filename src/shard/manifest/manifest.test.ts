@@ -7,7 +7,7 @@ import type { Grant } from "#kernel/model/model.ts";
 import type { JobView, StageView } from "#kernel/read/query.ts";
 import { commit, Rig, submit, template, type TestNode } from "#shard/testing/host.ts";
 import { readRoot } from "./format.ts";
-import { manifestEntries, manifestEntryAt, readManifest } from "./read.ts";
+import { manifestEntries, manifestEntryAt, manifestLines, readManifest } from "./read.ts";
 
 const stage = { needs: [], after: "success", failFast: false, mayFail: false, parallelMax: 0 } as const;
 const arrays = (count: number) =>
@@ -55,6 +55,18 @@ describe("the shard's owner writes the manifest of a stage's results", () => {
       Array.from({ length: 1_500 }, (_, i) => [String(i), `made ${i}`]),
     );
     equal((await manifestEntryAt(rig.blobs, digest, 1_234))?.payload, "made 1234");
+    for (const [from, limit] of [
+      [0, 2],
+      [1_022, 4],
+      [1_024, 1],
+      [1_499, 10],
+      [1_500, 10],
+    ] as const)
+      deepEqual(
+        (await Array.fromAsync(manifestLines(rig.blobs, root, { from, limit }))).map(({ key }) => key),
+        entries.slice(from, from + limit).map(({ key }) => key),
+        `from ${from}`,
+      );
     equal(await manifestEntryAt(rig.blobs, digest, 1_500), undefined);
     const [consumer] = await node.grants(1);
     deepEqual(consumer?.manifests, [{ stage: "make", generation: 1, digest }]);

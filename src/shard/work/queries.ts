@@ -38,7 +38,7 @@ export const queryTable: { readonly [K in QueryKind]: Entry<K> } = {
   job: {
     method: Work.methods.getJob,
     write: (query) => query,
-    read: ({ job, tenant, tasksMax }) => ({ job, ...given({ tenant }), ...given({ tasksMax }) }),
+    read: ({ job, tenant, tasksMax, stage, tasksFrom }) => ({ job, ...given({ tenant, tasksMax, stage, tasksFrom }) }),
     writeAnswer: (job) => ({ job: views.writeJob(job) }),
     readAnswer: ({ job }) => readPart("job", job, views.readJob),
   },

@@ -19,6 +19,7 @@ import {
   listJobs,
   logOfTask,
   logsOfJob,
+  resultsOfStage,
   showJob,
   signalJob,
   watchJob,
@@ -28,6 +29,7 @@ import {
 import { explainJob, showWhy } from "#app/job-view.ts";
 import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } from "./job-output.ts";
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
+import { stageResults, type StageResultsPorts } from "./stage-results.ts";
 import { logReply } from "./task-log.ts";
 import { listChanges } from "./list-changes.ts";
 import { LiveLists } from "./live-lists.ts";
@@ -35,6 +37,7 @@ import { scopeOf, type Scoped } from "#app/api/scope.ts";
 import { rerunRoute, submitRoute, type SubmitPorts } from "./submit.ts";
 
 export type JobsPorts = OutputPorts &
+  StageResultsPorts &
   SubmitPorts & {
     /** How long results of a door's jobs stay after their end; undefined where they are a cache. */
     readonly resultsKeptMs?: ((door: string) => number | undefined) | undefined;
@@ -90,6 +93,10 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
       }));
       const hot = tasks.length > 0 ? await hotLines(work, job, view.tenant) : [];
       return { body: { tasks, lines: [...hot, ...explainJob(job, view, ports.doors)] } };
+    }),
+    route(resultsOfStage, async (call) => {
+      const { stage } = call.params;
+      return { body: await stageResults(ports, { job: await find(call), stage, ...call.query, signal: call.signal }) };
     }),
     ...outputRoutes(ports, find),
     ...changingRoutes(ports, find),

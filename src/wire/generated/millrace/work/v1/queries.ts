@@ -22,6 +22,10 @@ export type GetJobRequest = {
   readonly tenant?: string | undefined;
   /** How many tasks at most. */
   readonly tasksMax?: number | undefined;
+  /** Only tasks of this stage, by its place. A shard that does not know this field lists tasks of all stages. */
+  readonly stage?: number | undefined;
+  /** With a stage: leaves out so many of its tasks, the first ones. */
+  readonly tasksFrom?: number | undefined;
 };
 
 export const GetJobRequest: Message<GetJobRequest> = {
@@ -39,12 +43,20 @@ export const GetJobRequest: Message<GetJobRequest> = {
     if (message.tasksMax !== undefined) {
       to.int32(32, message.tasksMax);
     }
+    if (message.stage !== undefined) {
+      to.int32(560, message.stage);
+    }
+    if (message.tasksFrom !== undefined) {
+      to.int32(568, message.tasksFrom);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
     let job = before === undefined ? 0 : before.job;
     let tenant = before?.tenant;
     let tasksMax = before?.tasksMax;
+    let stage = before?.stage;
+    let tasksFrom = before?.tasksFrom;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -64,11 +76,19 @@ export const GetJobRequest: Message<GetJobRequest> = {
           tasksMax = from.int32();
           break;
         }
+        case 560: {
+          stage = from.int32();
+          break;
+        }
+        case 568: {
+          tasksFrom = from.int32();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, job, tenant, tasksMax };
+    return { shard, job, tenant, tasksMax, stage, tasksFrom };
   },
 };
 
