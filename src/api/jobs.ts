@@ -282,8 +282,8 @@ export const resultsOfStage = endpoint({
   path: "/v1/jobs/{job}/stages/{stage}/results",
   action: "work.read",
   about:
-    "The results of a stage: a line about the stage, then one for each task, in order. While the stage runs, the tasks " +
-    "as they are; those of an array when it has ended. An answer never mixes two generations.",
+    "The results of a stage: a line about the stage, then one for each task, in order. While the stage runs, its " +
+    "tasks as they are; those of an array when it has ended. An answer never mixes two generations.",
   params: params.extend({ stage: z.string().min(1).max(200).describe("The stage's name.") }),
   query: z.object({
     generation: z.coerce.number().int().min(1).optional().describe("Of this generation; left out: of the newest."),

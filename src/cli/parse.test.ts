@@ -38,7 +38,7 @@ describe("a command line", () => {
     equal(said("cache --help"), "help");
     equal(
       said("job"),
-      "job: say what to do: submit, list, show, watch, logs, cancel, rerun, why, signal | millrace help",
+      "job: say what to do: submit, list, show, watch, logs, results, cancel, rerun, why, signal | millrace help",
     );
   });
 

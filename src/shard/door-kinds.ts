@@ -34,8 +34,11 @@ export type DoorKinds = {
   readonly job: (by: Submitter) => Refusal;
   /** For each kind of task and of plan, the check of a caller that requests it. */
   readonly kinds: Readonly<Record<string, (work: RequestedWork, by: Submitter) => Refusal>>;
-  readonly signal: (signal: Signal, by: Submitter) => Refusal;
+  readonly signal: (signal: Signal, by: Submitter, to?: SignalTarget) => Refusal;
 };
+
+/** The stage that a signal is for, and the specification of its job; empty where the job has left memory. */
+export type SignalTarget = { readonly stage: string; readonly spec: string };
 
 /** `family.name`: the family is the part before the first dot. */
 const shape = /^([a-z][a-z0-9_-]*)(\.[A-Za-z0-9_-]+)+$/;
@@ -104,8 +107,8 @@ export class KindTable {
     return this.#reserved.has(familyOf(kind)) ? `there is no kind ${kind}; ${free}` : undefined;
   }
 
-  refuseSignal(door: string, signal: Signal, by: Submitter): Refusal {
-    return this.#doors.get(door)?.signal(signal, by);
+  refuseSignal(door: string, signal: Signal, by: Submitter, to?: SignalTarget): Refusal {
+    return this.#doors.get(door)?.signal(signal, by, to);
   }
 }
 

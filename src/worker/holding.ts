@@ -33,6 +33,8 @@ export class Stopped extends Error {
   }
 }
 
+type SignalListener = (signal: NumberedSignal) => void | Promise<void>;
+
 export class Holding {
   readonly granted: Granted;
   readonly claim: ClaimRef;
@@ -44,7 +46,10 @@ export class Holding {
   #stopTimer: () => void = () => {};
   #afterwards: (() => void)[] | undefined = [];
   readonly #signals: NumberedSignal[] = [];
-  #listener: ((signal: NumberedSignal) => void) | undefined;
+  #listener: SignalListener | undefined;
+  /** The number of the last signal that the listener has dealt with. */
+  #dealtWith = 0;
+  #dealing: Promise<void> = Promise.resolve();
 
   constructor(granted: Granted, executor: string, clock: Clock, sentAtMs: number, isSure = false) {
     this.granted = granted;
@@ -82,24 +87,38 @@ export class Holding {
     if (!this.#abort.signal.aborted) this.#abort.abort(new Stopped(why));
   }
 
-  /** The number of the last signal that arrived: with the next renewal it is acknowledged. */
+  /** The number of the last signal that its listener has dealt with: with the next renewal it is acknowledged. */
   get heard(): number {
-    return this.#signals.at(-1)?.number ?? 0;
+    return this.#listener ? this.#dealtWith : this.#signals.length;
   }
 
   /** Signals to the task's stage, as a renewal brought them: each counts once, in order. */
   hear(signals: readonly NumberedSignal[]): void {
     for (const signal of signals) {
-      if (signal.number !== this.heard + 1) continue;
+      if (signal.number !== this.#signals.length + 1) continue;
       this.#signals.push(signal);
-      this.#listener?.(signal);
+      this.#deal(signal);
     }
   }
 
   /** From the first on, also those that arrived before. */
-  onSignal(listener: (signal: NumberedSignal) => void): void {
+  onSignal(listener: SignalListener): void {
     this.#listener = listener;
-    for (const signal of this.#signals) listener(signal);
+    for (const signal of this.#signals) this.#deal(signal);
+  }
+
+  #deal(signal: NumberedSignal): void {
+    const listener = this.#listener;
+    if (!listener) return;
+    this.#dealing = this.#dealing.then(async () => {
+      if (signal.number !== this.#dealtWith + 1) return;
+      try {
+        await listener(signal);
+        this.#dealtWith = signal.number;
+      } catch {
+        this.#signals.length = this.#dealtWith; // not acknowledged: the next renewal brings it again
+      }
+    });
   }
 
   /** Called when nothing more will be reported about the claim. */

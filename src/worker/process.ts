@@ -7,6 +7,7 @@ import type { Readable } from "node:stream";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped, type StopReason } from "./holding.ts";
+import type { CommandSignal } from "./process/protocol.ts";
 import { BoundedOutput } from "./printed/output.ts";
 import type { PrintedHead } from "./printed/printed-head.ts";
 
@@ -27,6 +28,8 @@ export type ProcessRequest = {
     /** How long its claim is valid, for tasks with outside effects. */
     readonly leftMs?: () => number;
   };
+  /** Called when it has been started, with what sends it a signal: to the command alone, not to what that starts. */
+  readonly started?: ((tell: (signal: CommandSignal) => void) => void) | undefined;
   /** Called when it runs, with what it prints; disposed of when it has ended, before its output is thrown away. */
   readonly printing?: ((head: PrintedHead, folder: string | undefined) => AsyncDisposable) | undefined;
 };
@@ -70,13 +73,14 @@ export const impolite: readonly StopReason[] = ["lost", "lease-ran-out", "crashe
 
 export const createProcessRunner =
   (clock: Clock): ProcessRunner =>
-  async ({ command, cwd, env, outputBytesMax, signal, leases, printing, politeMs = politeMsDefault }) => {
+  async ({ command, cwd, env, outputBytesMax, signal, leases, printing, politeMs = politeMsDefault, started }) => {
     signal.throwIfAborted();
     // The machine may just have woken from sleep, before the signal's timer fired.
     if (leases?.leftMs && leases.leftMs() <= 0) throw new Stopped("lease-ran-out");
     const [program = "", ...args] = isPosix ? ["/bin/sh", "-c", watchman, "sh", ...command] : command;
     const stdio = isPosix ? (["ignore", "pipe", "pipe", "pipe"] as const) : (["ignore", "pipe", "pipe"] as const);
     const child = spawn(program, args, { cwd, env, stdio: [...stdio], detached: isPosix, windowsHide: true });
+    started?.((name) => void child.kill(name)); // the shell before it has become the command, under the same number
     const output = new BoundedOutput(Math.min(outputBytesMax, wholeBytesMax));
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => output.add(chunk));
     const { head } = output;

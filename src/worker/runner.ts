@@ -36,8 +36,11 @@ export type RunContext = {
    * durable, or when a newer one is; a runner that is asked to stop may still record where it stopped.
    */
   readonly checkpoint?: (left: Left) => Promise<void>;
-  /** Calls back with each signal to the task's stage, from the first on, once and in order. */
-  readonly onSignal?: (listener: (signal: Signal) => void) => void;
+  /**
+   * Calls back with each signal to the task's stage, from the first on, one after the other. The shard hears that one
+   * has arrived when the listener has returned or resolved; if it fails, the signal comes again.
+   */
+  readonly onSignal?: (listener: (signal: Signal) => void | Promise<void>) => void;
   /** Sends steps to the shard in batches, in order. Returns at once. */
   readonly report: (step: Step) => void;
   /** Called when nothing more will be reported: until then a later process may have to report the attempt. */

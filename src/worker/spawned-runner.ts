@@ -29,7 +29,7 @@ export type SpawnedPorts = {
 
 export const createSpawnedRunner =
   ({ spawner, lanes, folder, clock }: SpawnedPorts): ProcessRunner =>
-  async ({ command, cwd, env, outputBytesMax, signal, leases = leasesDefault, printing, politeMs }) => {
+  async ({ command, cwd, env, outputBytesMax, signal, leases = leasesDefault, printing, politeMs, started }) => {
     using lane = await lanes.lend(signal);
     await using kept = await OutputFile.create(folder);
     const both = { path: kept.path, bytesMax: outputBytesMax };
@@ -46,6 +46,7 @@ export const createSpawnedRunner =
       ...leases,
       sealed: false,
     });
+    started?.((name) => running.signalCommand(name));
     const printed = cappedFileHead(kept.path, outputBytesMax);
     await using _printing = printing?.(printed, kept.folder);
     const stop = stopOf(running, clock, signal, politeMs ?? politeMsDefault);

@@ -254,7 +254,7 @@ describe("a kind of work belongs to its door", () => {
           ...(who.principal.tenant !== allTenants && { tenant: who.principal.tenant }),
         },
       });
-      first.check({ door } as JobView);
+      first.check({ door, spec: "", stages: [] as JobView["stages"] } as JobView);
     };
     for (const who of [member, operator]) {
       check(who, signal("approve"), "shell");

@@ -216,12 +216,13 @@ function signalled(
     if (one.kind !== "signal") continue;
     const tenant = tenantOf(caller, one.tenant);
     const query = { kind: "job", job: one.job, tasksMax: 0, ...(tenant !== undefined && { tenant }) } as const;
-    const { signal } = one;
+    const { signal, stage } = one;
     (firsts ??= []).push({
       request: { kind: "query", shard, query },
       check: (answer) => {
-        const { door } = answer as JobView;
-        refuse(grpcCode.permissionDenied, kinds.refuseSignal(door, signal, submitterOf(caller)));
+        const { door, spec, stages } = answer as JobView;
+        const to = { stage: stages.find((each) => each.stage === stage)?.name ?? "", spec };
+        refuse(grpcCode.permissionDenied, kinds.refuseSignal(door, signal, submitterOf(caller), to));
       },
     });
   }

@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import type { Plan, PlanSpec, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
-import { nameLengthMax, type ShellJob, type ShellStage } from "./request.ts";
+import { nameLengthMax, type ShellJob, type ShellStage, type signalWays } from "./request.ts";
 
 export const door = "shell";
 /** A worker that runs this door's tasks and plans its stages offers these. */
@@ -23,9 +23,17 @@ export type Wishes = {
   readonly unique: string;
 };
 
+/** How a running command gets the signals that it takes, by their names: a line of a file, and one of the system's. */
+export type SignalWays = Readonly<Record<string, (typeof signalWays)[number]>>;
+
 /** What one task does, as its runner reads it. */
 export type TaskSpec =
-  | { readonly do: "command"; readonly run: readonly string[]; readonly env: Readonly<Record<string, string>> }
+  | {
+      readonly do: "command";
+      readonly run: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly signals?: SignalWays;
+    }
   | { readonly do: "sleep"; readonly ms: number }
   | { readonly do: "fail"; readonly reason: string; readonly times: number };
 
@@ -129,8 +137,14 @@ function lossesOf({ losses, effects }: ShellStage): Pick<TaskTemplate, "lossesMa
   return lossesMax === 0 ? {} : { lossesMax };
 }
 
-function taskSpec({ run, sleep, fail, env }: ShellStage): TaskSpec {
-  if (run !== undefined) return { do: "command", run: typeof run === "string" ? ["/bin/sh", "-c", run] : run, env };
+function taskSpec({ run, sleep, fail, env, signals }: ShellStage): TaskSpec {
+  if (run !== undefined)
+    return {
+      do: "command",
+      run: typeof run === "string" ? ["/bin/sh", "-c", run] : run,
+      env,
+      ...(signals && { signals }),
+    };
   if (fail) return { do: "fail", ...fail };
   return { do: "sleep", ms: sleep ?? 0 };
 }

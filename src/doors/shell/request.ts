@@ -36,6 +36,19 @@ const Lock = z.strictObject({
   cancelInProgress: z.boolean().default(false),
 });
 
+/** What a command may be sent, by the names that job files use. */
+export const signalWays = ["file", "HUP", "INT", "QUIT", "TERM", "USR1", "USR2"] as const;
+const signalsMax = 20;
+
+const Signals = z
+  .record(
+    z
+      .string()
+      .regex(/^(?!approve$|reject$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "a plain name; approve and reject are gates'"),
+    z.enum(signalWays),
+  )
+  .refine((signals) => Object.keys(signals).length <= signalsMax, `${signalsMax} signals at most`);
+
 const Stage = z
   .strictObject({
     name: Name,
@@ -66,6 +79,8 @@ const Stage = z
     stop: Duration.refine((ms) => ms <= 3_600_000, "an hour at most").optional(),
     effects: z.enum(["pure", "outside"]).default("pure"),
     requires: z.array(Label).default([]),
+    /** Signals that its running commands take: each is a line of $MILLRACE_SIGNALS, and may be one of the system's. */
+    signals: Signals.optional(),
     env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not a name for a variable"), z.string()).default({}),
     failFast: z.boolean().default(false),
     mayFail: z.boolean().default(false),
@@ -74,6 +89,7 @@ const Stage = z
   .refine((stage) => [stage.run, stage.sleep, stage.fail].filter((what) => what !== undefined).length <= 1, {
     message: "say one of run, sleep and fail, not several",
   })
+  .refine((stage) => stage.signals === undefined || stage.run !== undefined, { message: "only run takes signals" })
   .refine((stage) => stage.array === undefined || stage.count === 1, { message: "say count or array, not both" })
   .refine((stage) => [stage.run, stage.sleep, stage.fail, stage.gate].some((what) => what !== undefined), {
     message: "say what to do: run, sleep, fail or gate",

@@ -6,6 +6,7 @@ import { tailLengthMax, TaskOutput, type OutputPorts } from "#worker/printed/tas
 import { politeMsOf, type ProcessResult, type ProcessRunner } from "#worker/process.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { kinds, planGate, type TaskSpec } from "./plan.ts";
+import { takeSignals } from "./signals.ts";
 
 export type ShellPorts = {
   /** A fresh folder for one attempt, gone with it. */
@@ -63,16 +64,18 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
   const name = spec.run.join(" ").slice(0, 200);
   report({ step: 1, name, status: "started" });
   const printed = new TaskOutput(context, ports.live);
+  const signals = spec.signals && (await takeSignals(spec.signals, context, scratch.path));
   const access = await giveAccess(context, scratch.path);
   const ended = await ports.processes({
     command: spec.run,
     cwd: scratch.path,
-    env: { ...ports.env, ...spec.env, ...aboutTask(context), ...access, TMPDIR: scratch.path },
+    env: { ...ports.env, ...spec.env, ...aboutTask(context), ...signals?.env, ...access, TMPDIR: scratch.path },
     outputBytesMax: ports.printedBytesMax,
     signal,
     politeMs: politeMsOf(task.stopMs),
     leases: leasesOf(task, context.leftMs),
     printing: printed.printing,
+    started: signals?.started,
   });
   const { exitCode, output } = ended;
   report({ step: 1, name, status: exitCode === 0 ? "succeeded" : "failed" });

@@ -9,7 +9,7 @@
  * claim, even if it is renewed, and even if the machine slept through the claim's end.
  * N4 Everything that the launcher started dies when the launcher does.
  */
-export const launcherVersion = 8;
+export const launcherVersion = 9;
 
 /** Zero or absent means no limit. */
 export type Limits = {
@@ -82,6 +82,10 @@ export type Boxes = {
 
 export type Network = "own" | "host";
 
+/** What a command may be sent while it runs. */
+export const commandSignals = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2"] as const;
+export type CommandSignal = (typeof commandSignals)[number];
+
 export type KillReason = "cancelled" | "lost" | "drained";
 
 export type Request =
@@ -113,6 +117,8 @@ export type Request =
   /** When the claims of runs end, by run id. */
   | { readonly op: "claims"; readonly untilMs: Readonly<Record<string, number>> }
   | { readonly op: "signal"; readonly id: string; readonly signal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP" }
+  /** To the command alone, not to what it has started. Only for runs that are not sealed. */
+  | { readonly op: "signal-command"; readonly id: string; readonly signal: CommandSignal }
   | { readonly op: "kill"; readonly id: string; readonly why: KillReason }
   | { readonly op: "forget"; readonly ids: readonly string[] }
   /** If control groups allow it: no process of the run does anything from the answer on, until it is thawed. */

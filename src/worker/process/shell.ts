@@ -17,9 +17,9 @@ const firstToGo = 800;
  */
 const shellScript = `
 { echo ${firstToGo} > /proc/self/oom_score_adj; } 2>/dev/null
-{ trap '' TERM INT HUP QUIT; read -r _ <&5; ${endMarkedScript} kill -9 -$$; } <&2 >&2 6<&- &
+{ trap '' TERM INT HUP QUIT USR1 USR2; read -r _ <&5; ${endMarkedScript} kill -9 -$$; } <&2 >&2 6<&- &
 exec 5<&-
-trap : TERM INT HUP QUIT
+trap : TERM INT HUP QUIT USR1 USR2
 echo "$!"
 while read -r _; do
   ( . ./order ) <&2

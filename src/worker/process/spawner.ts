@@ -9,6 +9,7 @@ import { Lanes } from "./lanes.ts";
 import { machineMs } from "./launcher/machine-time.ts";
 import type {
   Boxes,
+  CommandSignal,
   End,
   GroupKind,
   KillReason,
@@ -33,6 +34,8 @@ export type Running = {
   /** Rejects with a Fault "unavailable" if the launcher died; its processes are dead then, too. */
   readonly end: Promise<End>;
   signal(name: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP"): void;
+  /** To the command alone. */
+  signalCommand(name: CommandSignal): void;
   kill(why: KillReason): void;
   /** Undefined if it cannot be frozen or has ended; otherwise what it has used so far. */
   freeze(): Promise<Usage | undefined>;
@@ -163,6 +166,7 @@ export class Spawner implements AsyncDisposable {
       end: ended.promise,
       settle: ended,
       signal: (name) => void this.#send({ op: "signal", id, signal: name }),
+      signalCommand: (name) => void this.#send({ op: "signal-command", id, signal: name }),
       kill: (why) => void this.#send({ op: "kill", id, why }),
       freeze: () => {
         if (!this.#runs.has(id)) return Promise.resolve(undefined);

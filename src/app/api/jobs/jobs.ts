@@ -179,7 +179,7 @@ const changingRoutes = ({ work, kinds }: JobsPorts, find: FindJob): readonly Rou
     const { stage, id, name, payload } = body;
     const { name: who, roles } = caller.principal;
     const by = { name: who, roles, isOperator: roles.has("operator") };
-    const refused = kinds.refuseSignal(view.door, { id: id ?? "", name, payload }, by);
+    const refused = kinds.refuseSignal(view.door, { id: id ?? "", name, payload }, by, { stage, spec: view.spec });
     if (refused !== undefined) throw new Problem(403, refused);
     const recorded = await work.signal(params.job, stage, {
       name,

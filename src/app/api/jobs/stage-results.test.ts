@@ -1,4 +1,4 @@
-// Pages of tasks as shards answer them: of one stage and one generation, whoever owns the shard meanwhile.
+// Pages of tasks as shards answer them: of one stage and one generation, also when another node owns the shard.
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";

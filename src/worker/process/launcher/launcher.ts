@@ -125,6 +125,8 @@ class Launcher {
         return Object.entries(request.untilMs).forEach(([id, untilMs]) => this.#runs.get(id)?.claimed(untilMs));
       case "signal":
         return this.#runs.get(request.id)?.signal(request.signal);
+      case "signal-command":
+        return this.#runs.get(request.id)?.signalCommand(request.signal);
       case "kill":
         return this.#runs.get(request.id)?.stop(request.why);
       case "freeze":

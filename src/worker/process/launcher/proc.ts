@@ -103,6 +103,12 @@ export function strays({ uid, marks, folders }: StrayTraces): readonly number[] 
     .filter(isStray);
 }
 
+export function childrenOf(parent: number): readonly number[] {
+  if (process.platform !== "linux") return [];
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => statOf(pid)?.parent === parent);
+}
+
 /** All threads of a user's processes. */
 export function threadsOf(uid: number): number {
   if (process.platform !== "linux") return 0;

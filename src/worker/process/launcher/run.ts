@@ -9,8 +9,8 @@ import type { MarkRange, Marks } from "./marks.ts";
 import { orderText, boxOrderText, type BoxOrders } from "#worker/process/order.ts";
 import type { GroupUse } from "#worker/process/groups/group.ts";
 import { machineMs } from "./machine-time.ts";
-import { namespaceDepth, type ChildrenUse } from "./proc.ts";
-import type { End, EndReason, Network, StartRequest, Usage } from "#worker/process/protocol.ts";
+import { childrenOf, namespaceDepth, type ChildrenUse } from "./proc.ts";
+import type { CommandSignal, End, EndReason, Network, StartRequest, Usage } from "#worker/process/protocol.ts";
 
 /** What a run needs to know about its machine. */
 export type Machine = {
@@ -107,6 +107,13 @@ export class Run {
     const { group, shellPid = 0 } = this.lane;
     const depth = namespaceDepth(shellPid);
     for (const pid of group?.members() ?? []) if (namespaceDepth(pid) > depth) tell(pid, name);
+  }
+
+  signalCommand(name: CommandSignal): void {
+    const { shellPid } = this.lane;
+    if (this.end || this.#startedMono === undefined || this.start.sealed || shellPid === undefined) return;
+    // The order becomes the command; the watchdog, the only other child, ignores these signals.
+    for (const pid of childrenOf(shellPid)) tell(pid, name);
   }
 
   stop(why: EndReason): void {
