@@ -25,6 +25,7 @@ const matrix = `
   work.admin         operator
   task.artifacts     task
   task.report        task
+  task.checkpoint    task
   worker.register    everyone
   worker.self        executor
   worker.admin       operator

@@ -28,9 +28,10 @@ export const policy = {
   "work.execute": { of: "tenant", for: ["operator", "executor", "runner"] },
   "work.admin": { of: "tenant", for: ["operator"] },
 
-  // By the token of its claim, for its own job alone. Bytes, and steps of its own attempt: nothing else.
+  // By the token of its claim, for its own job alone: bytes, and steps and checkpoints of its attempt.
   "task.artifacts": { of: "tenant", for: ["task"] },
   "task.report": { of: "tenant", for: ["task"] },
+  "task.checkpoint": { of: "tenant", for: ["task"] },
 
   // Workers elsewhere: what registers them, and who they are. A token proves who registers.
   "worker.register": { of: "cluster", for: "everyone" },

@@ -69,6 +69,19 @@ export const reportStep = endpoint({
   answer: none,
 });
 
+export const checkpointBytesMax = 4 * 1024 ** 3;
+
+export const putCheckpoint = endpoint({
+  method: "PUT",
+  path: "/v1/task/checkpoint",
+  action: "task.checkpoint",
+  about:
+    "Records how far the caller's attempt has got: the task's next attempt gets the body as the file that " +
+    `$MILLRACE_CHECKPOINT names. The answer comes when it is durable; a second one replaces it. ${about}`,
+  body: { kind: "bytes", bytesMax: checkpointBytesMax },
+  answer: json(z.object({ digest: z.string(), sizeBytes: z.int() })),
+});
+
 const jobParams = { job: z.string().max(50) };
 
 export const getArtifact = endpoint({
@@ -90,5 +103,5 @@ export const listArtifacts = endpoint({
   answer: json(pageOf(Artifact)),
 });
 
-export const taskEndpoints = [putArtifact, getOwnArtifact, listOwnArtifacts, reportStep] as const;
+export const taskEndpoints = [putArtifact, getOwnArtifact, listOwnArtifacts, reportStep, putCheckpoint] as const;
 export const artifactEndpoints = [getArtifact, listArtifacts] as const;

@@ -43,6 +43,7 @@ import { secretRotate } from "./secret/rotate.ts";
 import { secretSet } from "./secret/set.ts";
 import { shards } from "./cluster/shards.ts";
 import { shardsIsolate, shardsRelease } from "./cluster/shards-isolate.ts";
+import { checkpoint } from "./checkpoint.ts";
 import { step } from "./step.ts";
 import { tenantSet } from "./cluster/tenant-set.ts";
 import { up } from "./up.ts";
@@ -73,7 +74,7 @@ const first: readonly Command[] = [
 const secrets = [secretSet, secretList, secretDelete, secretRotate, secretNewKey] as const;
 const ofWorkers = [runner, runnerToken, workerToken, workerTokens, workerRevoke, workers, workerRemove] as const;
 const ofPools = [poolList, poolShow] as const;
-const ofTasks = [artifactPut, artifactGet, artifactList, step] as const;
+const ofTasks = [artifactPut, artifactGet, artifactList, step, checkpoint] as const;
 const webhooks = [webhookAdd, webhookList, webhookShow, webhookDelete, webhookTest, webhookRedeliver] as const;
 const schedules = [scheduleAdd, scheduleList, scheduleShow, scheduleNext] as const;
 const scheduleChanges = [schedulePause, scheduleResume, scheduleRemove] as const;

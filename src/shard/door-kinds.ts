@@ -35,6 +35,8 @@ export type DoorKinds = {
   /** For each kind of task and of plan, the check of a caller that requests it. */
   readonly kinds: Readonly<Record<string, (work: RequestedWork, by: Submitter) => Refusal>>;
   readonly signal: (signal: Signal, by: Submitter, to?: SignalTarget) => Refusal;
+  /** Kinds of task whose own programs record checkpoints. */
+  readonly checkpoints?: readonly string[];
 };
 
 /** The stage that a signal is for, and the specification of its job; empty where the job has left memory. */
@@ -64,6 +66,11 @@ export class KindTable {
   /** Whether authors of workers may use the name, as a door or as the family of a kind. */
   isFree(name: string): boolean {
     return !this.#reserved.has(name);
+  }
+
+  /** Whether what runs as such a task may record checkpoints by itself. */
+  takesCheckpoints(kind: string): boolean {
+    return this.#doorOf.get(kind)?.checkpoints?.includes(kind) === true;
   }
 
   isNodeLabel(label: string): boolean {

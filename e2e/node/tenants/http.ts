@@ -290,6 +290,7 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("PUT", ({ key }) => `/v1/task/artifacts/${key}`, { ...body, ...tasksOnly }),
   ],
   "api GET /v1/task/artifacts/{name+}": [ask("GET", ({ key }) => `/v1/task/artifacts/${key}`, tasksOnly)],
+  "api PUT /v1/task/checkpoint": [ask("PUT", () => "/v1/task/checkpoint", { ...body, ...tasksOnly })],
   "api GET /v1/task/artifacts": [ask("GET", () => "/v1/task/artifacts?limit=5", tasksOnly)],
   "api PUT /v1/task/test-reports/{name}": [
     ask("PUT", ({ key }) => `/v1/task/test-reports/${key}`, { ...body, ...tasksOnly }),

@@ -27,6 +27,7 @@ const unaudited: ReadonlySet<Action> = new Set<Action>([
   "worker.register", // recorded when it succeeds: anybody may ask
   "worker.self",
   "task.report",
+  "task.checkpoint",
   "cache.read",
   "cache.write",
   "action-cache.read",

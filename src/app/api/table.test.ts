@@ -44,6 +44,7 @@ const own = {
   feed: nothing,
   webhooks: nothing,
   artifacts: nothing,
+  checkpoints: nothing,
   registry: nothing,
   pools: nothing,
   keeps: nothing,

@@ -5,6 +5,7 @@ import {
   listArtifacts,
   listOwnArtifacts,
   putArtifact,
+  putCheckpoint,
   reportStep,
 } from "#api/task-calls.ts";
 import { isFault } from "#base/fault.ts";
@@ -16,13 +17,15 @@ import type { Step } from "#kernel/model/model.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import type { JobArtifact, JobArtifacts } from "#app/work/job-artifacts.ts";
+import { executorOf, type TaskCheckpoints } from "#app/work/task-checkpoints.ts";
 
 export type TaskCallPorts = {
   readonly work: Pick<WorkClient, "task" | "job" | "report">;
   readonly artifacts: JobArtifacts;
+  readonly checkpoints: TaskCheckpoints;
 };
 
-export function taskRoutes({ work, artifacts }: TaskCallPorts): readonly Route[] {
+export function taskRoutes({ work, artifacts, checkpoints }: TaskCallPorts): readonly Route[] {
   const one = async (tenant: string, job: string, name: string) => {
     const found = await artifacts.find(tenant, job, name);
     if (!found) throw new Problem(404, "name: the job has no such artifact");
@@ -53,6 +56,7 @@ export function taskRoutes({ work, artifacts }: TaskCallPorts): readonly Route[]
       await report(work, claimOf(caller), body);
       return undefined;
     }),
+    route(putCheckpoint, async ({ caller, body }) => ({ body: await checkpoints.put(claimOf(caller), body) })),
     route(getArtifact, async ({ tenant, params: { job, name } }) => {
       await requireJob(work, job, tenant);
       return await one(tenant, job, name);
@@ -91,8 +95,7 @@ async function report(
   { name, status }: Pick<Step, "name" | "status">,
 ): Promise<void> {
   const { steps, claims } = await work.task(taskId);
-  const executor = claims.find((claim) => claim.token === token)?.executor;
-  if (executor === undefined) throw new Problem(409, "the attempt that this token was issued for is over");
+  const executor = executorOf(claims, token);
   const step =
     steps.find((known) => known.name === name)?.step ??
     Math.max(stepOfRunnerMax, ...steps.map((known) => known.step)) + 1;

@@ -23,6 +23,7 @@ import { poolRoutes, type PoolRoutePorts } from "#app/api/pools.ts";
 import { usageRoutes } from "#app/api/usage.ts";
 import { taskRoutes } from "#app/api/task-calls.ts";
 import type { JobArtifacts } from "#app/work/job-artifacts.ts";
+import type { TaskCheckpoints } from "#app/work/task-checkpoints.ts";
 import { workerRoutes } from "#app/api/workers.ts";
 import type { WorkerRegistry } from "#app/workers/registry.ts";
 import { tenantRoutes } from "#app/api/tenants.ts";
@@ -100,6 +101,8 @@ export type ApiParts = {
   readonly records?: Records | undefined;
   /** What tasks put; left out: they cannot. */
   readonly artifacts?: JobArtifacts | undefined;
+  /** What tasks record; left out with `artifacts`. */
+  readonly checkpoints?: TaskCheckpoints | undefined;
   /** Left out: there is no event feed. */
   readonly feed?: Feed | undefined;
   /** Left out: there are none. */
@@ -178,7 +181,7 @@ export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
 /** The table: everything that is served under /v1. */
 export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
   const { name, work, clock, status, drain, vaults, schedules, effects, feed } = parts;
-  const { audit, issuer, artifacts, registry, keeps, records, routes = [] } = parts;
+  const { audit, issuer, artifacts, checkpoints, registry, keeps, records, routes = [] } = parts;
   const document = apiDocument(parts.doors);
   const jobs = jobsRoutes({ ...parts, doors: parts.doors ?? doors });
   const cluster = clusterRoutes({
@@ -204,7 +207,7 @@ export function apiRoutes(parts: ApiParts, login: Login): readonly Route[] {
     ...(parts.pools ? poolRoutes(parts.pools) : []),
     ...(keeps ? keptRoutes(keeps) : []),
     ...(keeps && records ? usageRoutes({ records, keeps, clock, prices: pricesIn(parts) }) : []),
-    ...(artifacts ? taskRoutes({ work, artifacts }) : []),
+    ...(artifacts && checkpoints ? taskRoutes({ work, artifacts, checkpoints }) : []),
     ...(feed ? eventsRoutes({ feed, clock }) : []),
     ...(parts.webhooks ? webhooksRoutes(parts.webhooks) : []),
     ...routes,

@@ -74,6 +74,7 @@ export type EdgeParts = {
         | "resultsKeptMs"
         | "issuer"
         | "artifacts"
+        | "checkpoints"
         | "registry"
       >
     | undefined;

@@ -6,6 +6,7 @@ import { sharedSource } from "#worker/printed/shared-source.ts";
 import { composeEdge, type ServedEdge } from "./edge.ts";
 import { spoolIn } from "#blobs/spool.ts";
 import { WorkerRegistry } from "#app/workers/registry.ts";
+import { TaskCheckpoints } from "#app/work/task-checkpoints.ts";
 import { JobArtifacts } from "#app/work/job-artifacts.ts";
 import { spoolBytesMax, spoolFolder } from "./door-ports.ts";
 import { effectsOn, keepEffects } from "./services/effects.ts";
@@ -62,6 +63,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
   const { pools, standings } = startPools(ofPools);
   undo.use(pools);
   const artifacts = new JobArtifacts({ records, blobs: stored.blobs, keeps, spool, clock });
+  const checkpoints = new TaskCheckpoints({ work: client, kinds, store: stored.store, spool, clock });
   const api = {
     ...ofNode,
     vaults,
@@ -69,6 +71,7 @@ export async function serveEdge(ground: Ground, working: Working, drain: Drain, 
     effects,
     issuer,
     artifacts,
+    checkpoints,
     registry,
     pools: { pools: config.pools, standings },
     keeps,

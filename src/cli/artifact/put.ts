@@ -9,12 +9,11 @@ export const artifactPut = command({
   flags: serverFlags,
   examples: ["millrace artifact put report.html", "millrace artifact put logs/all.txt build/output.log"],
   async run({ positionals: [name, file = name], values }, world) {
-    const { requireWord, sizeText } = await import("./words.ts");
-    const { openAsBlob } = await import("node:fs");
+    const { openFile, requireWord, sizeText } = await import("./words.ts");
     const { apiOf } = await import("#cli/api.ts");
     const { putArtifact } = await import("#api/task-calls.ts");
     const path = requireWord(file, "name an artifact, and the file that has its bytes");
-    const bytes = await readable(path, openAsBlob);
+    const bytes = await openFile("put an artifact", path);
     const api = apiOf(values, world.env, "put an artifact");
     const put = await api(putArtifact, { params: { name: name ?? path }, body: bytes.stream() });
     world.out(
@@ -23,12 +22,3 @@ export const artifactPut = command({
     return 0;
   },
 });
-
-async function readable(path: string, open: (path: string) => Promise<Blob>): Promise<Blob> {
-  try {
-    return await open(path);
-  } catch (cause) {
-    const { Fault } = await import("#base/fault.ts");
-    throw new Fault("invalid", "put an artifact", { file: path, why: "it cannot be read" }, cause);
-  }
-}

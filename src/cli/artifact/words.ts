@@ -7,3 +7,12 @@ export function requireWord(word: string | undefined, why: string): string {
 }
 
 export const sizeText = (bytes: number): string => `${bytes} byte${bytes === 1 ? "" : "s"}`;
+
+export async function openFile(doing: string, path: string): Promise<Blob> {
+  const { openAsBlob } = await import("node:fs");
+  try {
+    return await openAsBlob(path);
+  } catch (cause) {
+    throw new Fault("invalid", doing, { file: path, why: "it cannot be read" }, cause);
+  }
+}

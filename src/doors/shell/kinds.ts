@@ -24,6 +24,7 @@ function takes(to: SignalTarget | undefined, name: string): boolean {
 export const shellDoorKinds: DoorKinds = {
   door,
   nodeLabels: [taskLabel, planLabel],
+  checkpoints: [kinds.command],
   job: forOperators,
   kinds: Object.fromEntries(Object.values(kinds).map((kind) => [kind, (_work, by) => forOperators(by)])),
   signal({ name, payload }, _by, to) {

@@ -1,6 +1,7 @@
 /** What a worker does for this door's tasks and plans. */
 import type { FailReason } from "#kernel/model/model.ts";
-import { leasesOf } from "#worker/holding.ts";
+import { giveCheckpoint } from "#worker/file-checkpoint.ts";
+import { leasesOf, Stopped } from "#worker/holding.ts";
 import { giveAccess } from "#worker/task-access-file.ts";
 import { tailLengthMax, TaskOutput, type OutputPorts } from "#worker/printed/task-output.ts";
 import { politeMsOf, type ProcessResult, type ProcessRunner } from "#worker/process.ts";
@@ -66,17 +67,28 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
   const printed = new TaskOutput(context, ports.live);
   const signals = spec.signals && (await takeSignals(spec.signals, context, scratch.path));
   const access = await giveAccess(context, scratch.path);
-  const ended = await ports.processes({
+  const checkpoint = await giveCheckpoint(context, scratch.path);
+  const request = {
     command: spec.run,
     cwd: scratch.path,
-    env: { ...ports.env, ...spec.env, ...aboutTask(context), ...signals?.env, ...access, TMPDIR: scratch.path },
+    env: {
+      ...ports.env,
+      ...spec.env,
+      ...aboutTask(context),
+      ...signals?.env,
+      ...access,
+      ...checkpoint,
+      TMPDIR: scratch.path,
+    },
     outputBytesMax: ports.printedBytesMax,
     signal,
     politeMs: politeMsOf(task.stopMs),
     leases: leasesOf(task, context.leftMs),
     printing: printed.printing,
     started: signals?.started,
-  });
+  };
+  const ended = await ports.processes(request).catch(undefinedIfDrained);
+  if (!ended) return { kind: "given-back" };
   const { exitCode, output } = ended;
   report({ step: 1, name, status: exitCode === 0 ? "succeeded" : "failed" });
   if (exitCode !== 0) return await failureOf(ended, printed);
@@ -90,6 +102,14 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
     token: task.token,
   };
   return { kind: "done", payload: JSON.stringify(result), outputs, digests: [digest] };
+}
+
+/**
+ * The worker leaves: the task is given back. The shard takes work with outside effects back only with a checkpoint of
+ * this attempt, which the command may have recorded when it was asked to stop.
+ */
+function undefinedIfDrained(error: unknown): undefined {
+  if (!(error instanceof Stopped && error.why === "drained")) throw error;
 }
 
 function failureOf({ exitCode, killedBy, output }: ProcessResult, printed: TaskOutput): Promise<RunOutcome> {
