@@ -68,6 +68,11 @@ export type DoorPorts = {
     readonly tenant: string;
     readonly requires: readonly string[];
   }) => Promise<readonly string[]>;
+  /** What is configured of the first pool that runs work with these labels. */
+  readonly poolOf: (work: {
+    readonly tenant: string;
+    readonly requires: readonly string[];
+  }) => { readonly onRunnerLoss?: "resume" | "restart" | "fail" | undefined } | undefined;
   /** Follows attempts that this node runs. */
   readonly watch: AttemptWatch;
   readonly counts: DoorCounts;

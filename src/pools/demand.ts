@@ -37,7 +37,22 @@ export const grantedLabels = ({ runsOn, labels }: Pick<TemplateSettings, "runsOn
 
 const tasksMax = 100;
 
-const isOf = ({ tenant }: PoolSettings, work: Waiting): boolean => tenant === undefined || tenant === work.tenant;
+const isOf = ({ tenant }: PoolSettings, work: Pick<Waiting, "tenant">): boolean =>
+  tenant === undefined || tenant === work.tenant;
+
+/** The first pool that runs such work, whatever room it has. */
+export const poolOf = (
+  pools: readonly PoolSettings[],
+  work: Pick<Waiting, "tenant" | "requires">,
+): PoolSettings | undefined =>
+  pools.find(
+    (pool) =>
+      isOf(pool, work) &&
+      pool.templates.some((template) => {
+        const offers = new Set(offersOf(pool, template));
+        return work.requires.every((label) => offers.has(label));
+      }),
+  );
 
 export function demandOf(pools: readonly PoolSettings[], { waiting, workers }: Queue): ReadonlyMap<string, Demand> {
   const left = waiting.map(({ count }) => count);

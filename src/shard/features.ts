@@ -5,7 +5,7 @@
  */
 
 /** What this program can read and write. */
-export const featuresHere = 4;
+export const featuresHere = 5;
 
 /** Long texts in events and snapshots may be references into the store (ADR 0035). */
 export const textReferences = 2;

@@ -407,6 +407,13 @@ export function applyReused`,
     focus: ["unlucky"],
   },
   {
+    name: "each reason has attempts of its own",
+    file: "kernel/decide/finish.ts",
+    find: ">= (retries[reason] ?? 0)",
+    replace: "> (retries[reason] ?? 0)",
+    focus: ["choosy"],
+  },
+  {
     name: "work with outside effects waits for one that timed out",
     file: "kernel/decide/finish.ts",
     find: "mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs",

@@ -10,6 +10,7 @@ import type { Issuer } from "#issuer/issuer.ts";
 import { spoolIn } from "#blobs/spool.ts";
 import { Sources } from "#sources/sources.ts";
 import { standingOwner, standingsIn, type Standings } from "#pools/standing.ts";
+import { poolOf } from "#pools/demand.ts";
 import { whyPools, type WaitingWork } from "#pools/why.ts";
 import { sharedKey } from "#vault/shared-key.ts";
 import type { joinNode } from "./node.ts";
@@ -95,6 +96,7 @@ export async function doorPorts(
     place,
     labels: config.worker.labels,
     traces: calls,
+    poolOf: (work) => poolOf(config.pools, work),
     pools: (waiting) => askPools(config.pools, standingsIn(records), waiting),
     watch,
     counts: {

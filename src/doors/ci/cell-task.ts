@@ -1,5 +1,6 @@
 /** Pure: what the task of one cell remembers, and the job that the runner makes of it. */
 import { Fault } from "#base/fault.ts";
+import type { OnRunnerLoss } from "#doors/ci/workflow/compile/millrace.ts";
 import type { CallJob, Job } from "#doors/ci/workflow/compile/model.ts";
 import { blanket, type Permissions } from "#doors/ci/workflow/compile/permissions.ts";
 import type { Dictionary } from "#doors/ci/workflow/expression/value.ts";
@@ -33,6 +34,8 @@ export type CellTask = {
   readonly hasContainers?: boolean;
   /** It does not begin at its first step: the record says where. */
   readonly goesOn?: boolean;
+  /** What becomes of it when its runner is lost; left out: as its node says. */
+  readonly onRunnerLoss?: OnRunnerLoss;
 };
 type Ends = readonly (readonly [id: string, end: JobEnd["result"], outputs: Readonly<Record<string, string>>])[];
 

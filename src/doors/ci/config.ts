@@ -41,11 +41,11 @@ export const CiConfig = z.strictObject({
     .optional()
     .describe("how jobs on this node reach a node, such as http://127.0.0.1:8980; left out: this node's own address"),
   onRunnerLoss: z
-    .enum(["resume", "restart"])
+    .enum(["resume", "restart", "fail"])
     .default("resume")
     .describe(
-      "what becomes of a job whose runner is lost: resume goes on after its last finished step, on any machine; " +
-        "restart runs all of it again",
+      "what becomes of a job whose runner is lost, where neither the job nor its pool says it: resume goes on after " +
+        "its last finished step, on any machine; restart runs all of it again; fail ends it; the same on all nodes",
     ),
   runnerLease: Duration({ min: "2s", max: "10m" })
     .prefault("30s")

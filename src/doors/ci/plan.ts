@@ -23,6 +23,7 @@ import type {
 } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
+import type { OnRunnerLoss } from "#doors/ci/workflow/compile/millrace.ts";
 import type { Job, Workflow } from "#doors/ci/workflow/compile/model.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { CellPlan, Frame, JobFacts } from "#doors/ci/workflow/plan/job-plan.ts";
@@ -33,6 +34,7 @@ import { containersLabel, needsContainers, sharedContainersLabel } from "./conta
 import { groupLabel } from "./queues.ts";
 import { type CellTask, endsOf, nameBelow } from "./cell-task.ts";
 import { groupOfRun, groupOfStage, lockOf } from "./locks.ts";
+import { attemptsOf, lossOf } from "./attempts.ts";
 import { frameOf, workflowOf } from "./run-frame.ts";
 import { readCellResult } from "./result.ts";
 import type { RunRecord, StoredRun } from "./runs/record.ts";
@@ -69,7 +71,6 @@ const attemptMsMax = 5 * 24 * hourMs;
 const seriesLengthMax = 200;
 /** Of one job, with the matrices of all that call it. */
 const cellsMax = 1_000;
-const lossesMaxDefault = 2;
 const leaseMsDefault = 30_000;
 const stopMsMax = 30 * minuteMs;
 /** Of the time that a cancelled cell has to stop, its worker keeps this much for itself. */
@@ -149,6 +150,8 @@ export type PlanRules = {
   readonly exclusive: ReadonlySet<string>;
   /** How long a runner may be silent; left out: as usual. */
   readonly leaseMs?: number | undefined;
+  /** What the cluster says about a lost runner of work that asks for these labels. */
+  readonly onRunnerLoss?: (requires: readonly string[]) => OnRunnerLoss;
 };
 
 /** What becomes of one job of the workflow, or of one that it calls. */
@@ -280,8 +283,9 @@ function taskSets(
     for (const cell of cells) {
       const lock = lockOfEnvironment(cell, rules, record.source?.repository);
       const leaseMs = rules?.leaseMs ?? leaseMsDefault;
-      const asked = templateOf(cell, [...(record.requires ?? []), ...ofContainers]);
-      const template = { ...asked, leaseMs, ...(lock && { lock }) };
+      const requires = requiresOf(cell, [...(record.requires ?? []), ...ofContainers]);
+      const onRunnerLoss = lossOf(leaf.job, rules?.onRunnerLoss?.(requires));
+      const template = { ...templateOf(cell, requires, onRunnerLoss), leaseMs, ...(lock && { lock }) };
       const text = JSON.stringify(template);
       const set = sets.get(text) ?? { template, tasks: [] };
       sets.set(text, set);
@@ -296,6 +300,7 @@ function taskSets(
         fails: stops && !cell.isFailureAllowed,
         ...(hasContainers && { hasContainers }),
         ...(goesOn && { goesOn }),
+        ...(onRunnerLoss !== undefined && { onRunnerLoss }),
       };
       set.tasks.push({ key, spec: JSON.stringify(task) });
     }
@@ -320,17 +325,22 @@ function lockOfEnvironment(
   return lockOf({ group, cancelsInProgress: false, queue: "max" }, repository);
 }
 
-function templateOf(cell: CellPlan, always: readonly string[]): Omit<TaskTemplate, "leaseMs"> {
+function requiresOf({ labels, group }: CellPlan, always: readonly string[]): readonly string[] {
+  const asked = labels.map((label) => `runner=${label.toLowerCase()}`);
+  if (group !== undefined) asked.push(groupLabel(group));
+  return [...new Set([taskLabel, ...always, ...asked])].toSorted();
+}
+
+function templateOf(
+  cell: CellPlan,
+  requires: readonly string[],
+  onRunnerLoss: OnRunnerLoss | undefined,
+): Omit<TaskTemplate, "leaseMs"> {
   const minutes = cell.timeoutMinutes + cell.cancelTimeoutMinutes;
-  const labels = cell.labels.map((label) => `runner=${label.toLowerCase()}`);
-  if (cell.group !== undefined) labels.push(groupLabel(cell.group));
   return {
     kind: kinds.job,
-    requires: [...new Set([taskLabel, ...always, ...labels])].toSorted(),
-    attemptsMax: 1 + (cell.lossesMax ?? lossesMaxDefault),
-    retryOn: "infrastructure",
-    backoffMs: 1_000,
-    backoffMsMax: 60_000,
+    requires,
+    ...attemptsOf(cell.retry, onRunnerLoss),
     queueMs: queueMsMax,
     attemptMs: Math.min(minutes * minuteMs, attemptMsMax),
     effects: "outside",

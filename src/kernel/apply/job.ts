@@ -2,6 +2,7 @@ import { Job, Stage, type StageShape, Task } from "#kernel/model/entities.ts";
 import type { EventOf } from "#kernel/model/event.ts";
 import { must } from "#base/assert.ts";
 import type {
+  FailureCounts,
   LockSpec,
   PlanDecides,
   Speculation,
@@ -232,10 +233,11 @@ export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
   // The kind is preceded by its length and labels are joined with a character that no label may contain, so different
   // templates have different keys.
   const { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs } = template;
-  const { attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation, lock } = template;
+  const { attemptMs, effects, speculate, graceMs, stopMs, lossesMax, retries: byReason, speculation, lock } = template;
   const words = [kind.length, kind, requires.join("\u0000"), leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax];
   const rare: unknown[] = [stopMs, lossesMax, speculation?.percentile, speculation?.factorPercent, speculation?.slots];
   if (lock) rare.push(JSON.stringify(lock));
+  if (byReason) rare.push(JSON.stringify(byReason));
   const key = [...words, queueMs, attemptMs, effects, speculate, graceMs, ...rare].join("|");
   return (state.lastTemplate = shared(state.templates, key, () => template));
 }
@@ -255,6 +257,7 @@ export const isSameTemplate = (a: TaskTemplate, b: TaskTemplate): boolean =>
     a.graceMs === b.graceMs &&
     a.stopMs === b.stopMs &&
     a.lossesMax === b.lossesMax &&
+    isSameCounts(a.retries, b.retries) &&
     isSameSpeculation(a.speculation, b.speculation) &&
     isSameLock(a.lock, b.lock) &&
     isSameList(a.requires, b.requires));
@@ -267,6 +270,13 @@ const isSameSpeculation = (a: Speculation | undefined, b: Speculation | undefine
     a.factorPercent === b.factorPercent &&
     a.slots === b.slots);
 
+function isSameCounts(a: FailureCounts | undefined, b: FailureCounts | undefined): boolean {
+  if (a === b) return true;
+  if (!a || !b) return false;
+  const reasons = Object.keys(a) as (keyof FailureCounts)[];
+  return reasons.length === Object.keys(b).length && reasons.every((reason) => a[reason] === b[reason]);
+}
+
 const isSameLock = (a: LockSpec | undefined, b: LockSpec | undefined): boolean =>
   a === b ||
   (a !== undefined &&
@@ -277,8 +287,8 @@ const isSameLock = (a: LockSpec | undefined, b: LockSpec | undefined): boolean =
     a.cancelInProgress === b.cancelInProgress);
 
 /** Templates that say only what the first release knew. */
-export const isPlainTemplate = ({ stopMs, lossesMax, speculation, lock }: TaskTemplate): boolean =>
-  stopMs === undefined && lossesMax === undefined && speculation === undefined && lock === undefined;
+export const isPlainTemplate = ({ stopMs, lossesMax, retries, speculation, lock }: TaskTemplate): boolean =>
+  [stopMs, lossesMax, retries, speculation, lock].every((one) => one === undefined);
 
 const isSameShape = (a: StageShape, b: StageSpec): boolean =>
   a.plan === undefined &&

@@ -8,6 +8,9 @@ export const newestFeatures = 3;
 /** Locks of single tasks. */
 export const taskLocks = 4;
 
+/** Templates that say for which reasons an attempt is followed by another. */
+export const retriesByReason = 5;
+
 /** Refuses what would write something new before the whole cluster can read it; `path` says what. */
 export function tooNew(state: State, path: string, level: number = newestFeatures): Rejection | undefined {
   if (state.featureLevel >= level) return undefined;

@@ -14,7 +14,7 @@ import type { FailReason, Result, TaskTemplate } from "#kernel/model/model.ts";
 import { isJobOver, isStageOver } from "#kernel/apply/moves.ts";
 import { noMemoryForResult, outgrows } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
-import { within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
+import { failReasons, within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
 import { visibleTask } from "#kernel/read/visible.ts";
 
 export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: number): Decision {
@@ -75,19 +75,9 @@ const sameResult = (a: Result, b: Result): boolean =>
   a.digests.length === b.digests.length &&
   a.digests.every((d, i) => b.digests[i] === d);
 
-const reasons: readonly FailReason[] = [
-  "executor-lost",
-  "preempted",
-  "timed-out",
-  "out-of-memory",
-  "input-lost",
-  "user-failure",
-  "cancelled",
-];
-
 export function decideFail(state: State, command: CommandOf<"fail">, nowMs: number): Decision {
   const wrong =
-    wrongChoice("reason", command.reason, reasons) ??
+    wrongChoice("reason", command.reason, failReasons) ??
     wrongText("message", command.message, state.limits.resultBytesMax) ??
     (command.result && within("result", wrongFailureResult(command.result, state, command.evidence?.digests)));
   if (wrong) return reject(wrong);
@@ -188,14 +178,20 @@ function whatNext(
   const { template } = task;
   if (task.phase === "CANCELLING") return whenCancelling(task);
   if (task.second) return { do: "nothing" };
-  // A planner that is stuck is replaced: its time is not the user's.
-  const mine = reason === "user-failure" || (reason === "timed-out" && task !== task.stage.planning);
-  if (chargedAttempts(task, reason) >= template.attemptsMax || (mine && template.retryOn !== "any"))
-    return { do: "fail" };
+  if (chargedAttempts(task, reason) >= template.attemptsMax || isFinal(task, reason)) return { do: "fail" };
   const atMs = nowMs + backoffMs(template, task, claim.token);
   // A timed-out attempt may run on until its lease ends; work with outside effects never runs twice at once (K2).
   const mayRun = outcome === "timed-out" && template.effects === "outside";
   return { do: "retry", atMs: mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs };
+}
+
+/** Whether a failure for this reason is not worth another attempt, however many are left. */
+function isFinal(task: Task, reason: FailReason): boolean {
+  const { retryOn, retries } = task.template;
+  if (retries) return (task.failures?.[reason] ?? 0) >= (retries[reason] ?? 0);
+  // A planner that is stuck is replaced: its time is not the user's.
+  const mine = reason === "user-failure" || (reason === "timed-out" && task !== task.stage.planning);
+  return mine && retryOn !== "any";
 }
 
 const losses: readonly FailReason[] = ["executor-lost", "preempted", "input-lost"];

@@ -15,7 +15,7 @@ import { reusable } from "#kernel/apply/settle.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongPlanReferences, wrongSignalReference } from "#kernel/model/text-reference.ts";
 import { bytesOfSignal } from "#kernel/memory/weigh.ts";
-import { newestFeatures, taskLocks, tooNew } from "./feature.ts";
+import { newestFeatures, retriesByReason, taskLocks, tooNew } from "./feature.ts";
 import {
   within,
   wrongDecides,
@@ -118,6 +118,9 @@ function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
         (setsOf(plan).some(({ array }) => array) ? tooNew(state, "plan.set.array") : undefined) ??
         (setsOf(plan).some(({ template }) => template.lock)
           ? tooNew(state, "plan.template.lock", taskLocks)
+          : undefined) ??
+        (setsOf(plan).some(({ template }) => template.retries)
+          ? tooNew(state, "plan.template.retries", retriesByReason)
           : undefined)
       );
     case "skip":

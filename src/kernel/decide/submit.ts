@@ -1,5 +1,5 @@
 /** Submitting a job once, joining an equal job (or only joining), and leaving it again. */
-import { newestFeatures, taskLocks, tooNew } from "./feature.ts";
+import { newestFeatures, retriesByReason, taskLocks, tooNew } from "./feature.ts";
 import { isPlainTemplate, mergeKeyOf, requestKeyOf } from "#kernel/apply/job.ts";
 import type { CommandOf, Submit } from "#kernel/model/command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
@@ -100,6 +100,9 @@ export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: nu
 
 /** What an older program in the cluster could not read back. */
 function tooNewIn(state: State, { cancelGraceMs, stages }: Submit): Rejection | undefined {
+  if (state.featureLevel >= retriesByReason) return undefined;
+  const typed = stages.findIndex(({ tasks }) => tasks?.template.retries);
+  if (typed !== -1) return tooNew(state, `stages[${typed}].tasks.template.retries`, retriesByReason);
   if (state.featureLevel >= taskLocks) return undefined;
   const locked = stages.findIndex(({ tasks }) => tasks?.template.lock);
   if (locked !== -1) return tooNew(state, `stages[${locked}].tasks.template.lock`, taskLocks);

@@ -7,6 +7,8 @@ import type { Submit } from "#kernel/model/command.ts";
 import type { Limits } from "#kernel/model/limits.ts";
 import type {
   Checkpoint,
+  FailReason,
+  FailureCounts,
   LockSpec,
   PlanDecides,
   PlanSpec,
@@ -272,12 +274,32 @@ function wrongTemplate(template: TaskTemplate, limits: Limits): Wrong {
     (template.lossesMax === undefined
       ? undefined
       : wrongWhole("lossesMax", template.lossesMax, 0, limits.attemptsMax)) ??
+    (template.retries === undefined ? undefined : within("retries", wrongRetries(template.retries, limits))) ??
     (template.speculation === undefined ? undefined : within("speculation", wrongSpeculation(template.speculation))) ??
     (template.lock === undefined ? undefined : within("lock", wrongLock(template.lock, limits))) ??
     (template.effects === "outside" && (template.speculate || template.graceMs > 0)
       ? invalid("", "work with outside effects may have neither speculation nor grace")
       : undefined)
   );
+}
+
+export const failReasons: readonly FailReason[] = [
+  "executor-lost",
+  "preempted",
+  "timed-out",
+  "out-of-memory",
+  "input-lost",
+  "user-failure",
+  "cancelled",
+];
+
+function wrongRetries(retries: FailureCounts, limits: Limits): Wrong {
+  if (typeof retries !== "object" || retries === null) return invalid("", "must be counts by reason");
+  for (const [reason, count] of Object.entries(retries)) {
+    const wrong = wrongChoice("reason", reason, failReasons) ?? wrongWhole(reason, count, 0, limits.attemptsMax);
+    if (wrong) return wrong;
+  }
+  return undefined;
 }
 
 function wrongSpeculation(rule: Speculation): Wrong {

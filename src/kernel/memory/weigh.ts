@@ -141,8 +141,8 @@ export const bytesOfShape = ({
   (plan ? 300 + bytesOfText(plan.kind) + bytesOfTexts(plan.requires) : 0) +
   bytesOfLock(lock);
 
-export const bytesOfTemplate = ({ kind, requires, lock }: TaskTemplate): number =>
-  bytesOfText(kind) + bytesOfTexts(requires) + bytesOfLock(lock);
+export const bytesOfTemplate = ({ kind, requires, retries, lock }: TaskTemplate): number =>
+  bytesOfText(kind) + bytesOfTexts(requires) + bytesOfFailures(retries) + bytesOfLock(lock);
 
 /** What the locks of listed tasks take beside their template. */
 export const bytesOfTaskLocks = ({ lock }: TaskTemplate, tasks: number): number => (lock ? taskLockBytes * tasks : 0);

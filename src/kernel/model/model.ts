@@ -60,6 +60,11 @@ export type TaskTemplate = {
    * attemptsMax; left out, none.
    */
   readonly lossesMax?: number;
+  /**
+   * How many attempts that ended for a reason are followed by another; one that ended for a reason not named here is
+   * the last. attemptsMax bounds them all. Left out, retryOn decides.
+   */
+  readonly retries?: FailureCounts;
   /** When a second attempt is worth it, for tasks with `speculate`; left out, as the shard's limits say. */
   readonly speculation?: Speculation;
   /**

@@ -61,6 +61,36 @@ describe("retry by kind", () => {
   });
 });
 
+describe("retries by reason", () => {
+  test("each reason has attempts of its own, and one that is not named is final", () => {
+    const retries = "tries=9;backoff=0s;retries=user-failure:1,executor-lost:2";
+    specify(`
+      submit j : a[x];${retries}                   -> job 1 new; x READY, a j RUNNING
+      reserve ada start                            -> x#1; x RUNNING
+      fail ada x user-failure                      -> retryInMs=0; x RETRY_PENDING
+      +1s                                          -> x READY
+      reserve ada start                            -> x#2; x RUNNING
+      fail ada x executor-lost                     -> retryInMs=0; x RETRY_PENDING
+      +1s                                          -> x READY
+      reserve ada start                            -> x#3; x RUNNING
+      fail ada x user-failure                      -> ok; x a j FAILED
+    `);
+    specify(`
+      submit j : a[x];${retries}                   -> job 1 new; x READY, a j RUNNING
+      reserve ada start                            -> x#1; x RUNNING
+      fail ada x preempted                         -> ok; x a j FAILED
+    `);
+    specify(`
+      submit j : a[x];tries=2;backoff=0s;retries=user-failure:5 -> job 1 new; x READY, a j RUNNING
+      reserve ada start                            -> x#1; x RUNNING
+      fail ada x user-failure                      -> retryInMs=0; x RETRY_PENDING
+      +1s                                          -> x READY
+      reserve ada start                            -> x#2; x RUNNING
+      fail ada x user-failure                      -> ok; x a j FAILED
+    `);
+  });
+});
+
 describe("speculation by the template's own rule", () => {
   test("percentiles are right within a fifth, however many runs there were", () => {
     const pace = newPace();

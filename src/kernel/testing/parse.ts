@@ -1,7 +1,15 @@
 /** Test support: parses the parts of a transcript line (transcript.ts) into the values that commands consist of. */
 import { assert, must } from "#base/assert.ts";
 import { parseDurationMs } from "#base/units.ts";
-import type { LockSpec, Speculation, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type {
+  FailureCounts,
+  LockSpec,
+  Speculation,
+  StageSpec,
+  TaskPlan,
+  TaskSet,
+  TaskTemplate,
+} from "#kernel/model/model.ts";
 
 export type Options = ReadonlyMap<string, string>;
 
@@ -38,6 +46,15 @@ function speculationOf(text: string): Speculation {
   return { percentile, factorPercent, slots };
 }
 
+/** `user-failure:2,timed-out:1` */
+const retriesOf = (text: string): FailureCounts =>
+  Object.fromEntries(
+    text
+      .split(",")
+      .map((one) => one.split(":"))
+      .map(([reason = "", count]) => [reason, Number(count)]),
+  );
+
 export function templateOf(options: Options): TaskTemplate {
   const backoffMs = durationIn(options, "backoff", "1s");
   return {
@@ -55,6 +72,7 @@ export function templateOf(options: Options): TaskTemplate {
     graceMs: durationIn(options, "grace", "0s"),
     ...(options.has("stop") ? { stopMs: durationIn(options, "stop", "") } : {}),
     ...(options.has("losses") ? { lossesMax: wholeOf(options, "losses", 0) } : {}),
+    ...(options.has("retries") ? { retries: retriesOf(options.get("retries") ?? "") } : {}),
     ...(options.has("own") ? { lock: lockOf(options.get("own") ?? "") } : {}),
     ...(options.has("spare") ? { speculation: speculationOf(options.get("spare") ?? "") } : {}),
   };

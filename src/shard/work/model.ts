@@ -19,11 +19,13 @@ export const writeTemplate = (template: kernel.TaskTemplate): wire.TaskTemplate 
   ...template,
   retryOn: retryOns.numberOf(template.retryOn),
   effects: effects.numberOf(template.effects),
+  retries: writeCounts(template.retries),
 });
 
 export const readTemplate = ({
   stopMs,
   lossesMax,
+  retries,
   speculation,
   lock,
   ...template
@@ -33,6 +35,7 @@ export const readTemplate = ({
   effects: effects.wordOf(template.effects) ?? noSuch("effects"),
   ...(stopMs === undefined ? {} : { stopMs }),
   ...(lossesMax === undefined ? {} : { lossesMax }),
+  ...(retries.length > 0 && { retries: readCounts(retries) }),
   ...(speculation === undefined ? {} : { speculation }),
   ...(lock === undefined ? {} : { lock }),
 });

@@ -24,6 +24,15 @@ export const engineShapes = {
     return job(c, [{ ...stage(c, "unlucky", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
   },
 
+  /** Its template says for which reasons there is another attempt. */
+  choosy(c: DrawContext): DrawnJob {
+    const retries = { "user-failure": c.random.between(0, 2), preempted: c.random.between(0, 2) };
+    const template = { ...templateOf(c, false), attemptsMax: c.random.between(2, 5), retries, backoffMs: 0 };
+    const reason = c.random.chance(0.5) ? ("user-failure" as const) : ("preempted" as const);
+    const script = { ...taskScript(c), failures: c.random.between(1, 4), reason };
+    return job(c, [{ ...stage(c, "choosy", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
+  },
+
   /** Long tasks that are told something while they run. */
   told(c: DrawContext): DrawnJob {
     const scripts = Array.from({ length: c.random.between(1, 3) }, () => ({ ...taskScript(c), runMs: 9_000 }));

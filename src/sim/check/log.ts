@@ -137,9 +137,15 @@ function retry(task: ModelTask, event: EventOf<"attempt-ended">, at: EventLocati
   if (event.next.do !== "ready" && event.next.do !== "retry") return undefined;
   if (task.standing === "cancelling") return `${String(at)}: task ${task.no} is being cancelled`;
   if (liveClaims(task).length > 1) return `${String(at)}: another attempt of task ${task.no} goes on`;
-  const { retryOn, attemptsMax, lossesMax = 0 } = task.template;
+  const { retryOn, attemptsMax, lossesMax = 0, retries } = task.template;
   const lost = Math.min(lossesMax, task.losses + (isLoss(event) ? 1 : 0));
-  const final = event.outcome === "failed" && event.reason === "user-failure" && retryOn === "infrastructure";
+  if (retries && event.outcome !== "released") {
+    const count = retries[event.reason] ?? 0;
+    if ((task.failures.get(event.reason) ?? 0) >= count)
+      return `${String(at)}: ${count} attempts that end with ${event.reason} are followed by another, this is one more`;
+  }
+  const isMine = event.outcome === "failed" && event.reason === "user-failure";
+  const final = isMine && !retries && retryOn === "infrastructure";
   if (final) return `${String(at)}: a user failure is not retried`;
   if (event.outcome !== "released" && task.attempts - lost >= attemptsMax)
     return `${String(at)}: it had its ${attemptsMax} attempts`;

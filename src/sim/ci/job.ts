@@ -99,7 +99,7 @@ async function keep(before: Kept | undefined, next: number, { job, context, port
   const delta = { manifest: digestOf(job, next), parts: [] };
   const state = digestOf(job, next);
   const reached = { next, numbered: next, logBytes: 0, state, steps: [], delta };
-  const now: Kept = { ...after(before, reached), seenAs: "/job", token: task.token, actions: {} };
+  const now: Kept = { ...after(before, reached), seenAs: "/job", token: task.token, actions: {}, tries: 0 };
   try {
     await checkpoint?.({ payload: JSON.stringify(now), digests: [] });
     ports.court.durable(job, next);

@@ -7,7 +7,15 @@ import type { Digest } from "#base/digest.ts";
 import type { Notice } from "#kernel/model/model.ts";
 import type { Submit } from "#kernel/model/command.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
-import type { JobPhase, LockSpec, StagePhase, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
+import type {
+  FailReason,
+  JobPhase,
+  LockSpec,
+  StagePhase,
+  StageSpec,
+  TaskSet,
+  TaskTemplate,
+} from "#kernel/model/model.ts";
 import { keysOf } from "#kernel/model/task-set.ts";
 
 export type ModelClaim = {
@@ -39,6 +47,8 @@ export type ModelTask = {
   speculated: boolean;
   /** Attempts of this generation that were lost to infrastructure. */
   losses: number;
+  /** Its attempts that ended without a result, by reason. */
+  readonly failures: Map<FailReason, number>;
   /** Attempts that count, in this generation. */
   attempts: number;
   readonly claims: Map<number, ModelClaim>;
@@ -210,6 +220,7 @@ export const newTask = (
   speculated: false,
   attempts: 0,
   losses: 0,
+  failures: new Map(),
   claims: new Map(),
   results: new Map(),
   checkpoint: undefined,

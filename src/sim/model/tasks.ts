@@ -55,6 +55,8 @@ export const taskFolds = {
     endClaim(task, event.token, event.outcome !== "timed-out");
     if (event.outcome === "released") task.attempts -= 1;
     if (isLoss(event)) task.losses += 1;
+    if (["failed", "expired", "timed-out"].includes(event.outcome))
+      task.failures.set(event.reason, (task.failures.get(event.reason) ?? 0) + 1);
     if (event.next.do !== "nothing") task.speculated = false;
     if (event.next.do === "ready") task.standing = "ready";
     if (event.next.do === "fail" || event.next.do === "cancel") task.standing = "over";
@@ -94,6 +96,7 @@ export const taskFolds = {
     task.generation = event.generation;
     task.checkpoint = undefined;
     task.losses = 0;
+    task.failures.clear();
     task.attempts = 0;
     task.speculated = false;
     task.standing = "ready";

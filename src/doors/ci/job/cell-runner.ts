@@ -16,12 +16,14 @@ import type { WorkPlace } from "#door/ports.ts";
 import { preloadFlags } from "#worker/process/preload-flags.ts";
 import { Stopped } from "#worker/holding.ts";
 import type { Left, RunContext, RunOutcome, Runner } from "#worker/runner.ts";
+import { isTriedAgain, type OwnEnd } from "#doors/ci/attempts.ts";
 import { archNames, osNames } from "#doors/ci/local/machine.ts";
 import { stopMarginMs } from "#doors/ci/plan.ts";
 import type { CellResult } from "#doors/ci/result.ts";
 import { keep, writeText } from "#doors/ci/runs/texts.ts";
 import { type Guard, guardContainers } from "#doors/ci/containers/guard.ts";
 import { type LabelledHost, mayNeedContainers } from "#doors/ci/containers/host.ts";
+import type { JobRetry } from "#doors/ci/workflow/compile/millrace.ts";
 import type { JobBox } from "./box.ts";
 import { askToCancel } from "./cancel-file.ts";
 import type { CompileCache } from "./compile-cache.ts";
@@ -104,10 +106,13 @@ async function runCell(
     if (!outcome) throw new Fault("unavailable", "run the job", { exitCode: end.exitCode, said: end.said.trim() });
     const digest = await log?.seal();
     context.afterwards?.(() => void log?.remove().catch(() => {}));
-    const ended = { ...outcome, isFailureAllowed: cell.isFailureAllowed, steps: [...(await steps.end())] };
+    const { isTimeout: _isTimeout, ...whole } = outcome;
+    const ended = { ...whole, isFailureAllowed: cell.isFailureAllowed, steps: [...(await steps.end())] };
     const details = await keepDetails(join(box.folder, names.details), blobs, request.actions);
     const kept = outcome.result === "success" ? undefined : steps.kept;
     const left = await leftOf(ended, { digest, details, kept, token: task.token, blobs });
+    const again = whyAgain(outcome, cell.retry, task);
+    if (again) return { kind: "failed", ...again, left };
     if (outcome.result === "failure" && fails)
       return { kind: "failed", reason: "user-failure", message: `the job ${cell.name} failed`, left };
     return { kind: "done", ...left };
@@ -118,6 +123,19 @@ async function runCell(
   } finally {
     await steps.end().catch(() => {}); // a file that cannot be read is no reason to say that the job failed
   }
+}
+
+/** Undefined: what the job came to is its end. */
+function whyAgain(
+  { result, isTimeout }: JobEnded,
+  retry: JobRetry | undefined,
+  { failures }: RunContext["task"],
+): { readonly reason: OwnEnd; readonly message: string } | undefined {
+  const reason = isTimeout ? "timed-out" : "user-failure";
+  if ((result !== "failure" && !isTimeout) || !isTriedAgain(retry, reason, failures)) return undefined;
+  const count = (failures?.[reason] ?? 0) + 1;
+  const max = retry?.counts[isTimeout ? "timed-out" : "failure"] ?? 0;
+  return { reason, message: `the job ${isTimeout ? "took too long" : "failed"}: retry ${count} of ${max} follows` };
 }
 
 const guardOf = ({ containers, spec }: JobRequest): Guard | undefined =>
@@ -247,7 +265,9 @@ const Outcome = z.object({
     .url({ protocol: /^https?$/ })
     .max(2_000)
     .optional(),
+  isTimeout: z.boolean().optional(),
 });
+type JobEnded = z.output<typeof Outcome>;
 
 /** The job could have put anything there: only a plain file of a reasonable size is read. */
 async function readOutcome(path: string): Promise<z.output<typeof Outcome> | undefined> {

@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isFault } from "#base/fault.ts";
 import { restoredFolder } from "#doors/ci/resume/step-keeper.ts";
+import { triesOf } from "#doors/ci/attempts.ts";
 import type { RunContext } from "#worker/runner.ts";
 import type { JobBox } from "./box.ts";
 import { bringKept, type Kept, KeptSteps, readKept } from "./kept-steps.ts";
@@ -29,8 +30,8 @@ export async function keeping(
   usesOwn: boolean,
 ): Promise<Keeping> {
   if (key === undefined || !checkpoint) return {};
-  const own = usesOwn ? task.checkpoint && readKept(task.checkpoint.payload) : undefined;
-  const kept = own ?? from?.kept;
+  const before = usesOwn ? task.checkpoint && readKept(task.checkpoint.payload) : undefined;
+  const kept = before?.tries === triesOf(task.failures) ? before : from?.kept;
   if (!kept || !(await box.seeAs(kept.seenAs))) return { request: { key } };
   try {
     box.own(await bringKept(kept, box.folder, blobs));
@@ -59,6 +60,7 @@ export function readerOf(
       logged: async (bytes) => log?.reached(bytes),
       steps: () => steps.lines,
       actions: commitsOf(actions),
+      tries: triesOf(task.failures),
       isHeld: () => !context.signal.aborted && (context.leftMs?.() ?? 1) > 0,
     },
     kept,

@@ -57,6 +57,8 @@ const Kept = z.object({
   points: z.array(KeptPoint).default([]),
   /** By `owner/repo@ref`: the commits that the job uses, also when it goes on. */
   actions: z.record(z.string(), z.string()).default({}),
+  /** How often the job had ended without success before this: it never goes on from a try that is over. */
+  tries: z.number().default(0),
   /** The whole log, sealed, if the attempt that wrote it is of another run. */
   log: digest.optional(),
 });
@@ -101,6 +103,7 @@ export type KeptPorts = {
   readonly logged: (bytes: number) => Promise<void>;
   readonly steps: () => readonly StepLine[];
   readonly actions: Kept["actions"];
+  readonly tries: number;
   /** Whether the claim still stands; where it does not, the next attempt may have begun, and no step may follow. */
   readonly isHeld: () => boolean;
 };
@@ -134,7 +137,7 @@ export class KeptSteps {
   }
 
   async #keep({ kept, parts, isWhole, next, numbered, logBytes }: KeptLine): Promise<KeptAnswer> {
-    const { folder, seenAs, blobs, token, checkpoint, logged, steps, actions } = this.#ports;
+    const { folder, seenAs, blobs, token, checkpoint, logged, steps, actions, tries } = this.#ports;
     using below = openBelow(folder, [keptFolder, String(kept)]);
     const uploads = new Uploads("sha256", { bytesMax: pieceBytesMax });
     const piece = async (name: string): Promise<Digest> => {
@@ -147,7 +150,7 @@ export class KeptSteps {
     for (let part = 0; part < parts; part += 1) pieces.push(await piece(partName(part)));
     const delta = { manifest, parts: pieces };
     const reached = { next, numbered, logBytes, state, steps: steps(), delta };
-    const now = { ...after(isWhole ? undefined : this.#before, reached), seenAs, token, actions };
+    const now = { ...after(isWhole ? undefined : this.#before, reached), seenAs, token, actions, tries };
     const payload = JSON.stringify(now);
     const digests = digestsOf(now);
     if (!isWhole && (digests.length > digestsMax || payload.length > payloadLengthMax)) return "whole";

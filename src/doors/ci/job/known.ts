@@ -17,6 +17,7 @@ import { vaultSecrets } from "#doors/ci/secrets/vault-secrets.ts";
 import type { JobSpec } from "#doors/ci/run/spec.ts";
 import { whoOf } from "#doors/ci/services/id-token.ts";
 import type { CiServices } from "#doors/ci/services/services.ts";
+import type { JobRetry, OnRunnerLoss } from "#doors/ci/workflow/compile/millrace.ts";
 import type { Permissions } from "#doors/ci/workflow/compile/permissions.ts";
 import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -38,8 +39,8 @@ export type KnownPorts = {
   readonly actions: Omit<ActionSettings, "sources">;
   /** A key of the cluster for what jobs keep between steps. */
   readonly keptKey: () => Promise<Uint8Array>;
-  /** For jobs that do not say it themselves. */
-  readonly onRunnerLoss: "resume" | "restart";
+  /** For jobs that were planned before this was decided there. */
+  readonly onRunnerLoss: OnRunnerLoss;
 };
 
 /** The claim under which the job runs. */
@@ -53,7 +54,7 @@ export type TaskKnown = {
 
 /** As JSON can hold it. */
 export type JobKnown = {
-  readonly cell: { readonly name: string; readonly isFailureAllowed: boolean };
+  readonly cell: { readonly name: string; readonly isFailureAllowed: boolean; readonly retry?: JobRetry };
   readonly fails: boolean;
   readonly request: Pick<JobRequest, "spec" | "secrets" | "masked" | "actionEnv" | "github" | "checkout">;
   /** Variables with which steps ask for a token that proves who they are. */
@@ -90,7 +91,7 @@ export async function jobKnown(cellTask: CellTask, at: KnownAt, ports: KnownPort
   const facts = await runFacts(ports.client, task.jobId, cellTask.run.about);
   const { spec, cell, fails, secrets, permissions } = cellOf(cellTask, withRunFacts(record, facts));
   const { source } = record;
-  const { onRunnerLoss = ports.onRunnerLoss } = spec;
+  const { onRunnerLoss = ports.onRunnerLoss } = cellTask;
   const from = cellTask.goesOn ? record.from : undefined;
   const sealedFor = from ? { tenant: task.tenant, jobId: from.sealedFor.job, taskId: from.sealedFor.task } : task;
   const keptKey = onRunnerLoss === "resume" ? await sealingKey(sealedFor, ports.keptKey) : undefined;
@@ -100,7 +101,7 @@ export async function jobKnown(cellTask: CellTask, at: KnownAt, ports: KnownPort
   const given = await granted(record, job, at, ports);
   const vars = source && environment !== undefined ? { repository: source.repository, environment } : undefined;
   return {
-    cell: { name: cell.name, isFailureAllowed: cell.isFailureAllowed },
+    cell: { name: cell.name, isFailureAllowed: cell.isFailureAllowed, ...(cell.retry && { retry: cell.retry }) },
     fails,
     request: {
       spec: {

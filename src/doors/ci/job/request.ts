@@ -66,4 +66,5 @@ export type JobOutcomeFile = {
   readonly result: "success" | "failure" | "cancelled";
   readonly outputs: Readonly<Record<string, string>>;
   readonly environmentUrl?: string;
+  readonly isTimeout?: boolean;
 };

@@ -2,6 +2,7 @@
  * Runs one job: a specification in, reports out. It does not know whether it runs on a laptop or for a claim of a
  * fleet; the caller gives it a machine, a place for reports, and a signal to cancel it.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import type { Condition, Step } from "#doors/ci/workflow/compile/model.ts";
 import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";
 import type { Availability } from "#doors/ci/workflow/expression/availability.ts";
@@ -61,6 +62,7 @@ class JobRun {
   readonly #posts: PostStep[] = [];
   readonly #backgrounds = new Backgrounds<Finished>();
   #initialEnv: ReadonlyMap<string, string> = new Map();
+  #isTimeout = false;
   #steps = 0;
   /** The first of the job's steps that has not ended. */
   #next = 0;
@@ -93,7 +95,12 @@ class JobRun {
       await this.#runPosts();
       const outputs = jobOutputs(this.#state, (level, text) => this.#note(level, text));
       const url = environmentUrl(this.#state, (level, text) => this.#note(level, text));
-      return { result: root.status, outputs, ...(url !== undefined && { environmentUrl: url }) };
+      return {
+        result: root.status,
+        outputs,
+        ...(url !== undefined && { environmentUrl: url }),
+        ...(this.#isTimeout && { isTimeout: true }),
+      };
     } finally {
       this.#state.groups.killAll();
       await this.#state.machine.containers?.close();
@@ -139,8 +146,10 @@ class JobRun {
       timeoutMinutes: spec.timeoutMinutes,
       cancelTimeoutMinutes: spec.cancelTimeoutMinutes,
       signal: this.#ports.signal,
-      onTimeout: () =>
-        this.#note("error", `The job has exceeded the maximum execution time of ${spec.timeoutMinutes} minutes.`),
+      onTimeout: () => {
+        this.#isTimeout = !this.#stopping.isCancelled;
+        this.#note("error", `The job has exceeded the maximum execution time of ${spec.timeoutMinutes} minutes.`);
+      },
       onCancel: () => {
         root.status = merged(root.status, "cancelled");
         this.#stopping.cancel();
@@ -235,13 +244,17 @@ class JobRun {
     parts: Pick<StepJob, "frame" | "ref" | "env" | "output">,
     outer?: AbortSignal,
   ): Promise<WorkEnd> {
-    const { triesMax = 1, on = [] } = step.retry ?? {};
+    const { triesMax = 1, on = [], delayMs = retryMs } = step.retry ?? {};
     for (let tries = 1; ; tries += 1) {
       const { end, isTimeout } = await this.#timed(step, parts, outer);
       const isWanted = end === "failure" && on.includes(isTimeout ? "timed-out" : "failure");
       if (!isWanted || tries >= triesMax || this.#stopping.isCancelled || outer?.aborted) return end;
       parts.output.annotate({ level: "warning", message: `Try ${tries} of ${triesMax} failed; the step runs again.` });
-      await new Promise((resolve) => setTimeout(resolve, Math.min(retryMsMax, retryMs * 2 ** (tries - 1))));
+      using waiting = this.#stopping.enter(() => false);
+      const signals = [waiting.signal, ...(outer ? [outer] : [])];
+      const pauseMs = Math.min(Math.max(retryMsMax, delayMs), delayMs * 2 ** (tries - 1));
+      await pause(pauseMs, undefined, { signal: AbortSignal.any(signals) }).catch(() => {});
+      if (this.#stopping.isCancelled || outer?.aborted) return end;
     }
   }
 

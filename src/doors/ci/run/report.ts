@@ -57,4 +57,6 @@ export type JobOutcome = {
   readonly result: Exclude<JobResult, "skipped">;
   readonly outputs: ReadonlyMap<string, string>;
   readonly environmentUrl?: string;
+  /** It was stopped because its own time was over. */
+  readonly isTimeout?: boolean;
 };

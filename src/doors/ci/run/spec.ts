@@ -1,6 +1,5 @@
 /** All that a runner has to know of a job. Plain data: it can be written down, sent, and read on another machine. */
 import type { NormalJob, Step } from "#doors/ci/workflow/compile/model.ts";
-import type { OnRunnerLoss } from "#doors/ci/workflow/compile/millrace.ts";
 import { type Dictionary, type PlainValue, plainOf } from "#doors/ci/workflow/expression/value.ts";
 import type { CellPlan, Frame } from "#doors/ci/workflow/plan/job-plan.ts";
 import type { Node } from "#doors/ci/workflow/yaml/node.ts";
@@ -21,8 +20,6 @@ export type JobSpec = {
   readonly services?: Node;
   readonly timeoutMinutes: number;
   readonly cancelTimeoutMinutes: number;
-  /** What becomes of it when its runner is lost; left out: as the runner says. */
-  readonly onRunnerLoss?: OnRunnerLoss;
   /** What it deploys to. */
   readonly environment?: CellPlan["environment"];
   /** github, needs, strategy, matrix, inputs, vars; secrets come apart from it, and are never written down with it. */
@@ -66,15 +63,7 @@ export function jobSpecOf(job: NormalJob, cell: CellPlan, { workflow }: Frame, c
     ...(job.services && { services: job.services }),
     timeoutMinutes: cell.timeoutMinutes,
     cancelTimeoutMinutes: cell.cancelTimeoutMinutes,
-    ...lossOf(job),
     ...(cell.environment && { environment: cell.environment }),
     contexts: plainOf(contexts) as JobSpec["contexts"],
   };
-}
-
-/** What runs beside the steps, or is in a container's own files, is not kept: such a job starts again. */
-function lossOf({ onRunnerLoss, container, services, steps }: NormalJob): Pick<JobSpec, "onRunnerLoss"> {
-  if (onRunnerLoss) return { onRunnerLoss };
-  const hasBackground = steps.some((step) => "isBackground" in step && step.isBackground);
-  return container || services || hasBackground ? { onRunnerLoss: "restart" } : {};
 }

@@ -8,6 +8,7 @@ import type { CellTask } from "#doors/ci/cell-task.ts";
 import type { gate, Stage } from "#doors/ci/environments/waiting.ts";
 import { kinds, planConclusion, planStage } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
+import type { OnRunnerLoss } from "#doors/ci/workflow/compile/millrace.ts";
 import type { EndedRun } from "#doors/ci/intake/run-ended.ts";
 import { type StoredRun, readRun } from "./record.ts";
 import { asksForFacts, runFacts, withRunFacts } from "./run-facts.ts";
@@ -20,11 +21,13 @@ export type PlannerPorts = {
   readonly gate?: (stage: Stage) => ReturnType<typeof gate>;
   /** How long a runner may be silent. */
   readonly leaseMs?: number;
+  /** What the cluster says about lost runners of a tenant's work. */
+  readonly onRunnerLoss?: (tenant: string, requires: readonly string[]) => OnRunnerLoss;
   /** Returns when it is durable that the run has ended. */
   readonly ended?: (run: EndedRun) => Promise<void>;
 };
 
-export const ciPlanners = ({ client, gate, ended, leaseMs }: PlannerPorts): Planners => ({
+export const ciPlanners = ({ client, gate, ended, leaseMs, onRunnerLoss }: PlannerPorts): Planners => ({
   [kinds.stage]: async (inputs, { blobs, task }) => {
     const stored = JSON.parse(inputs.spec) as StoredRun;
     const record = await readRun(blobs, stored);
@@ -35,7 +38,8 @@ export const ciPlanners = ({ client, gate, ended, leaseMs }: PlannerPorts): Plan
     const { tenant, jobId } = task;
     const found = await asks?.({ tenant, jobId, inputs: whole, record: known, about: stored.about });
     if (found && found.kind !== "open") return found;
-    const rules = { exclusive: new Set<string>(), ...found, leaseMs };
+    const ofCluster = onRunnerLoss && { onRunnerLoss: (labels: readonly string[]) => onRunnerLoss(tenant, labels) };
+    const rules = { exclusive: new Set<string>(), ...found, leaseMs, ...ofCluster };
     return await withShortSpecs(planStage(whole, known, rules), blobs);
   },
   [kinds.conclusion]: async (inputs, { blobs, task }) => {

@@ -7,7 +7,7 @@ import { conditionOf } from "./condition.ts";
 import { checkJob } from "./early.ts";
 import { Ids } from "./ids.ts";
 import type { Job, Need } from "./model.ts";
-import { lossesOf, onRunnerLossOf } from "./millrace.ts";
+import { jobRetryOf, onRunnerLossOf } from "./millrace.ts";
 import { optional } from "./optional.ts";
 import { permissionsOf } from "./permissions.ts";
 import { stepsOf } from "./steps.ts";
@@ -66,7 +66,7 @@ function jobOf(key: ScalarNode, node: MappingNode, problems: Problems): Job {
     ...optional("defaults", entryOf(node, "defaults")),
     ...optional("snapshot", entryOf(node, "snapshot")),
     ...optional("onRunnerLoss", onRunnerLossOf(entryOf(node, "x-millrace"))),
-    ...optional("lossesMax", lossesOf(entryOf(node, "x-millrace"), problems)),
+    ...optional("retry", jobRetryOf(entryOf(node, "x-millrace"), problems)),
     steps: stepsOf(entryOf(node, "steps"), { problems, ifAvailable: places.stepIf }),
   };
 }

@@ -4,7 +4,7 @@
  */
 import type { Place } from "#doors/ci/workflow/problem.ts";
 import type { Node } from "#doors/ci/workflow/yaml/node.ts";
-import type { OnRunnerLoss, StepRetry } from "./millrace.ts";
+import type { JobRetry, OnRunnerLoss, StepRetry } from "./millrace.ts";
 import type { Permissions } from "./permissions.ts";
 import type { Triggers } from "./triggers.ts";
 
@@ -53,8 +53,8 @@ export type NormalJob = JobCommon & {
   readonly snapshot?: Node;
   /** What becomes of it when its runner is lost; left out: as its steps and its runner say. */
   readonly onRunnerLoss?: OnRunnerLoss;
-  /** How many lost runners are made up for. */
-  readonly lossesMax?: number;
+  /** How often it is tried again, and why; left out: when its runner is lost, as usual. */
+  readonly retry?: JobRetry;
   readonly steps: readonly Step[];
 };
 

@@ -4,6 +4,7 @@
  */
 import { ancestorsOf } from "#doors/ci/workflow/compile/jobs.ts";
 import type { CallJob, Job, NormalJob, Workflow } from "#doors/ci/workflow/compile/model.ts";
+import type { JobRetry } from "#doors/ci/workflow/compile/millrace.ts";
 import type { Scope } from "#doors/ci/workflow/expression/evaluate.ts";
 import { type ConditionPart, explain } from "#doors/ci/workflow/expression/explain.ts";
 import { parseExpression } from "#doors/ci/workflow/expression/parse.ts";
@@ -52,8 +53,8 @@ export type CellPlan = {
   readonly group?: string;
   readonly timeoutMinutes: number;
   readonly cancelTimeoutMinutes: number;
-  /** How often it is tried on another runner; left out: as usual. */
-  readonly lossesMax?: number;
+  /** How often it is tried again, and why; left out: when its runner is lost, as usual. */
+  readonly retry?: JobRetry;
   /** Undefined where it asks for none. */
   readonly environment?: { readonly name: string; readonly url?: Node; readonly isDeployment: boolean };
   readonly concurrency?: {
@@ -213,7 +214,7 @@ function jobSettings(job: NormalJob, scope: Scope): Settings {
     cancelTimeoutMinutes: job.cancelTimeoutMinutes
       ? templateNumber(job.cancelTimeoutMinutes, scope)
       : cancelTimeoutMinutesDefault,
-    ...lossesOf(job),
+    ...(job.retry && { retry: job.retry }),
     ...environmentOf(job.environment, scope),
     ...concurrencyOf(job.concurrency, scope),
   };
@@ -231,11 +232,6 @@ function environmentOf(node: Node | undefined, scope: Scope): Pick<CellPlan, "en
 }
 
 const environmentLengthMax = 255;
-
-function lossesOf({ onRunnerLoss, lossesMax }: NormalJob): Pick<CellPlan, "lossesMax"> {
-  if (onRunnerLoss === "fail") return { lossesMax: 0 };
-  return lossesMax === undefined ? {} : { lossesMax };
-}
 
 function callSettings(job: CallJob, scope: Scope): Settings {
   return {

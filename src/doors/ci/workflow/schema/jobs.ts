@@ -75,11 +75,12 @@ const stepCommon = {
 
 /** Words of our own, below one key that no other reader of these files takes for its own. */
 const retry = (...reasons: readonly string[]): Definition =>
-  mapping({ "max!": number, on: oneOf(among(...reasons), sequence(among(...reasons))) });
+  mapping({ "max!": number, on: oneOf(among(...reasons), sequence(among(...reasons))), delay: nonEmpty });
+const jobRetry = retry("runner-lost", "preempted", "failure", "timed-out");
 const stepMillrace = mapping({ retry: retry("failure", "timed-out") });
 const jobMillrace = mapping({
   "on-runner-loss": among("resume", "restart", "fail"),
-  retry: retry("runner-lost"),
+  retry: oneOf(jobRetry, sequence(jobRetry)),
 });
 
 const stepWork = {

@@ -217,6 +217,11 @@ export type TaskTemplate = {
   readonly speculation?: Speculation | undefined;
   /** Each task takes this lock before it is queued, and keeps it until it has ended. Not for arrays. */
   readonly lock?: LockSpec | undefined;
+  /**
+   * How many attempts that ended for a reason are followed by another; one that ended for a reason that is not here is
+   * the last. None of them: retry_on decides.
+   */
+  readonly retries: readonly ReasonCount[];
 };
 
 export const TaskTemplate: Message<TaskTemplate> = {
@@ -274,6 +279,11 @@ export const TaskTemplate: Message<TaskTemplate> = {
       LockSpec.write(message.lock, to);
       to.close(start);
     }
+    for (const one of message.retries) {
+      const start = to.open(354);
+      ReasonCount.write(one, to);
+      to.close(start);
+    }
   },
   read(from, end, before) {
     let kind = before === undefined ? "" : before.kind;
@@ -292,6 +302,7 @@ export const TaskTemplate: Message<TaskTemplate> = {
     let lossesMax = before?.lossesMax;
     let speculation = before?.speculation;
     let lock = before?.lock;
+    const retries: ReasonCount[] = before === undefined ? [] : (before.retries as ReasonCount[]);
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -364,11 +375,17 @@ export const TaskTemplate: Message<TaskTemplate> = {
           from.leave(stop);
           break;
         }
+        case 354: {
+          const stop = from.enter();
+          retries.push(ReasonCount.read(from, stop));
+          from.leave(stop);
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs, attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation, lock };
+    return { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs, attemptMs, effects, speculate, graceMs, stopMs, lossesMax, speculation, lock, retries };
   },
 };
 
