@@ -25,7 +25,10 @@ const filter = {
     .string()
     .max(64)
     .default("millrace")
-    .describe("millrace: the feed's items; ci: workflow_run, workflow_job and status, of jobs of that door alone."),
+    .describe(
+      "millrace: the feed's items; ci: workflow_run, workflow_job and status, of jobs of that door alone; ci:github, " +
+        "ci:gitea, ci:gitlab: statuses of commits, set at the forge whose API is at url, with its token as secret.",
+    ),
 } as const;
 
 const Wanted = z.strictObject({

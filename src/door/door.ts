@@ -63,11 +63,8 @@ export type Door<S = unknown> = {
    * out: they are a cache.
    */
   readonly keepsResults?: boolean | ((result: Pick<Result, "payload" | "digests">) => readonly Digest[]) | undefined;
-  /**
-   * What a webhook with the door's name as its format is sent for an item of the event feed of one of its jobs: events
-   * in the words of the dialect. Left out: there is no such format. Pure; nothing: the item is passed over.
-   */
-  readonly webhook?: ((item: FeedItem) => readonly WebhookEvent[]) | undefined;
+  /** Formats of webhooks that send events of its jobs, by name: the door's own, or `door:more`. */
+  readonly webhooks?: Readonly<Record<string, WebhookFormat>> | undefined;
   /** Its pages of the console. */
   readonly pages: readonly ConsolePage[];
   /** What the console's page of each of its jobs shows besides; left out: nothing. */
@@ -77,7 +74,22 @@ export type Door<S = unknown> = {
   readonly elsewhere?: ((place: PlaceElsewhere) => Promise<DoorElsewhere>) | undefined;
 };
 
-export type WebhookEvent = { readonly event: string; readonly body: object };
+export type WebhookFormat = {
+  /**
+   * In the words of the dialect or of who gets it. Pure; nothing: the item is passed over. `result` is what the item's
+   * task has committed, as the door wrote it; left out: it is not known any more.
+   */
+  readonly render: (item: FeedItem, result?: string) => readonly WebhookEvent[];
+  /** Whether it needs the result of this item's task. */
+  readonly asksFor?: (item: FeedItem) => boolean;
+  /** How the secret goes along with each call; left out: it signs the body, and stays here. */
+  readonly headers?: (secret: string) => Readonly<Record<string, string>>;
+  /** Whether an answer with this status means that another attempt gets the same one. */
+  readonly isFinal?: (status: number) => boolean;
+};
+
+/** `path`: where it is sent below the webhook's address. */
+export type WebhookEvent = { readonly event: string; readonly body: object; readonly path?: string };
 
 /** Answers a question of an executor elsewhere about a task of the door that it holds. JSON in, JSON out. */
 export type TaskAnswer = (claim: ClaimOf, body: unknown) => Promise<unknown>;

@@ -85,7 +85,7 @@ const common = {
     .enum(["resume", "restart", "fail"])
     .optional()
     .describe(
-      "What becomes of a job whose machine of this pool is lost, where the job does not say it; left out: as ci says. " +
+      "What becomes of a job whose machine of this pool is lost, if the job does not say it; left out: as ci says. " +
         "Jobs whose labels fit several pools go by the first.",
     ),
   price: z.number().min(0).max(1_000_000).default(0).describe("Of one machine for an hour, for `millrace usage`."),

@@ -50,7 +50,9 @@ async function lab() {
       random: new Random(name),
       node: name,
       owns: () => node.node.state === "up",
-      render: (_format, item) => [{ event: `${item.kind}.${item.change}`, body: { item } }],
+      sending: () => ({}),
+      render: async (_format, item) =>
+        await Promise.resolve([{ event: `${item.kind}.${item.change}`, body: { item } }]),
       post: receiver.post,
       log: (line) => rig.reports.push(line),
       settings,

@@ -15,10 +15,10 @@ import type { Feed } from "#feed/feed.ts";
 import type { FeedReader } from "#feed/reader.ts";
 import type { FeedItem } from "#kernel/read/feed.ts";
 import type { Post } from "./post.ts";
-import { deliveryId, headersOf, type Delivery } from "./sign.ts";
+import { deliveryId, requestOf, type Delivery, type Sending } from "./sign.ts";
 import { deadLettersMax, filterOf, secretName, type Progress, type Webhook, type WebhookRecords } from "./webhook.ts";
 
-export type Rendered = { readonly event: string; readonly body: object };
+export type Rendered = { readonly event: string; readonly body: object; readonly path?: string };
 
 export type DelivererPorts = {
   readonly records: WebhookRecords;
@@ -29,7 +29,8 @@ export type DelivererPorts = {
   readonly node: string;
   readonly owns: (key: string) => boolean;
   /** What a webhook of this format is sent for an item; nothing: the item is passed over. */
-  readonly render: (format: string, item: FeedItem) => readonly Rendered[];
+  readonly render: (format: string, item: FeedItem) => Promise<readonly Rendered[]>;
+  readonly sending: (format: string) => Sending;
   readonly post: Post;
   readonly log: (line: string) => void;
   readonly observe?: ((outcome: DeliveryOutcome) => void) | undefined;
@@ -184,9 +185,10 @@ export class WebhookDeliverer implements AsyncDisposable {
   }
 
   async #deliverItem(hook: Typed<Webhook>, held: Held, item: FeedItem, signal: AbortSignal): Promise<void> {
-    for (const [n, { event, body }] of this.#ports.render(hook.value.format, item).entries()) {
+    const rendered = await this.#ports.render(hook.value.format, item);
+    for (const [n, { event, body, path }] of rendered.entries()) {
       const id = deliveryId(hook.value.id, item.id, n);
-      await this.#deliver(hook, held, { id, event, body: JSON.stringify(body) }, signal);
+      await this.#deliver(hook, held, { id, event, body: JSON.stringify(body), path }, signal);
     }
   }
 
@@ -209,7 +211,8 @@ export class WebhookDeliverer implements AsyncDisposable {
       const failingSinceMs = held.record.value.failingSinceMs ?? atMs;
       await this.#write(held, { failingSinceMs, last, trouble: { atMs, why } });
       if (atMs - failingSinceMs > this.#settings.disableAfterMs) await this.#disable(hook, failingSinceMs, why);
-      if (attempt >= attemptsMax) return await this.#bury(hook, held, delivery, attempt, why);
+      const isFinal = this.#ports.sending(hook.value.format).isFinal?.(status) === true;
+      if (attempt >= attemptsMax || isFinal) return await this.#bury(hook, held, delivery, attempt, why);
       const longMs = Math.min(backoffMs * 2 ** (attempt - 1), backoffMsMax);
       await this.#pause(held, longMs / 2 + random.fraction() * (longMs / 2), signal);
     }
@@ -224,13 +227,14 @@ export class WebhookDeliverer implements AsyncDisposable {
     }
   }
 
-  async #send({ tenant, name, value: { url } }: Typed<Webhook>, delivery: Delivery, signal: AbortSignal) {
-    const { vault, clock, post } = this.#ports;
+  async #send({ tenant, name, value }: Typed<Webhook>, delivery: Delivery, signal: AbortSignal) {
+    const { vault, clock, post, sending } = this.#ports;
     await this.#slot(tenant, signal);
     try {
       const secret = await vault.read(tenant, secretName(name));
       if (!secret) return { status: 0, why: "its secret is gone: set the webhook again" };
-      return await post(url, headersOf(delivery, secret, clock.wallMs()), delivery.body, signal);
+      const { url, headers } = requestOf(value.url, delivery, secret, sending(value.format), clock.wallMs());
+      return await post(url, headers, delivery.body, signal);
     } catch (error) {
       return { status: 0, why: messageOf(error) };
     } finally {
@@ -248,10 +252,18 @@ export class WebhookDeliverer implements AsyncDisposable {
   }
 
   /** Given up, and kept for `redeliver`. The oldest ones make room. */
-  async #bury(hook: Typed<Webhook>, held: Held, { id, event, body }: Delivery, attempts: number, why: string) {
+  async #bury(hook: Typed<Webhook>, held: Held, { id, event, body, path }: Delivery, attempts: number, why: string) {
     const { records, clock, observe } = this.#ports;
     const { tenant, name } = hook;
-    const letter = { webhook: name, event, body, atMs: clock.wallMs(), attempts, why };
+    const letter = {
+      webhook: name,
+      event,
+      body,
+      ...(path !== undefined && { path }),
+      atMs: clock.wallMs(),
+      attempts,
+      why,
+    };
     const { records: kept } = await records.dead.list({ tenant, limit: 1_000, order: "newest" });
     for (const old of kept.slice(deadLettersMax - 1)) await records.dead.remove(tenant, old.name);
     await records.dead.create(tenant, `${name}/${id}`, letter);

@@ -1,7 +1,38 @@
 /** What a delivery says of itself: its id, which stays the same in every attempt, and signatures of its body. */
 import { createHmac, hash } from "node:crypto";
 
-export type Delivery = { readonly id: string; readonly event: string; readonly body: string };
+export type Delivery = {
+  readonly id: string;
+  readonly event: string;
+  readonly body: string;
+  /** Below the webhook's address; left out: there. */
+  readonly path?: string | undefined;
+};
+
+/** How a format sends: left out, the secret signs. */
+export type Sending = {
+  readonly headers?: (secret: string) => Readonly<Record<string, string>>;
+  readonly isFinal?: (status: number) => boolean;
+};
+
+export function requestOf(
+  url: string,
+  delivery: Delivery,
+  secret: Buffer | string,
+  { headers }: Sending,
+  nowMs: number,
+): { readonly url: string; readonly headers: Readonly<Record<string, string>> } {
+  if (!headers) return { url, headers: headersOf(delivery, secret, nowMs) };
+  return {
+    url: `${url.replace(/\/+$/, "")}${delivery.path ?? ""}`,
+    headers: {
+      "content-type": "application/json",
+      "user-agent": "millrace-webhook/1",
+      "x-millrace-delivery": delivery.id,
+      ...headers(secret.toString().trim()),
+    },
+  };
+}
 
 /** The same for the same item of the same webhook: receivers recognise what comes twice. */
 export function deliveryId(webhook: string, item: string, n: number): string {

@@ -17,7 +17,7 @@ export const Wanted = z.object({
     .default(["job"]),
   doors: z.array(z.string().max(64)).max(16).default([]),
   tags: z.array(z.string().max(300)).max(16).default([]),
-  /** "millrace": items as they are; or a door's name: what that door makes of its own. */
+  /** "millrace": items as they are; or one of a door's formats: what that door makes of its own. */
   format: z.string().max(64).default("millrace"),
 });
 export type Wanted = z.output<typeof Wanted>;
@@ -48,6 +48,7 @@ export const DeadLetter = z.object({
   webhook: z.string(),
   event: z.string(),
   body: z.string(),
+  path: z.string().optional(),
   atMs: z.number(),
   attempts: z.number(),
   why: z.string(),
@@ -73,10 +74,13 @@ export type WebhookRecords = ReturnType<typeof webhooksIn>;
 /** The name of its secret in the vault of what the program keeps. */
 export const secretName = (name: string): string => `webhook/${name}`;
 
+/** `ci:github` is one of the door ci. */
+export const doorOf = (format: string): string => format.split(":", 1)[0] ?? format;
+
 export const filterOf = (tenant: string, { kinds, doors, tags, format }: Wanted): FeedFilter => ({
   tenant,
   kinds,
-  doors: format === "millrace" ? doors : [format],
+  doors: format === "millrace" ? doors : [doorOf(format)],
   ...(tags.length > 0 && {
     tags: tags.map((tag) => ({ name: tag.slice(0, tag.indexOf("=")), value: tag.slice(tag.indexOf("=") + 1) })),
   }),

@@ -479,6 +479,10 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api GET /v1/runs/{run}/jobs/{job}/log/search": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/log/search?text=x`, { alike: "neither is a run" }),
   ],
+  "api GET /v1/logs": [
+    ask("GET", ({ key }) => `/v1/logs?text=${key}`, { alike: "there are none" }),
+    ask("GET", ({ tenant }) => `/v1/logs?text=x&tenant=${tenant}`),
+  ],
   "api GET /v1/runs/{run}/socket": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/socket`, { alike: "neither is a run" }),
   ],

@@ -8,7 +8,7 @@ import { route, type Route } from "#http/route.ts";
 import type { Typed } from "#records/typed.ts";
 import type { Vault } from "#vault/vault.ts";
 import { checkAddress, type Post, type Posted, type PostRules } from "#webhooks/post.ts";
-import { headersOf, type Delivery } from "#webhooks/sign.ts";
+import { requestOf, type Delivery, type Sending } from "#webhooks/sign.ts";
 import { filterOf, secretName, type Progress, type Webhook, type WebhookRecords } from "#webhooks/webhook.ts";
 
 export type WebhooksPorts = {
@@ -18,8 +18,8 @@ export type WebhooksPorts = {
   readonly clock: Clock;
   readonly post: Post;
   readonly rules: PostRules;
-  /** Doors that make payloads of their own events. */
-  readonly formats: readonly string[];
+  /** Of doors that make payloads of their own events. */
+  readonly formats: ReadonlyMap<string, Sending>;
 };
 
 const lettersShown = 50;
@@ -62,6 +62,8 @@ export function webhooksRoutes(ports: WebhooksPorts): readonly Route[] {
     }),
     route(testWebhook, async ({ tenant, params: { name }, signal }) => {
       const hook = await find(tenant, name);
+      if (ports.formats.get(hook.value.format)?.headers)
+        throw new Problem(409, "a webhook of this format sends statuses of commits only: start a run");
       const body = JSON.stringify({ event: "ping", webhook: name, zen: "One stream turns every wheel." });
       return { body: await send(ports, hook, { id: randomUUID(), event: "ping", body }, signal) };
     }),
@@ -72,8 +74,8 @@ export function webhooksRoutes(ports: WebhooksPorts): readonly Route[] {
       const items = [];
       for (const letter of one ? [one] : await lettersOf(tenant, name)) {
         const id = letter.name.slice(name.length + 1);
-        const { event, body } = letter.value;
-        const sent = await send(ports, hook, { id, event, body }, signal);
+        const { event, body, path } = letter.value;
+        const sent = await send(ports, hook, { id, event, body, path }, signal);
         if (sent.why === "") await records.dead.remove(tenant, letter.name);
         items.push({ delivery: id, ...sent });
       }
@@ -85,8 +87,14 @@ export function webhooksRoutes(ports: WebhooksPorts): readonly Route[] {
 const setRoute = ({ records, vault, feed, clock, rules, formats }: WebhooksPorts): Route =>
   route(setWebhook, async ({ tenant, params: { name }, body: { secret, ...wanted }, caller }) => {
     checkAddress(wanted.url, rules);
-    if (wanted.format !== "millrace" && !formats.includes(wanted.format))
-      throw new Problem(400, `body.format: ${["millrace", ...formats].join(" or ")}`);
+    const format = formats.get(wanted.format);
+    if (wanted.format !== "millrace" && !format)
+      throw new Problem(400, `body.format: ${["millrace", ...formats.keys()].join(" or ")}`);
+    const before = await records.hooks.read(tenant, name);
+    const isSame = before?.value.url === wanted.url && before.value.format === wanted.format;
+    // a token goes to no other address than the one that it was given for
+    if (secret === undefined && (format?.headers || tokenOf(formats, before)) && !isSame)
+      throw new Problem(400, "body.secret: give the token of the forge with which statuses are set");
     const by = caller.principal.name;
     const isNew = (await vault.read(tenant, secretName(name))) === undefined;
     const made = secret === undefined && isNew ? `whsec_${randomBytes(32).toString("base64")}` : undefined;
@@ -102,15 +110,19 @@ const setRoute = ({ records, vault, feed, clock, rules, formats }: WebhooksPorts
     return { body: { ...shown(hook ?? record, progress), ...(made !== undefined && { secret: made }) } };
   });
 
+const tokenOf = (formats: WebhooksPorts["formats"], hook: Typed<Webhook> | undefined): boolean =>
+  hook !== undefined && formats.get(hook.value.format)?.headers !== undefined;
+
 async function send(
-  { vault, clock, post }: WebhooksPorts,
-  { tenant, name, value: { url } }: Typed<Webhook>,
+  { vault, clock, post, formats }: WebhooksPorts,
+  { tenant, name, value }: Typed<Webhook>,
   delivery: Delivery,
   signal: AbortSignal,
 ): Promise<Posted> {
   const secret = await vault.read(tenant, secretName(name));
   if (!secret) throw new Problem(409, "the webhook's secret is gone: set the webhook again");
-  return await post(url, headersOf(delivery, secret, clock.wallMs()), delivery.body, signal);
+  const { url, headers } = requestOf(value.url, delivery, secret, formats.get(value.format) ?? {}, clock.wallMs());
+  return await post(url, headers, delivery.body, signal);
 }
 
 const time = (ms: number): string => new Date(ms).toISOString();

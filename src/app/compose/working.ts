@@ -101,7 +101,7 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   undo.use(retention.results);
   const { feed } = joined;
   const told = { records: ground.records, vault: ground.vaults.system, doors: ground.doors };
-  const webhooks = startWebhooks({ ...told, config, name, feed, node, clock, random, log });
+  const webhooks = startWebhooks({ ...told, config, name, feed, node, client, clock, random, log });
   undo.use(webhooks.deliverer);
   return {
     ...joined,

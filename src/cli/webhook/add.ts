@@ -13,7 +13,7 @@ export const webhookAdd = command({
     kind: { type: "strings", value: "KIND", about: `which events: ${kinds.join(", ")} (job)` },
     door: { type: "strings", value: "NAME", about: "only of this door; several: any of them" },
     tag: { type: "strings", value: "NAME=VALUE", about: "only of jobs with this tag; several: with all of them" },
-    format: { type: "string", value: "NAME", about: "millrace, or a door that has payloads of its own, such as ci" },
+    format: { type: "string", value: "NAME", about: "millrace, or one of a door: ci, ci:github, ci:gitea, ci:gitlab" },
     "secret-file": {
       type: "string",
       value: "FILE",

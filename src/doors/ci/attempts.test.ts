@@ -15,7 +15,7 @@ const attempts = (line: string): Partial<TaskTemplate> => {
   return attemptsOf(job.retry, lossOf(job, "resume"));
 };
 
-test("without reasons of its own a job is tried again when its runner is lost, as in every version of a cluster", () => {
+test("without reasons of its own a job is tried again when its runner is lost, as it always was", () => {
   const usual = { retryOn: "infrastructure", backoffMs: 1_000, backoffMsMax: 60_000 };
   deepEqual(attempts(""), { attemptsMax: 3, ...usual });
   deepEqual(attempts("x-millrace: { retry: { max: 5 } }"), { attemptsMax: 6, ...usual });
@@ -23,7 +23,7 @@ test("without reasons of its own a job is tried again when its runner is lost, a
   deepEqual(attempts("x-millrace: { on-runner-loss: fail }"), { attemptsMax: 1, ...usual });
 });
 
-test("each reason has a number of its own, and the time before a further attempt is the longest that is asked for", () => {
+test("each reason has a number of its own, and the longest delay counts for all", () => {
   deepEqual(
     attempts("x-millrace: { retry: [{ max: 4, on: [failure, timed-out] }, { max: 1, on: preempted, delay: 2m }] }"),
     {

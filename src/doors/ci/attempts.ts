@@ -31,7 +31,7 @@ export function attemptsOf(
   return { attemptsMax: 1 + sum, retryOn: "any", retries, ...shared };
 }
 
-/** Of the job itself, else of its pool or the cluster; what no file holds starts again wherever it may be tried again. */
+/** The job says it, else its pool or the cluster; what no file holds starts again wherever it may be tried again. */
 export function lossOf(job: Job, ofCluster: OnRunnerLoss | undefined): OnRunnerLoss | undefined {
   if (job.kind === "call") return ofCluster;
   const { onRunnerLoss, container, services, steps } = job;

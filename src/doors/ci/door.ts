@@ -5,6 +5,8 @@ import { CiConfig } from "./config.ts";
 import { serviceEndpoints } from "./services/endpoints.ts";
 import { intakeEndpoints } from "./intake/endpoints.ts";
 import { ciEndpoints } from "./endpoints.ts";
+import { asksForResult } from "./outgoing/cell-end.ts";
+import { statusFormats } from "./outgoing/statuses.ts";
 import { ciWebhook } from "./outgoing/webhook.ts";
 import { ciKinds } from "./kinds.ts";
 import { secretEndpoints } from "./secrets/endpoints.ts";
@@ -40,7 +42,7 @@ export const ciDoor = defineDoor({
     ]
       .map((part, index) => (index === 0 ? part : encodeURIComponent(part)))
       .join("/"),
-  webhook: ciWebhook,
+  webhooks: { ci: { render: ciWebhook, asksFor: asksForResult }, ...statusFormats },
   pages: [{ path: "runs", title: "Runs", module: "pages/doors/ci/runs.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openCi(ports, settings),
   elsewhere: async (place) => await (await import("./job/elsewhere.ts")).ciElsewhere(place),

@@ -174,17 +174,18 @@ export const RunJob = z.object({
 
 export const RunDetails = Run.extend({ reason: z.string(), jobs: z.array(RunJob) });
 
+const runFilter = {
+  repository: z.string().max(201).optional().describe("Only runs of this repository, as owner/name."),
+  workflow: z.string().max(500).optional().describe("Only runs of this workflow: its file's name, or its path."),
+  branch: z.string().max(500).optional().describe("Only runs of this branch or tag."),
+};
+
 export const listRuns = endpoint({
   method: "GET",
   path: "/v1/runs",
   action: "ci.read",
   about: "Lists runs, the newest first.",
-  query: z.object({
-    ...pageFields,
-    repository: z.string().max(201).optional().describe("Only runs of this repository, as owner/name."),
-    workflow: z.string().max(500).optional().describe("Only runs of this workflow: its file's name, or its path."),
-    branch: z.string().max(500).optional().describe("Only runs of this branch or tag."),
-  }),
+  query: z.object({ ...pageFields, ...runFilter }),
   answer: json(pageOf(Run)),
 });
 
@@ -319,6 +320,38 @@ export const runSocket = endpoint({
   answer: socket(RunSocketReceives, RunSocketSends),
 });
 
+export const searchLogs = endpoint({
+  method: "GET",
+  path: "/v1/logs",
+  action: "ci.read",
+  about:
+    "Finds lines with a text, in any case, in the logs of all runs, the newest run first. One call looks at a part: " +
+    "ask again with `next` until there is none.",
+  query: z.object({
+    text: z.string().min(1).max(500),
+    ...runFilter,
+    limit: z.coerce.number().int().min(1).max(1_000).default(100),
+    cursor: z.string().max(4_000).optional().describe("`next` of the answer before."),
+  }),
+  answer: json(
+    z.object({
+      items: z.array(
+        z.object({
+          run: RunId,
+          repository: z.string(),
+          job: z.string().describe("The job's name."),
+          at: z.string(),
+          step: z.int().optional(),
+          kind: z.string(),
+          text: z.string(),
+        }),
+      ),
+      runs: z.int().describe("How many runs this call looked at."),
+      next: z.string().optional().describe("The cursor for the rest; absent when all runs were looked at."),
+    }),
+  ),
+});
+
 export const ciEndpoints = [
   listRepositories,
   putRepository,
@@ -333,5 +366,6 @@ export const ciEndpoints = [
   followLog,
   readLog,
   searchLog,
+  searchLogs,
   runSocket,
 ] as const;

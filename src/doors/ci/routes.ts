@@ -16,6 +16,8 @@ import { dispatch } from "#doors/ci/runs/trigger/dispatch.ts";
 import { eventOf, type LogBatch, logFeed, placeIn } from "#doors/ci/runs/logs/log-feed.ts";
 import { LogViewers } from "#doors/ci/runs/logs/log-viewers.ts";
 import { searchLog } from "#doors/ci/runs/logs/log-search.ts";
+import { Searches, searchRuns } from "#doors/ci/runs/logs/search-all.ts";
+import type { Tag } from "#kernel/model/model.ts";
 import { tellRun } from "./runs/run-socket.ts";
 import { type Decisions, withDecisions } from "./runs/decisions.ts";
 import { rerun } from "./runs/rerun.ts";
@@ -122,15 +124,28 @@ export async function shownRun({ client, start, decisions }: ShownPorts, run: st
   return await withDecisions(detailsOf(run, view, about, needs), { tenant, run, tags: view.tags }, decisions);
 }
 
+/** Tags that a run of the repository, workflow and branch has. */
+function tagsWanted({
+  repository,
+  workflow,
+  branch,
+}: {
+  readonly repository?: string | undefined;
+  readonly workflow?: string | undefined;
+  readonly branch?: string | undefined;
+}): readonly Tag[] {
+  const wanted = {
+    repository,
+    ...(workflow === undefined ? {} : { path: workflow.includes("/") ? workflow : `${workflowFolder}/${workflow}` }),
+    branch,
+  };
+  return Object.entries(wanted).flatMap(([name, value]) => (value === undefined ? [] : [{ name, value }]));
+}
+
 const runRoutes = (ports: RoutePorts): readonly Route[] => [
   route(endpoints.listRuns, async ({ query, tenant }) => {
-    const { limit, cursor, repository, workflow, branch } = query;
-    const wanted = {
-      repository,
-      ...(workflow === undefined ? {} : { path: workflow.includes("/") ? workflow : `${workflowFolder}/${workflow}` }),
-      branch,
-    };
-    const tags = Object.entries(wanted).flatMap(([name, value]) => (value === undefined ? [] : [{ name, value }]));
+    const { limit, cursor } = query;
+    const tags = tagsWanted(query);
     const page = await ports.client.jobs({
       tenant,
       door,
@@ -175,6 +190,7 @@ const rerunRoute = ({ client, start }: RoutePorts): Route =>
 
 const logRoutes = ({ client, clock, live, printed }: RoutePorts): readonly Route[] => {
   const ports = { client, clock, live, printed };
+  const searches = new Searches();
   const viewers = new LogViewers({ feed: (query) => logFeed(ports, query), clock });
   return [
     route(
@@ -194,6 +210,14 @@ const logRoutes = ({ client, clock, live, printed }: RoutePorts): readonly Route
       const { view } = await findRun(client, run, tenant);
       const at = { run, tenant, task: taskOf(run, view, job), follow: false, signal };
       return { body: await searchLog(eventsOf(logFeed(ports, at), step), { text, limit }) };
+    }),
+    route(endpoints.searchLogs, async ({ query, tenant, signal }) => {
+      const { text, limit, cursor } = query;
+      const wanted = { tenant, text, limit, cursor, tags: tagsWanted(query), signal };
+      const found = await searches.run(tenant, () =>
+        searchRuns({ client, clock, feed: (of) => logFeed(ports, of) }, wanted),
+      );
+      return { body: { ...found, items: [...found.items] } };
     }),
   ];
 };

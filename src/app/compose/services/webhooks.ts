@@ -1,12 +1,14 @@
 /** Webhooks on a node: the deliverer, what the API needs of it, and its metrics. */
 import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
-import type { Door } from "#door/door.ts";
+import type { Door, WebhookFormat } from "#door/door.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Feed } from "#feed/feed.ts";
 import type { FeedItem } from "#kernel/read/feed.ts";
 import type { Records } from "#records/watch.ts";
-import { shardOf } from "#shard/client/client.ts";
+import { shardOf, type WorkClient } from "#shard/client/client.ts";
+import { isRejected } from "#shard/work/rejected.ts";
+import { isFault } from "#base/fault.ts";
 import type { Node } from "#shard/node.ts";
 import type { Vault } from "#vault/vault.ts";
 import { WebhookDeliverer, type DeliveryOutcome, type Rendered } from "#webhooks/deliverer.ts";
@@ -29,6 +31,7 @@ export function startWebhooks(parts: {
   readonly vault: Vault;
   readonly feed: Feed;
   readonly node: Pick<Node, "keeper" | "cluster">;
+  readonly client: Pick<WorkClient, "job" | "task">;
   readonly clock: Clock;
   readonly random: Random;
   readonly doors: readonly Door[];
@@ -48,12 +51,13 @@ export function startWebhooks(parts: {
     random: parts.random.fork("webhooks"),
     node: name,
     owns: (key) => node.keeper.held.has(shardOf(`webhook ${key}`, node.cluster.shards)),
-    render: (format, item) => rendered(doors, format, item),
+    render: async (format, item) => await rendered(doors, format, item, parts.client),
+    sending: (format) => formatOf(doors, format) ?? {},
     post,
     log,
     observe: (outcome) => observed?.(outcome),
   });
-  const formats = doors.filter(({ webhook }) => webhook).map((door) => door.name);
+  const formats = new Map(doors.flatMap((door) => Object.entries(door.webhooks ?? {})));
   const show = (registry: MetricsRegistry): void => {
     const attempts = registry.counter({
       name: "millrace_webhook_deliveries_total",
@@ -65,8 +69,33 @@ export function startWebhooks(parts: {
   return { api: { records, vault, feed, clock, post, rules, formats }, deliverer, show };
 }
 
-function rendered(doors: readonly Door[], format: string, item: FeedItem): readonly Rendered[] {
-  if (format !== "millrace") return doors.find(({ name }) => name === format)?.webhook?.(item) ?? [];
+async function rendered(
+  doors: readonly Door[],
+  format: string,
+  item: FeedItem,
+  client: Parameters<typeof resultOf>[1],
+): Promise<readonly Rendered[]> {
+  if (format !== "millrace") {
+    const found = formatOf(doors, format);
+    return found?.render(item, found.asksFor?.(item) ? await resultOf(item, client) : undefined) ?? [];
+  }
   const event = `${item.kind}.${item.change}`;
   return [{ event, body: { event, item: shown(item) } }];
 }
+
+/** From the shard; from the history, once the job has left its memory; undefined when that has forgotten it, too. */
+async function resultOf(
+  { job, task, stage }: FeedItem,
+  client: Pick<WorkClient, "job" | "task">,
+): Promise<string | undefined> {
+  const gone = (error: unknown): undefined => {
+    if (!isRejected(error) && !isFault(error, "not-found")) throw error;
+  };
+  const live = task && (await client.task(task.id).catch(gone));
+  if (live) return live.result?.payload;
+  const ended = await client.job(job).catch(gone);
+  return ended?.view.tasks.find((one) => one.key === task?.key && one.stage === stage?.index)?.result?.payload;
+}
+
+const formatOf = (doors: readonly Door[], format: string): WebhookFormat | undefined =>
+  doors.map(({ webhooks }) => webhooks?.[format]).find((one) => one !== undefined);

@@ -2,6 +2,7 @@ import { ciLint } from "./lint.ts";
 import { ciLogs, ciWatch } from "./look.ts";
 import { ciRun } from "./run.ts";
 import { ciApprove, ciDeployments, ciEnvironment, ciReject } from "./environments.ts";
+import { ciSearch } from "./search.ts";
 import { ciSecret } from "./secrets.ts";
 import { ciHook, ciVar, ciWorkflows } from "./settings.ts";
 import { ciArtifacts, ciExport } from "./export.ts";
@@ -16,6 +17,7 @@ export const ciCommands = [
   ciList,
   ciWatch,
   ciLogs,
+  ciSearch,
   ciCancel,
   ciRerun,
   ciWorkflows,

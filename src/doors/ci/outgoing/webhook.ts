@@ -5,8 +5,9 @@
 import type { WebhookEvent } from "#door/door.ts";
 import type { FeedItem } from "#kernel/read/feed.ts";
 import { cellName } from "#doors/ci/cell-key.ts";
+import { cellEnd } from "./cell-end.ts";
 
-export function ciWebhook(item: FeedItem): readonly WebhookEvent[] {
+export function ciWebhook(item: FeedItem, result?: string): readonly WebhookEvent[] {
   switch (item.kind) {
     case "job":
       return ofRun(item);
@@ -16,7 +17,7 @@ export function ciWebhook(item: FeedItem): readonly WebhookEvent[] {
         ? [runEvent(item, "in_progress")]
         : [];
     case "task":
-      return item.task?.planning ? [] : ofCell(item);
+      return item.task?.planning ? [] : ofCell(item, result);
     default:
       return [];
   }
@@ -64,14 +65,12 @@ function statusEvent(item: FeedItem, state: "pending" | "success" | "failure" | 
 }
 
 /** queued, in_progress, completed; a job that is tried again is in progress again. */
-function ofCell(item: FeedItem): readonly WebhookEvent[] {
-  const { change, phase } = item;
+function ofCell(item: FeedItem, result: string | undefined): readonly WebhookEvent[] {
+  const { change } = item;
   if (change === "ready") return [cellEvent(item, "queued", null)];
   if (change === "started") return [cellEvent(item, "in_progress", null)];
-  // Every cancelled task has an item when its stage ends, also one whose attempt has ended before.
-  const isOver = ["committed", "reused", "failed", "cancelled"].includes(change);
-  if (!isOver && !(change === "attempt-ended" && phase === "FAILED")) return [];
-  return [cellEvent(item, "completed", conclusions[phase] ?? "failure")];
+  const end = cellEnd(item, result);
+  return end ? [cellEvent(item, "completed", end)] : [];
 }
 
 function cellEvent(item: FeedItem, action: string, conclusion: string | null): WebhookEvent {

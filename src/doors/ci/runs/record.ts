@@ -44,6 +44,8 @@ export type RunAbout = {
   readonly event: string;
   readonly ref: string;
   readonly sha: string;
+  /** Of a pull request: the commit that its forge knows, where `sha` is a merge that was made here. */
+  readonly head?: string;
   readonly actor: string;
   /** Counts from 1 where the run was run again; left out: it was not. */
   readonly attempt?: number;

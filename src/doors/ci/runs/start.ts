@@ -84,6 +84,7 @@ export async function startRun(ports: StartPorts, start: Start): Promise<Submitt
     event: event.name,
     ref: commit.ref,
     sha: commit.sha,
+    ...(start.pull && { head: start.pull.head }),
     actor: start.actor,
   };
   const stored = await storeRun(blobs, record, about);

@@ -23,6 +23,7 @@ export function tagsOf(about: RunAbout, record: Digest): readonly Tag[] {
     repository: about.repository,
     sha: about.sha,
     workflow: about.workflow,
+    ...(about.head !== undefined && { head: about.head }),
     ...(about.attempt !== undefined && { attempt: String(about.attempt) }),
     ...(about.again !== undefined && { again: about.again }),
     // a re-run shares the ledger of effects with the first run: what that did is not done again
@@ -36,7 +37,7 @@ export type RunTags = RunAbout & { readonly record?: Digest };
 export function aboutOfTags(title: string, tags: readonly Tag[] = []): RunTags {
   const values = new Map(tags.map(({ name, value }) => [name, value]));
   const get = (name: string): string => values.get(name) ?? "";
-  const [attempt, again, record] = [Number(get("attempt")), get("again"), get("record")];
+  const [attempt, again, record, head] = [Number(get("attempt")), get("again"), get("record"), get("head")];
   return {
     title,
     workflow: get("workflow"),
@@ -46,6 +47,7 @@ export function aboutOfTags(title: string, tags: readonly Tag[] = []): RunTags {
     ref: get("ref"),
     sha: get("sha"),
     actor: get("actor"),
+    ...(head !== "" && { head }),
     ...(attempt > 0 && { attempt }),
     ...(again !== "" && { again }),
     ...(record !== "" && { record }),
