@@ -42,6 +42,20 @@ const order = (more: Partial<ActionOrder> = {}, action: Partial<Action> = {}, co
     wishes,
   );
 
+test("only an action that is not cached, and that has a network, may ask for a token of its claim", () => {
+  const planned = (wanted: Readonly<Record<string, string>>, doNotCache = true) => {
+    const properties = Object.entries(wanted).map(([name, value]) => ({ name, value }));
+    return readSpec(order({}, { doNotCache, platform: { properties } }).stages[0]?.tasks?.tasks?.[0]?.spec ?? "");
+  };
+  const both = { network: "on", taskCredential: "on" };
+  equal(planned(both)?.credential, true);
+  equal(planned({ network: "on", taskCredential: "off" })?.credential, undefined);
+  equal(planned({ ...both, persistentWorkerKey: "javac" })?.tool, undefined, "a tool stays, a token does not");
+  throws(() => planned(both, false), /only an action with do_not_cache/);
+  throws(() => planned({ taskCredential: "on" }), /needs network: on/);
+  throws(() => planned({ ...both, taskCredential: "yes" }), /is on or off/);
+});
+
 describe("an action's trace", () => {
   const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 

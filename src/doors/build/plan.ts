@@ -10,7 +10,7 @@ import type {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Duration } from "#wire/generated/google/protobuf/duration.ts";
 import type { ExecutionSettings } from "./execute/execution-settings.ts";
-import { byCode, demandsOf, platformOf, type ToolDemand } from "./execute/plan-platform.ts";
+import { byCode, demandsOf, platformOf, type Demands, type ToolDemand } from "./execute/plan-platform.ts";
 import { invalid } from "./refusals.ts";
 import type { RanBecause } from "./run/outcome.ts";
 
@@ -34,6 +34,8 @@ export type ActionSpec = {
   readonly cpus: number;
   /** The tool that it runs may be reused for other actions. */
   readonly tool?: ToolDemand;
+  /** It gets the node's address and a token of its claim. */
+  readonly credential?: true;
   readonly queueMs: number;
   readonly leaveGraceMs: number;
   /** By the clock of the node that accepted it. */
@@ -68,7 +70,9 @@ export function planAction(
   const { instance, fn, principal, metadata } = request;
   checkCommand(command);
   const because = action.doNotCache ? ({ kind: "do-not-cache" } as const) : request.because;
-  const { labels, network, memoryBytes, cpus, tool } = demandsOf(platformOf(action, command), settings);
+  const demands = demandsOf(platformOf(action, command), settings);
+  checkCredential(demands, action);
+  const { labels, network, memoryBytes, cpus, tool, credential } = demands;
   return {
     instance,
     fn,
@@ -81,6 +85,7 @@ export function planAction(
     memoryBytes,
     cpus,
     ...(tool && { tool }),
+    ...(credential && { credential }),
     queueMs: settings.queueMs,
     leaveGraceMs: settings.leaveGraceMs,
     queuedAtMs: request.nowMs,
@@ -89,6 +94,13 @@ export function planAction(
     mnemonic: (metadata?.actionMnemonic ?? "").slice(0, textLengthMax),
     ...(because && { because }),
   };
+}
+
+/** What an action gets by its token is no part of its digest: its result says nothing about another run. */
+function checkCredential({ credential, network }: Demands, { doNotCache }: Action): void {
+  if (!credential) return;
+  if (!doNotCache) throw invalid("platform property taskCredential: only an action with do_not_cache may have a token");
+  if (!network) throw invalid("platform property taskCredential: the action needs network: on to reach its node");
 }
 
 const textLengthMax = 300;

@@ -14,8 +14,10 @@ import { cappedFileHead } from "#worker/printed/printed-head.ts";
 import { requestedOutputs } from "#worker/outputs/collect.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
+import { giveAccess, takeAccessBack } from "#worker/task-access-file.ts";
 import type { AttemptFolder } from "#worker/sandbox/folders/attempt-folder.ts";
 import type { Attempt } from "#worker/sandbox/attempt.ts";
+import { folderInBox } from "#worker/sandbox/box.ts";
 import type { Ran } from "#worker/sandbox/command.ts";
 import type { Sandbox } from "#worker/sandbox/sandbox.ts";
 import type { KeptFolders } from "#worker/stage/kept-folders.ts";
@@ -119,6 +121,7 @@ class ActionRun {
         await this.#context.started?.();
         const running = resumed ? this.#resume(resumed) : this.#execute(read.command, attempt);
         const ran = await this.#ended(running, this.#live(attempt));
+        if (this.#spec.credential) await takeAccessBack(attempt.folder.root);
         const again = this.#again(ran);
         if (again) return again;
         const made = await this.#collect(read.command, attempt.folder, ran, this.#withoutTool);
@@ -211,12 +214,13 @@ class ActionRun {
     const { task, signal } = this.#context;
     const { pidsMax, printedBytesMax } = this.#ports;
     const { memoryBytes, cpus, timeoutMs, network } = this.#spec;
+    const access = this.#spec.credential ? await this.#access(attempt) : {};
     this.#times.mark("executionStart");
     return await attempt.run(
       {
         tag: task.taskId,
         argv: command.arguments,
-        env: Object.fromEntries(command.environmentVariables.map(({ name, value }) => [name, value])),
+        env: { ...Object.fromEntries(command.environmentVariables.map(({ name, value }) => [name, value])), ...access },
         workingDirectory: command.workingDirectory,
         network,
         limits: { memoryBytes: hasRunOutOfMemory(task) ? memoryBytes * 2 : memoryBytes, cpus, pids: pidsMax },
@@ -227,6 +231,15 @@ class ActionRun {
       },
       signal,
     );
+  }
+
+  async #access({ folder: { root }, lane: { uid } }: Attempt): Promise<Readonly<Record<string, string>>> {
+    const isBoxed = this.#ports.sandbox.about.kind === "bubblewrap";
+    const given = await giveAccess(this.#context, root, { uid, ...(isBoxed && { seenAs: folderInBox("") }) });
+    if (given["MILLRACE_SERVER"] !== undefined) return given;
+    throw new Fault("unavailable", "give a task its token", {
+      why: "this node gives none: it has no port, or no keys",
+    });
   }
 
   async #resume({ attempt, running, soFar }: Resumed): Promise<Ran> {

@@ -15,6 +15,8 @@ export type Demands = {
   readonly cpus: number;
   /** The tool that it runs may be reused for other actions. */
   readonly tool: ToolDemand | undefined;
+  /** It gets the node's address and a token of its claim. */
+  readonly credential: boolean;
 };
 
 /** In Bazel's terms: a key for the tool with all its files, and its protocol. */
@@ -44,7 +46,7 @@ const architectures: Readonly<Record<string, string>> = {
   aarch64: "arm64",
 };
 
-const networkValues: ReadonlyMap<string, boolean> = new Map([
+const switchValues: ReadonlyMap<string, boolean> = new Map([
   ["on", true],
   ["standard", true],
   ["off", false],
@@ -64,12 +66,14 @@ export function demandsOf(platform: Platform | undefined, settings: ExecutionSet
   let cpus = 0;
   let key = "";
   let protocol: ToolDemand["protocol"] = "proto";
+  let credential = false;
   for (const { name, value } of platform?.properties ?? []) {
     const label = Object.hasOwn(wellKnown, name) ? wellKnown[name] : undefined;
     if (label) labels.add(checkedLabel(label(value)));
     else if (settings.properties.includes(name)) labels.add(checkedLabel(`${name}=${value}`));
     else if (settings.ignoredProperties.includes(name)) continue;
-    else if (name === "network" || name === "dockerNetwork") network = networkOf(name, value);
+    else if (name === "network" || name === "dockerNetwork") network = isOn(name, value);
+    else if (name === "taskCredential") credential = isOn(name, value);
     else if (name === "memory") memoryBytes = memoryOf(value);
     else if (name === "cpu") cpus = cpusOf(value);
     else if (name === "persistentWorkerKey") key = keyOf(value);
@@ -78,8 +82,9 @@ export function demandsOf(platform: Platform | undefined, settings: ExecutionSet
   }
   // Actions without a pool run in the default pool, not in special ones.
   if (!labels.values().some(isPool)) labels.add(poolLabel(poolDefault));
-  const tool = key === "" ? undefined : { key, protocol };
-  return { labels: [...labels].toSorted(byCode), network, memoryBytes, cpus, tool };
+  // A tool that stays is for more than one action, and a token for one.
+  const tool = key === "" || credential ? undefined : { key, protocol };
+  return { labels: [...labels].toSorted(byCode), network, memoryBytes, cpus, tool, credential };
 }
 
 const isPool = (label: string): boolean => label.startsWith("pool=");
@@ -95,8 +100,8 @@ function protocolOf(value: string): ToolDemand["protocol"] {
   return value;
 }
 
-function networkOf(name: string, value: string): boolean {
-  const wanted = networkValues.get(value);
+function isOn(name: string, value: string): boolean {
+  const wanted = switchValues.get(value);
   if (wanted === undefined) throw invalid(`platform property ${name} is on or off, not ${shown(value)}`);
   return wanted;
 }
@@ -120,9 +125,8 @@ function checkedLabel(label: string): string {
 }
 
 function unknownProperty(name: string, { properties }: ExecutionSettings) {
-  const known = [...Object.keys(wellKnown), ...properties, "network", "memory", "cpu", "persistentWorkerKey"].join(
-    ", ",
-  );
+  const own = ["network", "memory", "cpu", "persistentWorkerKey", "taskCredential"];
+  const known = [...Object.keys(wellKnown), ...properties, ...own].join(", ");
   return invalid(
     `unknown platform property ${shown(name)}; known are ${known}; ` +
       "build.properties adds to them, and build.ignoreProperties says which mean nothing",
