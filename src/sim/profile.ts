@@ -108,7 +108,9 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
   const tenants = Array.from({ length: random.between(1, 3) }, (_, i) =>
     drawTenant(random, i, focus.includes("quota") ? 1 : shards <= 6 ? 0.25 : 0),
   );
-  const limits = random.chance(0.2) ? drawTightLimits(random, { executors, tenants: tenants.length }) : {};
+  const limits = random.chance(focus.includes("tight") ? 1 : 0.2)
+    ? drawTightLimits(random, { executors, tenants: tenants.length })
+    : {};
   return {
     shards,
     nodes: draw(range.nodes),

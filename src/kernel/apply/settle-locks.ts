@@ -1,4 +1,5 @@
 /** Decides which job or stage gets a named lock next. */
+import { missing } from "#base/assert.ts";
 import type { Event, LockUser } from "#kernel/model/event.ts";
 import { isOver, lockKey, taskHolder, type Lock, type LockHolder, type TaskLock } from "#kernel/ready/locks.ts";
 import type { LockSpec } from "#kernel/model/model.ts";
@@ -51,8 +52,7 @@ const userOf = ({ job, stage, task }: LockHolder): LockUser =>
 /** A task that is to be queued asks for its lock first. */
 export function settleWanting(state: State, wanted: TaskLock, nowMs: number): Event[] {
   const { template, stage } = wanted.task;
-  const { lock } = template;
-  if (!lock) return [];
+  const lock = template.lock ?? missing("the lock that a task wants");
   return [
     { kind: "lock-queued", ...userOf(taskHolder(wanted)), at: nowMs },
     ...displacements(state, stage.job.tenant.name, lock, nowMs),

@@ -35,6 +35,20 @@ describe("an exception in our own code", () => {
     equal(claim.task.phase, "CLAIMED");
   });
 
+  test("while granting: it is recorded, nothing is granted, and the next request gets the task", () => {
+    const t = new Transcript();
+    t.say("submit j : build[x]");
+    breakNextLook(must(t.state.jobs.get(1), "job").tenant, "runningMax");
+    const reserve = { kind: "reserve" as const, executor: "ada", offers: [], prefer: [], count: 1, start: false };
+    const granted = (nonce: string): number => {
+      const outcome = step(t.state, { ...reserve, nonce }, t.nowMs);
+      return outcome.ok ? (outcome.reply as Replies["reserve"]).grants.length : -1;
+    };
+    equal(granted("one"), 0);
+    deepEqual(t.state.faults, ["a mistake"]);
+    equal(granted("two"), 1);
+  });
+
   test("in a follow-up step: it is recorded, and the decided events stand", () => {
     const t = new Transcript();
     t.say("submit j : build[x]");

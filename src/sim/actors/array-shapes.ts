@@ -17,7 +17,8 @@ export const arrayShapes = {
 };
 
 function arrayStage(c: DrawContext, name: string): ReturnType<typeof stage> {
-  const template = { ...templateOf(c, c.random.chance(0.2)), speculate: false };
+  const attemptsMax = c.random.pick([1, 50, 50]);
+  const template = { ...templateOf(c, c.random.chance(0.2)), speculate: false, attemptsMax };
   const queueMs = c.random.chance(0.1) ? 3_000 : template.queueMs;
   const spec = writeScript({ ...taskScript(c), runMs: c.random.between(1, 600) });
   const array = { count: c.random.pick([0, 1, 3, 8, 20]), spec, ...(c.random.chance(0.5) ? { first: 7 } : {}) };

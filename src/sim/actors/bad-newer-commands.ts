@@ -34,6 +34,8 @@ const sets = (context: BadContext, list: readonly object[], more: object = {}): 
   plan({ kind: "tasks", sets: list.map((set) => ({ template: firstSet(context)?.template, ...set })), ...more });
 
 const one = { tasks: [{ key: "k", spec: "" }] };
+/** More than a stage may have, where that is little: two such sets. */
+const three = (name: string): object => ({ tasks: [1, 2, 3].map((i) => ({ key: `${name}${i}`, spec: "" })) });
 const digest = `${"0".repeat(64)}/1`;
 
 export const badNewerCommands: readonly Bad[] = [
@@ -91,6 +93,7 @@ export const badNewerCommands: readonly Bad[] = [
   (c) => sets(c, [one], { set: { template: firstSet(c)?.template, ...one } }),
   (c) => sets(c, [{ tasks: [{ key: "", spec: "" }] }]),
   (c) => sets(c, [one, one]),
+  (c) => sets(c, [three("a"), three("b")]),
   (c) => sets(c, [{ array: { count: 900_000, spec: "" } }, { array: { count: 900_000, spec: "" } }]),
   (c) => sets(c, [one], { decides: 7 }),
   (c) => sets(c, [one], { decides: { lock: null } }),
@@ -98,7 +101,9 @@ export const badNewerCommands: readonly Bad[] = [
   () => plan({ kind: "tasks", sets: 7 }),
   () => twisted({ kind: "published", task: 0, generation: 1 }),
   () => twisted({ kind: "notified", job: 1, notice: 0, outcome: "heard" }),
-  () => twisted({ kind: "record-manifest", no: 1, digest, evidence }),
+  ({ job }) => ({ kind: "notified", job, notice: 1_000_000, outcome: "delivered" }),
+  ({ random }) => twisted({ kind: "record-manifest", no: random.between(1, 4), digest, evidence }),
+  ({ random }) => twisted({ kind: "record-manifest", no: random.between(1, 4), digest: "x", evidence }),
   (c) => ({ ...unkeyed(c.submit), trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" }),
 ];
 

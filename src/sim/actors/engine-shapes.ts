@@ -1,5 +1,16 @@
 /** Jobs that use what plans, cancellations and attempts can say besides the plain. */
-import { job, lock, planned, planScript, stage, taskScript, taskSet, templateOf, withSubmit } from "./draw.ts";
+import {
+  job,
+  lock,
+  planned,
+  planScript,
+  planSpec,
+  stage,
+  taskScript,
+  taskSet,
+  templateOf,
+  withSubmit,
+} from "./draw.ts";
 import type { DrawContext, DrawnJob } from "./draw.ts";
 import type { PlanScript } from "./script.ts";
 
@@ -45,7 +56,17 @@ export const engineShapes = {
   decided(c: DrawContext): DrawnJob {
     const first = stage(c, "first", { tasks: 1 });
     const second = { ...planned(c, "second"), needs: [0] };
-    return job(c, [first, second], { second: decidingScript(c) });
+    // The plan must not name a second lock of the stage, nor the job's own: such plans are refused until there is none.
+    const few = { ...planSpec(c), attemptsMax: 2 };
+    const [isHeld, isJobHeld] = [c.random.chance(0.15), c.random.chance(0.2)];
+    const locked = isHeld
+      ? { ...second, plan: few, lock: lock(c, "stage") }
+      : isJobHeld
+        ? { ...second, plan: few }
+        : second;
+    const drawn = job(c, [first, locked], { second: decidingScript(c) });
+    // Always the same one, so that no two jobs take two locks in different order.
+    return isJobHeld ? withSubmit(drawn, { lock: { ...lock(c, "stage"), name: "stage-1", limit: 2 } }) : drawn;
   },
 
   /** What comes last runs even if the job is cancelled: planned or not, after one stage or after each other. */
@@ -78,5 +99,6 @@ function decidingScript(c: DrawContext): PlanScript {
     ...(c.random.chance(0.3) ? { mayFail: c.random.chance(0.5) } : {}),
     ...(c.random.chance(0.4) ? { parallelMax: c.random.below(3) } : {}),
   };
-  return { ...drawn, answer: { ...drawn.answer, template: templateOf(c, outside), more, decides } };
+  const again = c.random.chance(0.5) ? { lockAgain: lock(c, "stage") } : {};
+  return { ...drawn, answer: { ...drawn.answer, template: templateOf(c, outside), more, decides, ...again } };
 }

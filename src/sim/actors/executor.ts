@@ -273,7 +273,8 @@ export class Executor {
   }
 
   async report({ shard, grant: { task, token } }: Held): Promise<void> {
-    const steps = [{ step: 0, name: "work", status: "progress" as const }];
+    const count = this.ports.random.between(1, 5);
+    const steps = Array.from({ length: count }, (_, step) => ({ step, name: "work", status: "progress" as const }));
     await this.ask(shard, { kind: "report", executor: this.habits.name, task, token, steps }, 3_000);
   }
 

@@ -17,7 +17,9 @@ export const familyShapes = {
   /** Waits until its child has ended. */
   parent(c: DrawContext): DrawnJob {
     const script: PlanScript = { ...planScript(c), signal: "ended:child" };
-    const child = job({ ...c, name: `${c.name}-child` }, [stage(c, "only", { tasks: c.random.between(1, 2) })]);
+    const plain = job({ ...c, name: `${c.name}-child` }, [stage(c, "only", { tasks: c.random.between(1, 2) })]);
+    // Its deadline may pass before its end can be told.
+    const child = c.random.chance(0.4) ? withSubmit(plain, { deadlineMs: c.random.between(1_000, 8_000) }) : plain;
     // The child may be refused, or told too late: then the parent must end all the same.
     const waits = { ...planned(c, "waits"), plan: { ...planSpec(c), deadlineMs: c.random.between(20_000, 90_000) } };
     return { ...job(c, [waits], { waits: script }), child: child.submit };

@@ -144,18 +144,15 @@ const ways = {
   /** Fails for reasons of its own. */
   async fails(executor, held) {
     const { task, token } = held.grant;
-    const reason = executor.ports.random.pick(["out-of-memory", "preempted", "user-failure", "timed-out"] as const);
+    const { random } = executor.ports;
+    const reason = random.pick(["out-of-memory", "preempted", "user-failure", "timed-out"] as const);
+    const message = "of its own making ".repeat(random.pick([1, 1_000]));
     await executor.run(held, 200);
-    await executor.ask(held.shard, {
-      kind: "fail",
-      executor: executor.habits.name,
-      task,
-      token,
-      reason,
-      message: "of its own making",
-    });
+    const fail = { kind: "fail" as const, executor: executor.habits.name, task, token, reason, message };
+    await executor.ask(held.shard, fail);
+    if (random.chance(0.5)) await executor.ask(held.shard, fail);
     // And then releases a claim that it no longer has.
-    if (executor.ports.random.chance(0.5))
+    if (random.chance(0.5))
       await executor.ask(held.shard, { kind: "release", executor: executor.habits.name, task, token });
     return true;
   },

@@ -22,7 +22,7 @@ export function answerFor(inputs: PlanInputs, grant: Grant, shard: number, waite
     waited.add(gate);
     return { kind: "wait", forMs: waitMs, signals: [] };
   }
-  return answerOf(script);
+  return answerOf(script, grant.generation);
 }
 
 /** Whether the planner hangs in this attempt: each stage meets it once. */
@@ -53,9 +53,10 @@ async function readInputs(executor: Executor, { shard, grant }: Held): Promise<P
   }
 }
 
-function answerOf({ answer }: PlanScript): Plan {
+function answerOf({ answer }: PlanScript, generation: number): Plan {
   if (answer.kind !== "tasks") return { kind: answer.kind, reason: "as scripted" };
-  const { more, decides, array, template } = answer;
+  const { more, array, template, lockAgain } = answer;
+  const decides = generation > 1 && lockAgain ? { ...answer.decides, lock: lockAgain } : answer.decides;
   if (array)
     return { kind: "tasks", set: { template, array: { count: array.count, spec: writeScript(array.script) } } };
   const setOf = ({ template, tasks }: ScriptedSet, set: number): TaskSet => ({

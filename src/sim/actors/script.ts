@@ -2,7 +2,7 @@
  * What simulated work does, written into the specs, which are opaque to the kernel: how long a task runs and how it
  * ends, what a planner answers. So behaviour is drawn once, with the job, and every attempt follows it.
  */
-import type { FailReason, Grant, PlanDecides, TaskTemplate } from "#kernel/model/model.ts";
+import type { FailReason, Grant, LockSpec, PlanDecides, TaskTemplate } from "#kernel/model/model.ts";
 
 export type TaskScript = {
   readonly runMs: number;
@@ -34,6 +34,8 @@ export type PlanScript = {
         readonly kind: "tasks";
         readonly more?: readonly ScriptedSet[];
         readonly decides?: PlanDecides;
+        /** The lock that it names instead when the stage is planned again. */
+        readonly lockAgain?: LockSpec;
         /** The tasks are an array instead. */
         readonly array?: { readonly count: number; readonly script: TaskScript };
       })

@@ -88,7 +88,9 @@ export const shapes = {
       ...(c.random.chance(0.7) ? { subscriber: `${c.name}-other-${i}` } : {}),
       priority: c.random.between(-100, 100),
     }));
-    return { ...drawn, submit, also: others };
+    // A caller that joins is told the number.
+    const numbered = c.random.chance(0.2) ? { series: c.random.pick(["one", "two"]) } : {};
+    return { ...drawn, submit: { ...submit, ...numbered }, also: others };
   },
 
   /** One at a time, or a few: the whole job holds the lock. */

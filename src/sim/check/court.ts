@@ -113,6 +113,12 @@ export class Court {
   readonly instants = new Map<string, string>();
   readonly #afterEvent: (() => void)[] = [];
   storeJumpedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** After a jump of the store's clock a shard may have been given away while its owner relies on its lease. */
+  get hasLeapt(): boolean {
+    return this.world.nowMs - this.storeJumpedAtMs < ownerLeaseMsMax;
+  }
+
   /** No fault was active that could excuse an interrupted answer. */
   calm = false;
   /** Nodes, network and database work; only executors, blobs and wall clocks may fail. */
@@ -317,6 +323,8 @@ function liveTokens(model: ShardModel, command: Command): ReadonlySet<number> {
 
 type Appends = { busy: number; sinceMs: number; lastRanMs: number; readonly decided: Map<string, DecisionTime> };
 type DecisionTime = { readonly afterMs: number; readonly beforeMs: number };
+
+const ownerLeaseMsMax = 60_000;
 
 /** The longest pause of a host between two tries of an append, and a little more. */
 const retryMsMax = 260;

@@ -272,6 +272,8 @@ export const timeIsFair: Checker = {
     if (request.kind !== "command" || response.kind !== "reply") return undefined;
     const reached = court.renewals.get(request)?.reachedMs;
     if (reached === undefined) return undefined;
+    // What a former owner promises after such a jump, its successor does not know.
+    if (court.hasLeapt && response.stamp.epoch < (court.epochs[model.shard]?.epoch ?? 0)) return undefined;
     // No more than was promised: nothing of a lease is new once the attempt has had all its time.
     const promised = (task: number, token: number, promisedMs: number): void => {
       const leaseMs = model.claim(task, token)?.leaseMs ?? promisedMs;

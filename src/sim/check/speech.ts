@@ -118,9 +118,6 @@ const facts: Facts = {
   },
 };
 
-/** How long an owner may go on answering reads after the store's clock jumped and its shard was given away. */
-const ownerLeaseMsMax = 60_000;
-
 export const oneOwnerSpeaks: Checker = {
   invariant: "K8",
   promise: "only the owner's word counts: no refusal and no read is older than what was known when it was asked for",
@@ -137,8 +134,8 @@ export const oneOwnerSpeaks: Checker = {
     if (response.stamp.seq >= arrival.seq) return undefined;
     // Reads and most refusals rely on the owner's lease, and the lease relies on an even store clock. Only within a
     // lease after a clock jump may one be old; "does not exist" is never answered on a lease alone.
-    const leapt = court.world.nowMs - court.storeJumpedAtMs < ownerLeaseMsMax;
-    if (leapt && !(response.kind === "rejected" && tellsAbsence.has(response.rejection.kind))) return undefined;
+    if (court.hasLeapt && !(response.kind === "rejected" && tellsAbsence.has(response.rejection.kind)))
+      return undefined;
     return `${what()}: the log had reached ${arrival.seq} when it arrived`;
   },
 };

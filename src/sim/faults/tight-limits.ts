@@ -10,7 +10,9 @@ export function drawTightLimits(random: Random, world: { executors: number; tena
     tasksMax: random.pick([10, 40]),
     // A real worker is two executors: one runs tasks, the other plans.
     executorsMax: 2 * world.executors,
+    executorsAlways: 2 * world.executors,
     tenantsMax: world.tenants,
+    tasksPerStageMax: 5,
     stepsPerTaskMax: 3,
     signalsPerStageMax: 2,
     subscribersMax: 1,
