@@ -109,6 +109,15 @@ export class Tracker {
     return this.#known.get(id)?.isBanned ?? false;
   }
 
+  /** How many flows each machine has to machines of other racks. */
+  across(): ReadonlyMap<number, number> {
+    const flows = new Map<number, number>();
+    for (const { rack, parents, helpers = [] } of this.#known.values())
+      for (const parent of [...parents, ...helpers])
+        if (parent > originId && this.#get(parent).rack !== rack) flows.set(parent, (flows.get(parent) ?? 0) + 1);
+    return flows;
+  }
+
   step(event: TrackerEvent, effects: TrackerEffect[]): void {
     switch (event.kind) {
       case "plan":

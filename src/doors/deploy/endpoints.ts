@@ -18,8 +18,14 @@ const machineQuery = z.object({
   labels: z.string().max(10_000).default("").describe("Labels as name=value, separated by commas."),
 });
 
+const machineRegion = Region.optional().describe("The machine's: what leaves the node's region has a limit.");
+
 const Rate = z.number().min(0).nullable().describe("Bytes a second; null: no limit.");
 const Caps = z.object({ host: Rate, rack: Rate, wan: Rate });
+const links = {
+  rackLink: Rate.default(null).describe("What leaves a rack, by all its machines together, in bytes a second."),
+  wanLink: Rate.default(null).describe("What a region's nodes bring to it, and send to machines of other regions."),
+};
 
 export const listKeys = endpoint({
   method: "GET",
@@ -87,16 +93,16 @@ export const showCaps = endpoint({
   method: "GET",
   path: "/v1/deploy/caps",
   action: "deploy.read",
-  about: "Shows how much each machine may send to others.",
-  answer: json(Caps),
+  about: "Shows how much each machine may send to others, and how much goes through the links that they share.",
+  answer: json(Caps.extend(links)),
 });
 
 export const setCaps = endpoint({
   method: "POST",
   path: "/v1/deploy/caps",
   action: "deploy.release",
-  about: "Limits how much each machine may send to others: in all, out of its rack, and out of its region.",
-  body: jsonBody(z.strictObject({ host: Rate, rack: Rate, wan: Rate }), 16 * 1024),
+  about: "Limits how much each machine may send to others, and how much all send through the link of a rack or region.",
+  body: jsonBody(z.strictObject({ host: Rate, rack: Rate, wan: Rate, ...links }), 16 * 1024),
   answer: none,
 });
 
@@ -115,6 +121,7 @@ export const readBlob = endpoint({
   action: "deploy.attach",
   about: "Reads a manifest or a segment.",
   params: z.object({ digest: DigestText }),
+  query: z.object({ region: machineRegion }),
   answer: { kind: "bytes", contentType: "application/octet-stream" },
 });
 
@@ -176,6 +183,7 @@ export const readUnits = endpoint({
     from: z.coerce.number().int().min(0),
     to: z.coerce.number().int().min(0),
     priority: z.coerce.number().int().min(0).max(2),
+    region: machineRegion,
   }),
   answer: { kind: "bytes", contentType: "application/octet-stream" },
 });

@@ -21,7 +21,7 @@ import { planRelease, planRollback } from "./plan.ts";
 import { releaseRoutes, requireRelease, type ReleaseRoutePorts } from "./release-routes.ts";
 import type { Signed } from "./signing/signing.ts";
 import type { Priority } from "#swarm/uploads.ts";
-import { capsAsJson, capsFromJson } from "./swarm/caps.ts";
+import { capsAsJson, fleetCapsAsJson, fleetCapsFromJson } from "./swarm/caps.ts";
 import type { Origin } from "./swarm/origin.ts";
 import { questionOf, type SwarmDesk } from "./swarm/swarm-desk.ts";
 import type { LookPorts } from "./view/look.ts";
@@ -65,7 +65,7 @@ type MachineCall = Pick<Call<EndpointDeclaration>, "tenant" | "caller" | "header
   readonly params: { readonly machine: string };
 };
 
-const agentRoutes = ({ desk, origin, keys, book, caps }: RoutePorts): readonly Route[] => [
+const agentRoutes = ({ desk, origin, keys, book, swarms }: RoutePorts): readonly Route[] => [
   route(endpoints.listKeys, async () => ({
     body: { ...(await keys.trusted()), signs: (await keys.signer()).keyId },
   })),
@@ -83,18 +83,18 @@ const agentRoutes = ({ desk, origin, keys, book, caps }: RoutePorts): readonly R
     const { params, query, body, tenant } = call;
     await speaking({ book })(call);
     desk.report(machineOf(tenant, params, query), { machine: params.machine, ...body });
-    return { body: { caps: capsAsJson(await caps.of(tenant)) } };
+    return { body: { caps: capsAsJson(await swarms.capsOf(tenant, params.machine)) } };
   }),
-  route(endpoints.readBlob, async ({ params, tenant, signal }) => {
+  route(endpoints.readBlob, async ({ params, query, tenant, signal }) => {
     if (!isDigest(params.digest)) throw new Fault("invalid", "read blob", { digest: params.digest });
-    return { body: await begun(origin.blob(tenant, params.digest, signal)) };
+    return { body: await begun(origin.blob(tenant, params.digest, signal, query.region)) };
   }),
 ];
 
 const swarmRoutes = ({ swarms, origin, book, caps: kept }: RoutePorts): readonly Route[] => [
-  route(endpoints.showCaps, async ({ tenant }) => ({ body: capsAsJson(await kept.of(tenant)) })),
+  route(endpoints.showCaps, async ({ tenant }) => ({ body: fleetCapsAsJson(await kept.of(tenant)) })),
   route(endpoints.setCaps, async ({ body, caller, tenant }) => {
-    await kept.set(tenant, capsFromJson(body), caller.principal.name);
+    await kept.set(tenant, fleetCapsFromJson(body), caller.principal.name);
     return undefined;
   }),
   route(endpoints.askSwarm, async (call) => {
@@ -105,8 +105,9 @@ const swarmRoutes = ({ swarms, origin, book, caps: kept }: RoutePorts): readonly
   }),
   route(endpoints.readUnits, ({ params, query, tenant, signal }) => {
     if (!isDigest(params.content)) throw new Fault("invalid", "read units", { content: params.content });
-    const { stripe, from, to, priority } = query;
-    const range = { stripe, from, to, priority: priority as Priority };
+    const priority = query.priority as Priority;
+    swarms.heard(tenant, query.region, params.content, priority);
+    const range = { ...query, priority };
     return { body: origin.units(tenant, params.content, range, signal) };
   }),
 ];

@@ -31,7 +31,9 @@ import { waveRunner } from "./run/wave.ts";
 import { planWorkflow, unpackRunner } from "./run/workflow-build.ts";
 import type { DeploySettings } from "./config.ts";
 import { Origin } from "./swarm/origin.ts";
+import { priorities } from "#swarm/uploads.ts";
 import { SwarmDesk } from "./swarm/swarm-desk.ts";
+import { WanLinks } from "./swarm/wan-links.ts";
 
 export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Promise<OpenDoor> {
   const { stored, clock, client, node, peers, place, dataFolder, keyOf, random, records, warn } = ports;
@@ -43,13 +45,27 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   const keys = new KeyBook({ records, clock, first, signerOf: (name) => vaultSigner(keyOf, name) });
   const signer = () => keys.signer();
   const caps = new CapsBook(records, clock);
+  const [here] = regionsIn(ports.labels);
+  const nodesHere = (): number =>
+    1 + peers.nodes().filter((peer) => peer.node !== node && peer.alive && peer.facts["region"] === here).length;
   const swarms = new SwarmDesk({
     clock,
     random: random.fork("swarm"),
     clusterKey: () => openTicketKey(cluster),
     caps: (tenant) => caps.of(tenant),
+    regionOf: (tenant, machine) => desk.regionOf(tenant, machine),
+    nodes: nodesHere,
   });
-  const origin = new Origin({ store, clock, bytesPerSecond: settings.originUpload });
+  const wan = new WanLinks({ clock, limit: async (tenant) => (await caps.of(tenant)).wanLink, nodes: nodesHere });
+  const origin = new Origin({
+    store,
+    clock,
+    bytesPerSecond: settings.originUpload,
+    async toRegion({ tenant, region, priority }, bytes, signal) {
+      if (here !== undefined && region !== undefined && region !== here)
+        await wan.pass(tenant, bytes, priority, signal);
+    },
+  });
   const goals = new GoalStore({ index, store, signer, clock });
   const desk = new FleetDesk(goals, keys, clock);
   const missed = (reason: string): void => warn("deploy goals not looked after", { reason });
@@ -78,7 +94,9 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
         [kinds.build]: buildRunner({ place, store, goals, index, seal }),
         [kinds.unpack]: unpackRunner({ place, store, goals, index, seal, ask: ports.ask }),
         [kinds.seal]: seal,
-        [kinds.replicate]: replicateRunner(store),
+        [kinds.replicate]: replicateRunner(store, async ({ task, signal }, bytes) => {
+          if (here !== undefined) await wan.pass(task.tenant, bytes, priorities.ahead, signal);
+        }),
         [kinds.wave]: waveRunner({ ...running, controls }),
         [kinds.finish]: finishRunner(running),
         [kinds.rollback]: rollbackRunner(running),
@@ -131,10 +149,13 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
 
 const HeldQuestion = z.object({ question: TallyQuestion, names: z.array(z.string()) });
 
+const regionsIn = (labels: readonly string[]): readonly string[] =>
+  labels.flatMap((label) => (label.startsWith("region=") ? [label.slice("region=".length)] : []));
+
 /** Regions with a node that runs work there (node.region). */
 const regionsServed = ({ peers, labels }: Pick<DoorPorts, "peers" | "labels">): ReadonlySet<string> =>
   new Set([
-    ...labels.flatMap((label) => (label.startsWith("region=") ? [label.slice("region=".length)] : [])),
+    ...regionsIn(labels),
     ...peers
       .nodes()
       .flatMap(({ alive, facts }) => (alive && facts["region"] !== undefined ? [String(facts["region"])] : [])),

@@ -43,7 +43,7 @@ export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machin
   const query = { region, labels: labels.join(",") };
   const params = { machine };
   async function* segment(digest: Digest): AsyncGenerator<Uint8Array> {
-    const response = await callEndpoint(fetch, readBlob, { params: { digest } });
+    const response = await callEndpoint(fetch, readBlob, { params: { digest }, query: { region } });
     for await (const part of response.body ?? []) yield part;
   }
   return {
@@ -77,7 +77,11 @@ export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machin
       return { ...answer, caps: capsFromJson(answer.caps) };
     },
     async *units(content, range, signal) {
-      const response = await callEndpoint(fetch, readUnits, { params: { content }, query: range, signal });
+      const response = await callEndpoint(fetch, readUnits, {
+        params: { content },
+        query: { ...range, region },
+        signal,
+      });
       yield* unitsIn(response.body ?? []);
     },
     async report({ service, goalVersion, state, running, why }) {

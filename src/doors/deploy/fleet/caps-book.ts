@@ -6,11 +6,18 @@ import { z } from "zod";
 import type { Clock } from "#base/clock.ts";
 import { recordsOf } from "#records/typed.ts";
 import type { Records } from "#records/watch.ts";
-import { capsAsJson, capsFromJson, noCaps } from "#doors/deploy/swarm/caps.ts";
-import type { Caps } from "#swarm/uploads.ts";
+import { fleetCapsAsJson, fleetCapsFromJson, noFleetCaps, type FleetCaps } from "#doors/deploy/swarm/caps.ts";
 
 const Rate = z.number().min(0).nullable();
-const Kept = z.object({ host: Rate, rack: Rate, wan: Rate, by: z.string(), atMs: z.number() });
+const Kept = z.object({
+  host: Rate,
+  rack: Rate,
+  wan: Rate,
+  rackLink: Rate.default(null),
+  wanLink: Rate.default(null),
+  by: z.string(),
+  atMs: z.number(),
+});
 
 const name = "fleet";
 /** Every report asks: the record is read once in this time. */
@@ -19,14 +26,14 @@ const rememberedMs = 1_000;
 export class CapsBook {
   readonly #caps;
   readonly #clock: Pick<Clock, "monotonicMs" | "wallMs">;
-  readonly #known = new Map<string, { readonly caps: Promise<Caps>; readonly atMs: number }>();
+  readonly #known = new Map<string, { readonly caps: Promise<FleetCaps>; readonly atMs: number }>();
 
   constructor(records: Records, clock: Pick<Clock, "monotonicMs" | "wallMs">) {
     this.#caps = recordsOf(records, { kind: "deploy.caps", schema: Kept, limits: { countMax: 10, bytesMax: 10_000 } });
     this.#clock = clock;
   }
 
-  async of(tenant: string): Promise<Caps> {
+  async of(tenant: string): Promise<FleetCaps> {
     const nowMs = this.#clock.monotonicMs();
     const known = this.#known.get(tenant);
     if (known && nowMs - known.atMs < rememberedMs) return await known.caps;
@@ -37,15 +44,15 @@ export class CapsBook {
     return await caps;
   }
 
-  async set(tenant: string, caps: Caps, by: string): Promise<void> {
-    const value = { ...capsAsJson(caps), by, atMs: this.#clock.wallMs() };
+  async set(tenant: string, caps: FleetCaps, by: string): Promise<void> {
+    const value = { ...fleetCapsAsJson(caps), by, atMs: this.#clock.wallMs() };
     const { created } = await this.#caps.create(tenant, name, value);
     if (!created) await this.#caps.update(tenant, name, () => value);
     this.#known.delete(tenant);
   }
 
-  async #read(tenant: string): Promise<Caps> {
+  async #read(tenant: string): Promise<FleetCaps> {
     const found = await this.#caps.read(tenant, name);
-    return found ? capsFromJson(found.value) : noCaps;
+    return found ? fleetCapsFromJson(found.value) : noFleetCaps;
   }
 }

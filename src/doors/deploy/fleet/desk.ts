@@ -103,6 +103,10 @@ export class FleetDesk {
     return [...places.values()];
   }
 
+  regionOf(tenant: string, machine: string): string | undefined {
+    return this.#machines.get(JSON.stringify([tenant, machine]))?.region;
+  }
+
   counts(): { readonly attached: number; readonly silent: number } {
     const all = [...this.#machines.values()];
     const attached = all.filter(({ streams }) => streams > 0).length;

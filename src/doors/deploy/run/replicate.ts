@@ -18,8 +18,11 @@ import { keptMs } from "./seal.ts";
 const readsMax = 4;
 const sayEveryBytes = 512 * 1024 * 1024;
 
+/** Waits until so many bytes may come to this region. */
+export type Pace = (context: RunContext, bytes: number) => Promise<void>;
+
 export const replicateRunner =
-  (store: Store) =>
+  (store: Store, pace: Pace = () => Promise.resolve()) =>
   async (context: RunContext): Promise<RunOutcome> => {
     const { manifest, regions } = JSON.parse(context.task.spec) as ReplicateSpec;
     const { blobs } = store.forTenant(context.task.tenant);
@@ -36,7 +39,7 @@ export const replicateRunner =
     const reader = async (): Promise<void> => {
       for (const digest of queue) {
         context.signal.throwIfAborted();
-        await verify(blobs, digest);
+        await verify(blobs, digest, async (bytes) => await pace(context, bytes));
         done += digestSizeBytes(digest);
         if (done - said < sayEveryBytes) continue;
         said = done;
@@ -53,9 +56,12 @@ export const replicateRunner =
     return { kind: "done", payload: JSON.stringify(result), digests: [manifest, ...segments] };
   };
 
-async function verify(blobs: BlobStore, digest: Digest): Promise<void> {
+async function verify(blobs: BlobStore, digest: Digest, pace: (bytes: number) => Promise<void>): Promise<void> {
   const hashing = createHash("sha256");
-  for await (const part of blobs.read(digest)) hashing.update(part);
+  for await (const part of blobs.read(digest)) {
+    await pace(part.length);
+    hashing.update(part);
+  }
   if (hashing.digest("hex") !== parseDigest(digest)?.hash)
     throw new Fault("corrupt", "replicate segment", { digest, why: "its bytes do not have this digest" });
 }

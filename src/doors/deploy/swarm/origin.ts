@@ -10,9 +10,33 @@ import type { Signed } from "#doors/deploy/signing/signing.ts";
 import type { Spread } from "./agent-swarm.ts";
 import { Bucket } from "#swarm/bucket.ts";
 import { Have, shapeOf } from "#swarm/units.ts";
-import { Uploads, type Priority, type UploadEffect, type UploadEvent, type UploadFlow } from "#swarm/uploads.ts";
+import {
+  priorities,
+  Uploads,
+  type Priority,
+  type UploadEffect,
+  type UploadEvent,
+  type UploadFlow,
+} from "#swarm/uploads.ts";
 
-export type OriginPorts = { readonly store: Store; readonly clock: Clock; readonly bytesPerSecond: number };
+export type OriginPorts = {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly bytesPerSecond: number;
+  /** Waits until so many bytes may go to a machine of that region. */
+  readonly toRegion?: ((going: Going, bytes: number, signal: AbortSignal) => Promise<void>) | undefined;
+};
+
+export type Going = { readonly tenant: string; readonly region: string | undefined; readonly priority: Priority };
+
+export type UnitRange = {
+  readonly stripe: number;
+  readonly from: number;
+  readonly to: number;
+  readonly priority: Priority;
+  /** The machine's; undefined: it does not say. */
+  readonly region?: string | undefined;
+};
 
 type Sending = { readonly units: number[]; wake: (() => void) | undefined };
 
@@ -43,11 +67,13 @@ export class Origin {
   }
 
   /** A whole blob, at the pace that this node may send them at, however many machines ask. */
-  async *blob(tenant: string, digest: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const { store, clock } = this.#ports;
+  async *blob(tenant: string, digest: string, signal: AbortSignal, region?: string): AsyncGenerator<Uint8Array> {
+    const { store, clock, toRegion } = this.#ports;
+    const going = { tenant, region, priority: priorities.release };
     for await (const part of store.forTenant(tenant).blobs.read(digest)) {
       for (let waitMs = 0; (waitMs = this.#whole.waitMs(clock.monotonicMs())) > 0;)
         await clock.sleep(Math.min(1_000, Math.max(1, waitMs)), signal);
+      await toRegion?.(going, part.length, signal);
       this.#whole.take(part.length);
       this.#sentBytes += part.length;
       yield part;
@@ -58,7 +84,7 @@ export class Origin {
   async *units(
     tenant: string,
     content: string,
-    range: { readonly stripe: number; readonly from: number; readonly to: number; readonly priority: Priority },
+    { region, ...range }: UnitRange,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array> {
     const layout = await this.#layout(tenant, content);
@@ -80,6 +106,7 @@ export class Origin {
           continue;
         }
         const bytes = await readUnit(layout, unit, this.#ports.store.forTenant(tenant).blobs);
+        await this.#ports.toRegion?.({ tenant, region, priority: range.priority }, bytes.length, signal);
         const head = Buffer.allocUnsafe(8);
         head.writeUInt32BE(unit, 0);
         head.writeUInt32BE(bytes.length, 4);

@@ -3,6 +3,7 @@
  * other. Soft: after a restart machines keep their parents, and those that ask join again.
  *
  * SD1 Trackers are kept apart by tenant; a tenant has a bounded number of them.
+ * SD2 Machines of two regions are never told of each other: what goes from region to region goes through nodes.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -10,9 +11,11 @@ import type { Random } from "#base/random.ts";
 import { originId, Tracker, type TrackerEffect, type TrackerEvent } from "#swarm/tracker.ts";
 import type { Why } from "#swarm/fetcher.ts";
 import { shapeOf } from "#swarm/units.ts";
-import type { Caps } from "#swarm/uploads.ts";
+import { priorities, type Caps, type Priority } from "#swarm/uploads.ts";
+import type { FleetCaps } from "./caps.ts";
 import type { SwarmAnswer, SwarmQuestion } from "./agent-swarm.ts";
 import { Ring } from "./neighbours.ts";
+import { lendRacks, type Spreading } from "./lending.ts";
 import { epochMs, secretOf, ticketOf, type Ticket } from "./tickets.ts";
 
 type Known = { readonly machine: string; address: string; rack: string };
@@ -22,6 +25,8 @@ type Meet = Extract<SwarmQuestion, { kind: "meet" }>;
 type Swarm = {
   readonly tracker: Tracker;
   readonly stripes: number;
+  /** The most urgent that was asked of the node. */
+  priority: Priority;
   readonly ids: Map<string, number>;
   readonly members: (Known | undefined)[];
   /** Those that came before the plan; undefined once it is made. */
@@ -35,8 +40,14 @@ export type SwarmDeskPorts = {
   readonly random: Random;
   /** Base64, the same on all nodes. */
   readonly clusterKey: () => Promise<string>;
-  readonly caps: (tenant: string) => Promise<Caps>;
+  readonly caps: (tenant: string) => Promise<FleetCaps>;
+  /** Where a machine is; undefined: it is not known here. */
+  readonly regionOf: (tenant: string, machine: string) => string | undefined;
+  /** How many nodes there are in this node's region: each lends its part of a link. */
+  readonly nodes: () => number;
 };
+
+type Lent = { readonly atMs: number; readonly byMachine: ReadonlyMap<string, number> };
 
 type Meeting = { readonly ring: Ring; readonly known: Map<string, Known & { seenMs: number }> };
 
@@ -50,11 +61,14 @@ const metMs = 45 * 60_000;
 /** How many children of a whole share the node feeds at once. */
 const originShares = 2;
 const originName = "";
+/** Every report asks what it may send. */
+const lentForMs = 1_000;
 
 export class SwarmDesk {
   readonly #ports: SwarmDeskPorts;
   readonly #swarms = new Map<string, Swarm>();
   readonly #meetings = new Map<string, Meeting>();
+  readonly #lent = new Map<string, Lent>();
   #clusterKey = "";
 
   constructor(ports: SwarmDeskPorts) {
@@ -69,11 +83,51 @@ export class SwarmDesk {
         : await this.#parents(tenant, machine, question);
     const epoch = Math.floor(this.#ports.clock.wallMs() / epochMs);
     const secret = secretOf(this.#clusterKey, tenant, machine, epoch);
-    if (question.kind === "meet")
-      return { secret, origin: originName, isBanned: false, parents, caps: await this.#ports.caps(tenant) };
-    const swarm = this.#swarms.get(keyOf(tenant, question.content));
+    const caps = await this.capsOf(tenant, machine);
+    if (question.kind === "meet") return { secret, origin: originName, isBanned: false, parents, caps };
+    const swarm = this.#swarms.get(this.#keyOf(tenant, machine, question.content));
     const isBanned = swarm?.tracker.isBanned(swarm.ids.get(machine) ?? originId) ?? false;
-    return { secret, origin: originName, isBanned, parents, caps: await this.#ports.caps(tenant) };
+    return { secret, origin: originName, isBanned, parents, caps };
+  }
+
+  /** What a machine may send to others now: its own limits, and its part of what its rack may send. */
+  async capsOf(tenant: string, machine: string): Promise<Caps> {
+    const { host, rack, wan, rackLink } = await this.#ports.caps(tenant);
+    if (rackLink === Infinity) return { host, rack, wan };
+    const nowMs = this.#ports.clock.monotonicMs();
+    let lent = this.#lent.get(tenant);
+    if (!lent || nowMs - lent.atMs > lentForMs) {
+      lent = {
+        atMs: nowMs,
+        byMachine: lendRacks(rackLink / Math.max(1, this.#ports.nodes()), this.#spreading(tenant)),
+      };
+      this.#lent.set(tenant, lent);
+    }
+    return { host, rack: Math.min(rack, lent.byMachine.get(machine) ?? Infinity), wan };
+  }
+
+  /** How urgent a release is, as machines say when they ask this node for its units. */
+  heard(tenant: string, region: string | undefined, content: string, priority: Priority): void {
+    const swarm = this.#swarms.get(keyOf(tenant, region, content));
+    if (swarm && priority < swarm.priority) swarm.priority = priority;
+  }
+
+  #spreading(tenant: string): readonly Spreading[] {
+    return [...this.#swarms]
+      .filter(([key]) => tenantIn(key) === tenant)
+      .map(([, { tracker, members, priority }]) => {
+        const across = tracker.across();
+        return {
+          priority,
+          members: members.flatMap((known, id) =>
+            known ? [{ machine: known.machine, rack: known.rack, across: across.get(id) ?? 0 }] : [],
+          ),
+        };
+      });
+  }
+
+  #keyOf(tenant: string, machine: string, content: string): string {
+    return keyOf(tenant, this.#ports.regionOf(tenant, machine), content);
   }
 
   /** For metrics and people. */
@@ -106,7 +160,7 @@ export class SwarmDesk {
     machine: string,
     question: Exclude<SwarmQuestion, Meet>,
   ): Promise<readonly (Ticket | null)[]> {
-    const key = keyOf(tenant, question.content);
+    const key = this.#keyOf(tenant, machine, question.content);
     const known = this.#swarms.get(key);
     if (question.kind === "join") {
       const swarm = known ?? this.#open(tenant, key, question.units);
@@ -144,6 +198,7 @@ export class SwarmDesk {
     const swarm: Swarm = {
       tracker: new Tracker(stripes, originShares * stripes, this.#ports.random.fork(key)),
       stripes,
+      priority: priorities.ahead,
       ids: new Map(),
       // The origin has the first number.
       members: [undefined],
@@ -193,7 +248,7 @@ export class SwarmDesk {
   /** The least recently used ones of a tenant make room (SD1). */
   #forget(tenant: string): void {
     const nowMs = this.#ports.clock.monotonicMs();
-    const mine = [...this.#swarms].filter(([key]) => (JSON.parse(key) as string[])[0] === tenant);
+    const mine = [...this.#swarms].filter(([key]) => tenantIn(key) === tenant);
     for (const [key, { usedMs }] of mine) if (nowMs - usedMs > idleMs) this.#swarms.delete(key);
     if (mine.length < swarmsMax) return;
     const [oldest] = mine.toSorted(([, a], [, b]) => a.usedMs - b.usedMs);
@@ -201,7 +256,9 @@ export class SwarmDesk {
   }
 }
 
-const keyOf = (tenant: string, content: string): string => JSON.stringify([tenant, content]);
+const keyOf = (tenant: string, region: string | undefined, content: string): string =>
+  JSON.stringify([tenant, content, region ?? ""]);
+const tenantIn = (key: string): string | undefined => (JSON.parse(key) as string[])[0];
 
 /** A field that is left out is left out. */
 export const questionOf = (

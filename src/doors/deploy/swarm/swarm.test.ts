@@ -12,7 +12,7 @@ import { hashUnits, layoutOf, readUnit } from "#doors/deploy/manifest/layout.ts"
 import type { Manifest } from "#doors/deploy/manifest/manifest.ts";
 import { until } from "#testing/until.ts";
 import { AgentSwarm } from "./agent-swarm.ts";
-import { noCaps } from "./caps.ts";
+import { noCaps, noFleetCaps } from "./caps.ts";
 import { SwarmDesk } from "./swarm-desk.ts";
 import { keyFor, peerTls, secretOf, ticketOf } from "./tickets.ts";
 import { UnitFiles } from "./unit-files.ts";
@@ -113,7 +113,9 @@ describe("a swarm of four machines", () => {
       clock,
       random: new Random(1),
       clusterKey: () => Promise.resolve("a2V5"),
-      caps: () => Promise.resolve(noCaps),
+      caps: () => Promise.resolve(noFleetCaps),
+      regionOf: () => undefined,
+      nodes: () => 1,
     });
     const lines: string[] = [];
     const heard = new Set<string>();
@@ -160,7 +162,9 @@ describe("a swarm of four machines", () => {
       clock,
       random: new Random(1),
       clusterKey: () => Promise.resolve("a2V5"),
-      caps: () => Promise.resolve(noCaps),
+      caps: () => Promise.resolve(noFleetCaps),
+      regionOf: () => undefined,
+      nodes: () => 1,
     });
     let isNodeThere = true;
     const halted = new Map<string, AgentSwarm>();
