@@ -1,6 +1,6 @@
 /**
- * One limit for several machines that send through the same link, such as what leaves a rack. Whoever knows them all
- * lends each a part of it, by the flows that it has to send. Pure.
+ * One limit for several machines that send through the same link, such as the uplink of a rack. The node lends each of
+ * them a part of it, by the flows that it has to send. Pure.
  *
  * LE1 The parts never add up to more than the limit.
  * LE2 Flows of the most urgent class have nearly all of it; the rest keep a little, so that none stands still.

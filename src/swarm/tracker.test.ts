@@ -103,6 +103,38 @@ describe("the tracker", () => {
     ok((given(step({ kind: "ask", from: 3, stripe: 1, why: "help", about: 6 })) ?? originId) !== originId, "help, too");
   });
 
+  test("TR6: a parent is never one that waits for a lost machine itself, and TR7 frees the origin's places", () => {
+    const { step } = fleet(1, 1, stripes);
+    const join = (id: number): readonly (number | undefined)[] => {
+      const [joined] = step({ kind: "join", id, member: { rack: "", slots: stripes } });
+      return joined?.kind === "parents" ? joined.parents : [];
+    };
+    deepEqual(join(2), [1, 1, 1, 1], "the origin has no place left");
+    step({ kind: "left", id: 1 });
+    for (const id of [3, 4]) join(id);
+    // The origin's places are free again, and are taken; one that comes then waits for those alone.
+    const given0 = given(step({ kind: "ask", from: 2, stripe: 0, why: "gone", about: 1 }));
+    ok(given0 === originId || given0 === 3 || given0 === 4);
+    for (let stripe = 0; stripe < stripes; stripe += 1) step({ kind: "left", id: 3 });
+    const alone = given(step({ kind: "ask", from: 4, stripe: 1, why: "none", about: undefined }));
+    equal(alone, originId, "2 waits for 1, which is lost");
+  });
+
+  test("TR7: what the origin has sent takes no place of it, and is given back once", () => {
+    const { step } = fleet(1, 1, stripes);
+    for (let stripe = 0; stripe < stripes; stripe += 1) {
+      step({ kind: "fed", id: 1, stripe });
+      step({ kind: "fed", id: 1, stripe });
+    }
+    const leaf = { rack: "r", slots: 0 };
+    const parentsOf = (id: number) => step({ kind: "join", id, member: leaf })[0];
+    step({ kind: "left", id: 1 });
+    const first = parentsOf(2);
+    ok(first?.kind === "parents" && first.parents.every((parent) => parent === originId));
+    const second = parentsOf(3);
+    ok(second?.kind === "parents" && second.parents.every((parent) => parent === undefined), "no place twice");
+  });
+
   test("TR2: without a free place there is no answer but to ask again", () => {
     const { step } = fleet(1, 1, 4);
     for (let id = 2; id < 10; id += 1) step({ kind: "join", id, member: { rack: "r", slots: 0 } });

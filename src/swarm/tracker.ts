@@ -8,6 +8,9 @@
  * TR4 A machine that is slow takes little of its parents: its place there is free for one of its own children. Those
  *     that lose a parent get such places first, so that no machine has to feed more than its share of the others.
  * TR5 Where a complete machine has a place, the origin is not asked: its uplink is what machines without a choice need.
+ * TR6 A parent is given only if what it takes of the stripe comes from the origin, or from a complete machine, through
+ *     machines that are there: those whose parents are lost wait for new ones, and not for each other.
+ * TR7 The origin has a free place as soon as it has sent what a machine asked for, also while that waits for the rest.
  * TR3 A machine is banned when two others found wrong bytes of it; one accuser alone can ban no one, and accusers of
  *     many count no more.
  */
@@ -34,6 +37,10 @@ export type TrackerEvent =
       readonly about: number | undefined;
     }
   | { readonly kind: "complete"; readonly id: number }
+  /** The origin has nothing more to send to this machine of this stripe. */
+  | { readonly kind: "fed"; readonly id: number; readonly stripe: number }
+  /** It is there again, and goes on where it was. */
+  | { readonly kind: "here"; readonly id: number }
   | { readonly kind: "left"; readonly id: number };
 
 export type TrackerEffect =
@@ -59,6 +66,8 @@ type Known = Member & {
   accusers: Set<number> | undefined;
   accused: number;
   readonly parents: Int32Array;
+  /** Stripes that the origin was to send, and has (TR7). */
+  fed: Set<number> | undefined;
   /** Who brings it a part of a stripe besides its parents. */
   helpers: number[] | undefined;
 };
@@ -137,11 +146,25 @@ export class Tracker {
         this.#offer(event.id);
         break;
       }
+      case "fed": {
+        const known = this.#known.get(event.id);
+        if (known?.parents[event.stripe] !== originId || known.isLight || known.fed?.has(event.stripe)) break;
+        (known.fed ??= new Set()).add(event.stripe);
+        this.#leave(originId);
+        break;
+      }
       case "left": {
         const known = this.#known.get(event.id);
         if (!known || event.id === originId) break;
         known.isHere = false;
         this.#freeAll(known);
+        break;
+      }
+      case "here": {
+        const known = this.#known.get(event.id);
+        if (!known || known.isHere) break;
+        known.isHere = true;
+        this.#offer(event.id);
       }
     }
   }
@@ -250,7 +273,7 @@ export class Tracker {
   #lighten(slow: Known): void {
     for (let stripe = 0; stripe < this.#stripes; stripe += 1) {
       const parent = slow.parents[stripe] ?? noParent;
-      if (parent !== noParent) this.#leave(parent);
+      if (parent !== noParent && slow.fed?.has(stripe) !== true) this.#leave(parent);
     }
     slow.isLight = true;
   }
@@ -275,7 +298,7 @@ export class Tracker {
   }
 
   #canFeed(id: number, { child, stripe, not, spare }: Wants): boolean {
-    return id !== child && id !== not && this.#hasPlace(id, spare) && !this.#isBelow(id, child, stripe);
+    return id !== child && id !== not && this.#hasPlace(id, spare) && this.#isFed(id, child, stripe);
   }
 
   #hasPlace(id: number, spare: number): boolean {
@@ -284,17 +307,18 @@ export class Tracker {
     return known.used < known.slots + (id === originId ? 0 : spare);
   }
 
-  /** Whether `id` takes this stripe, through however many others, from `top` (TR1). */
-  #isBelow(id: number, top: number, stripe: number): boolean {
+  /** Whether `id` takes this stripe from one that has it (TR6) and not from `child` (TR1), with others between. */
+  #isFed(id: number, child: number, stripe: number): boolean {
     let at: number | undefined = id;
     for (let hops = 0; hops < 64; hops += 1) {
-      if (at === top) return true;
-      const known: Known | undefined = at === undefined ? undefined : this.#known.get(at);
-      if (!known || known.isComplete || at === originId) return false;
+      if (at === originId) return true;
+      if (at === child || at === undefined || at === noParent) return false;
+      const known: Known | undefined = this.#known.get(at);
+      if (!known?.isHere || known.isBanned) return false;
+      if (known.isComplete) return true;
       at = known.parents[stripe];
-      if (at === noParent) return false;
     }
-    return true;
+    return false;
   }
 
   #link(id: number, known: Known, stripe: number, parent: number | undefined): void {
@@ -312,7 +336,8 @@ export class Tracker {
     const parent = known.parents[stripe] ?? noParent;
     if (parent === noParent) return;
     known.parents[stripe] = noParent;
-    if (!known.isLight) this.#leave(parent);
+    const isGivenBack = known.fed?.delete(stripe) === true;
+    if (!known.isLight && !isGivenBack) this.#leave(parent);
   }
 
   #leave(parent: number): void {
@@ -342,6 +367,7 @@ export class Tracker {
       isLight: false,
       accusers: undefined,
       accused: 0,
+      fed: undefined,
       helpers: undefined,
       parents: new Int32Array(this.#stripes).fill(noParent),
     };

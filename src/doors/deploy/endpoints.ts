@@ -184,6 +184,7 @@ export const readUnits = endpoint({
     to: z.coerce.number().int().min(0),
     priority: z.coerce.number().int().min(0).max(2),
     region: machineRegion,
+    machine: MachineName.optional().describe("Which machine asks: its place is free when it has been answered."),
   }),
   answer: { kind: "bytes", contentType: "application/octet-stream" },
 });

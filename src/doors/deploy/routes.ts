@@ -107,8 +107,11 @@ const swarmRoutes = ({ swarms, origin, book, caps: kept }: RoutePorts): readonly
     if (!isDigest(params.content)) throw new Fault("invalid", "read units", { content: params.content });
     const priority = query.priority as Priority;
     swarms.heard(tenant, query.region, params.content, priority);
-    const range = { ...query, priority };
-    return { body: origin.units(tenant, params.content, range, signal) };
+    const { machine, ...range } = query;
+    const units = origin.units(tenant, params.content, { ...range, priority }, signal);
+    const ended = (): void =>
+      machine === undefined ? undefined : swarms.fed(tenant, machine, params.content, query.stripe);
+    return { body: followed(units, ended) };
   }),
 ];
 
@@ -202,6 +205,14 @@ async function begun(parts: AsyncGenerator<Uint8Array>): Promise<AsyncIterable<U
     if (first.done !== true) yield first.value;
     yield* parts;
   })();
+}
+
+async function* followed<T>(parts: AsyncIterable<T>, ended: () => void): AsyncGenerator<T> {
+  try {
+    yield* parts;
+  } finally {
+    ended();
+  }
 }
 
 async function* goalEvents(goals: AsyncIterable<Signed>) {

@@ -67,7 +67,9 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
     },
   });
   const goals = new GoalStore({ index, store, signer, clock });
-  const desk = new FleetDesk(goals, keys, clock);
+  const desk = new FleetDesk(goals, keys, clock, ({ tenant, machine }, isHere) =>
+    swarms.isHere(tenant, machine, isHere),
+  );
   const missed = (reason: string): void => warn("deploy goals not looked after", { reason });
   const snapshots = new Snapshots({ node, desk, folder: cluster.folder, store, clock, warn: missed });
   const fleet = fleetOf({ node, desk, snapshots, peers });

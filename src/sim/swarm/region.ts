@@ -231,6 +231,8 @@ export class Region {
     const from = this.#senderOf(sent);
     const sender = this.#get(from);
     if (sender.life === event.fromLife && !sender.isDown) this.#upload(from, { kind: "drained", flow: sent });
+    if (from === originId && sent.next >= sent.end && sent.onTheWay === 0)
+      this.#toTracker({ kind: "fed", id: to, stripe: sent.stripe });
     const machine = this.#get(to);
     if (machine.isDown || machine.life !== event.life) return;
     const flow = machine.fetcher.flows.find(({ id, peer }) => id === sent.id && peer === from);

@@ -79,7 +79,7 @@ export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machin
     async *units(content, range, signal) {
       const response = await callEndpoint(fetch, readUnits, {
         params: { content },
-        query: { ...range, region },
+        query: { ...range, region, machine },
         signal,
       });
       yield* unitsIn(response.body ?? []);

@@ -41,10 +41,18 @@ export class FleetDesk {
   readonly #goals: GoalStore;
   readonly #keys: Pick<KeyBook, "listsAfter">;
   readonly #clock: Clock;
+  readonly #moved: (machine: Machine, isHere: boolean) => void;
   readonly #machines = new Map<string, Attached>();
   readonly #looks = new Map<string, Look>();
 
-  constructor(goals: GoalStore, keys: Pick<KeyBook, "listsAfter">, clock: Clock) {
+  /** `moved`: a machine's first stream has begun, or its last one has ended. */
+  constructor(
+    goals: GoalStore,
+    keys: Pick<KeyBook, "listsAfter">,
+    clock: Clock,
+    moved: (machine: Machine, isHere: boolean) => void = () => undefined,
+  ) {
+    this.#moved = moved;
     this.#goals = goals;
     this.#keys = keys;
     this.#clock = clock;
@@ -57,6 +65,7 @@ export class FleetDesk {
   async *attach(machine: Machine, trust: number | undefined, signal: AbortSignal): AsyncGenerator<Signed> {
     const attached = this.#attached(machine);
     attached.streams += 1;
+    if (attached.streams === 1) this.#moved(machine, true);
     let listed = trust;
     const sent = new Map<string, number>();
     try {
@@ -79,6 +88,7 @@ export class FleetDesk {
       }
     } finally {
       attached.streams -= 1;
+      if (attached.streams === 0) this.#moved(machine, false);
     }
   }
 

@@ -3,7 +3,7 @@
  * other. Soft: after a restart machines keep their parents, and those that ask join again.
  *
  * SD1 Trackers are kept apart by tenant; a tenant has a bounded number of them.
- * SD2 Machines of two regions are never told of each other: what goes from region to region goes through nodes.
+ * SD2 A machine never hears of one in another region: what goes from region to region goes through nodes.
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -104,6 +104,22 @@ export class SwarmDesk {
       this.#lent.set(tenant, lent);
     }
     return { host, rack: Math.min(rack, lent.byMachine.get(machine) ?? Infinity), wan };
+  }
+
+  /** The node has sent a machine what it asked for of a stripe. */
+  fed(tenant: string, machine: string, content: string, stripe: number): void {
+    const swarm = this.#swarms.get(this.#keyOf(tenant, machine, content));
+    const id = swarm?.ids.get(machine);
+    if (swarm && id !== undefined) this.#step(swarm, { kind: "fed", id, stripe });
+  }
+
+  /** The machine's stream has ended, or has come back: no other waits for one that is away. */
+  isHere(tenant: string, machine: string, isHere: boolean): void {
+    for (const [key, swarm] of this.#swarms) {
+      const id = swarm.ids.get(machine);
+      if (id !== undefined && tenantIn(key) === tenant && !swarm.gathering)
+        this.#step(swarm, { kind: isHere ? "here" : "left", id });
+    }
   }
 
   /** How urgent a release is, as machines say when they ask this node for its units. */
