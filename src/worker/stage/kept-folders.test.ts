@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   unlinkSync,
   utimesSync,
   writeFileSync,
@@ -42,7 +43,9 @@ class Rig implements Disposable {
   }
 
   /** Undefined on older kernels, where it cannot work. */
-  static async open(limits: { entriesMax?: number; bytesMax?: number } = {}): Promise<Rig | undefined> {
+  static async open(
+    limits: { entriesMax?: number; bytesMax?: number; checkedForMs?: number } = {},
+  ): Promise<Rig | undefined> {
     const home = rigHome();
     const links = await LinkCache.open({ folder: join(home, "links"), bytesMax: 100_000_000 });
     const kept = await KeptFolders.open({ folder: join(home, "kept"), bytesMax: 100_000_000, ...limits });
@@ -122,6 +125,34 @@ describe("folders that are kept (Y3)", { skip }, () => {
       deepEqual(listing(second.root), expected);
       notEqual(ino(second.root, "a"), a, "it is not the same folder");
       equal(ino(second.root, "c"), c, "the one beside it is");
+    });
+
+  const damages: Readonly<Record<string, (path: string) => void>> = {
+    "other bytes in one of its files": (path) => {
+      chmodSync(path, 0o644);
+      writeFileSync(path, "9");
+    },
+    "other bytes of the same size, with the mode as before": (path) => {
+      chmodSync(path, 0o644);
+      writeFileSync(path, "9");
+      chmodSync(path, 0o444);
+    },
+    "a file that was cut": (path) => truncateSync(path),
+  };
+  for (const [what, damage] of Object.entries(damages))
+    test(`Y3: made again from the store: ${what}, here and in the cache that it is linked from`, async () => {
+      using rig = await opened({ checkedForMs: 0 });
+      const first = await rig.stage(words);
+      const expected = listing(first.root);
+      first.giveBack();
+      const kept = readdirSync(join(rig.home, "kept"), { recursive: true, encoding: "utf8" });
+      const file = kept.find((path) => path.endsWith("/f"));
+      ok(file, kept.join());
+      damage(join(rig.home, "kept", file));
+      const second = await rig.stage(words);
+      deepEqual(listing(second.root), expected);
+      second.giveBack();
+      deepEqual(listing((await rig.stage(words)).root), expected);
     });
 
   test("a folder with outputs is made again, those beside and below it are kept", async () => {

@@ -2,15 +2,18 @@
  * Folders of inputs that were laid out for an action and left unchanged: moved into the next action's root if that
  * wants the same, instead of being deleted and linked again. Also counts what is kept elsewhere.
  *
- * Y3 A folder is reused only if nothing in it has changed since it was laid out. Its files are hard links that an
- * action cannot write to; whatever an action does to a folder, to its names, mode or attributes, changes that folder's
- * ctime, which no process can set. It is kept for the same user: either here, where no action reaches it, and checked
- * before it is moved here; or in place (left-inputs.ts), and checked again when that root is taken.
+ * Y3 A folder is reused only if nothing in it has changed since it was laid out. Whatever an action does to a folder,
+ * to its names, mode or attributes, changes that folder's ctime, which no process can set. It is kept for the same user:
+ * either here, where no action reaches it, and checked before it is moved here; or in place (left-inputs.ts), and
+ * checked again when that root is taken. Its files are hard links that an action cannot write to; what changes them
+ * nevertheless (a disk, an operator) is noticed when the folder is taken: each is looked at, now and then, as those of
+ * the link cache are.
  */
 import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { removeFolder } from "#worker/sandbox/folders/remove-folder.ts";
+import { checkedForMs, isFileAsMade, type MadeFile } from "./link-cache.ts";
 import { isAsStamped, stampOf, tellsChanges, type Stamp } from "#worker/stamp.ts";
 
 /** A folder with everything below it, as it was laid out. */
@@ -22,6 +25,8 @@ export type LaidFolder = {
   readonly bytes: number;
   /** Of the folders in it, by their paths below it; "" is itself. */
   readonly stamps: Map<string, Stamp>;
+  /** When its files were looked at, by this process's own clock. */
+  checkedMs: number;
 };
 
 /** What takes space until it is released or dropped. */
@@ -35,6 +40,8 @@ export type KeptFoldersOptions = {
   /** Kept files may no longer be in the cache that they were linked from, and then take space of their own. */
   readonly bytesMax: number;
   readonly log?: (line: string) => void;
+  /** For so long files that were looked at count as unchanged. */
+  readonly checkedForMs?: number;
 };
 
 const entriesMaxDefault = 200_000;
@@ -46,6 +53,7 @@ export class KeptFolders {
   readonly #entriesMax: number;
   readonly #bytesMax: number;
   readonly #log: (line: string) => void;
+  readonly #checkedForMs: number;
   /** Least recently kept first. */
   readonly #held = new Set<Held>();
   readonly #copies = new Map<string, Kept[]>();
@@ -53,11 +61,13 @@ export class KeptFolders {
   #bytes = 0;
   #lastNo = 0;
 
-  private constructor({ folder, entriesMax = entriesMaxDefault, bytesMax, log = () => {} }: KeptFoldersOptions) {
+  private constructor(options: KeptFoldersOptions) {
+    const { folder, entriesMax = entriesMaxDefault, bytesMax, log = () => {} } = options;
     this.#folder = folder;
     this.#entriesMax = entriesMax;
     this.#bytesMax = bytesMax;
     this.#log = log;
+    this.#checkedForMs = options.checkedForMs ?? checkedForMs;
   }
 
   /** Undefined if the file system's times are too coarse to show that a folder was changed. */
@@ -90,8 +100,18 @@ export class KeptFolders {
   }
 
   /** Takes its stamps, just after it was laid out: from here on every change shows. */
-  seal(at: string, folders: readonly string[], about: Omit<LaidFolder, "stamps">): LaidFolder {
-    return { ...about, stamps: new Map(folders.map((path) => [path, stampOf(join(at, path))])) };
+  seal(at: string, folders: readonly string[], about: Omit<LaidFolder, "stamps" | "checkedMs">): LaidFolder {
+    const stamps = new Map(folders.map((path) => [path, stampOf(join(at, path))]));
+    return { ...about, stamps, checkedMs: performance.now() };
+  }
+
+  /** Whether its files, which were linked from the cache, are as they were made. */
+  areFilesAsMade(laid: LaidFolder, files: Iterable<MadeFile>): boolean {
+    const nowMs = performance.now();
+    if (nowMs - laid.checkedMs < this.#checkedForMs) return true;
+    for (const file of files) if (!isFileAsMade(file)) return false;
+    laid.checkedMs = nowMs;
+    return true;
   }
 
   /** To be called when no process that could change it is alive. False, and left where it is, if it has changed. */

@@ -14,7 +14,7 @@ import { Pace } from "#worker/visits/pace.ts";
 import { removeFolder } from "#worker/sandbox/folders/remove-folder.ts";
 import { isAsLaid, type KeptFolders, type LaidFolder } from "./kept-folders.ts";
 import { canStay, LeftInputs, type LaidInputs, type Leaving } from "./left-inputs.ts";
-import type { LinkCache } from "./link-cache.ts";
+import type { LinkCache, MadeFile } from "./link-cache.ts";
 import type { DirectorySource, FileEntry, FolderEntry, LinkEntry, Part, Tree, Trees } from "./tree.ts";
 
 export type StagePorts = {
@@ -143,7 +143,7 @@ export class Layout implements LaidInputs {
     for (let index = 0; index < folders.length; index += 1) {
       const folder = folders[index] as FolderEntry;
       const isWhole = canKeep && index >= wholeEnd && !isTouched(folder.path);
-      if (isWhole && this.#take(folder, uid)) {
+      if (isWhole && (this.#take(folder, uid) ?? (await this.#removeChanged(folder)))) {
         taken.push(folder);
         index = folder.foldersEnd - 1;
       } else {
@@ -159,12 +159,31 @@ export class Layout implements LaidInputs {
     return { taken, made, areAllWhole };
   }
 
-  #take({ path, digest }: FolderEntry, uid: number): boolean {
+  /** Whether it is there now; undefined if a file in it was changed, and it has to be removed. */
+  #take(folder: FolderEntry, uid: number): boolean | undefined {
+    const { kept } = this.#ports;
+    const { path, digest } = folder;
     const found = this.#found.get(path);
-    const laid = found ?? this.#ports.kept?.take(uid, digest, join(this.#target.root, path));
+    const laid = found ?? kept?.take(uid, digest, join(this.#target.root, path));
     if (!found) this.areAsFound = false;
-    if (laid) this.#laid.push({ laid, path, isTaken: true });
-    return laid !== undefined;
+    if (!laid) return false;
+    if (!kept?.areFilesAsMade(laid, this.#filesOf(folder))) return undefined;
+    this.#laid.push({ laid, path, isTaken: true });
+    return true;
+  }
+
+  /** The cache may have the same file: it is looked at again before the folder is made from it. */
+  async #removeChanged(folder: FolderEntry): Promise<false> {
+    this.#ports.links.doubt(this.#filesOf(folder));
+    await removeFolder(join(this.#target.root, folder.path));
+    return false;
+  }
+
+  *#filesOf({ files: { from, to } }: FolderEntry): Generator<MadeFile> {
+    for (let i = from; i < to; i += 1) {
+      const { path, digest, executable, properties } = this.#tree.files[i] as FileEntry;
+      yield { path: join(this.#target.root, path), digest, executable, isSpecial: isSpecial(properties) };
+    }
   }
 
   #seal({ folder, index }: Whole): void {

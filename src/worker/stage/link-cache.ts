@@ -39,7 +39,7 @@ type Kept = { readonly bytes: number; uses: number; checkedMs: number };
 const fixedTime = new Date(Date.UTC(2000, 0, 1));
 const blockBytes = 4_096;
 /** For so long a file that was looked at counts as unchanged: a look takes a few microseconds. */
-const checkedForMs = 1_000;
+export const checkedForMs = 1_000;
 
 export class LinkCache {
   readonly #folder: string;
@@ -97,6 +97,14 @@ export class LinkCache {
     } catch (error) {
       release();
       throw error;
+    }
+  }
+
+  /** A link to such a file is not as it was made: the file here is looked at before it is given to anybody again. */
+  doubt(files: Iterable<{ readonly digest: Digest; readonly executable: boolean }>): void {
+    for (const { digest, executable } of files) {
+      const kept = this.#kept.get(keyOf(digest, executable));
+      if (kept) kept.checkedMs = -Infinity;
     }
   }
 
@@ -247,6 +255,21 @@ const damaged = (digest: Digest, cause?: unknown): Fault =>
 /** A file that is writable, or that has another time, may have been changed, whatever its size. */
 const isAsMade = ({ size, mode, mtimeMs }: Stats, key: string): boolean =>
   size === digestSizeBytes(digestOfKey(key)) && (mode & 0o7777) === modeOf(key) && mtimeMs === fixedTime.getTime();
+
+/** A file that was linked from here, or copied; `isSpecial`: with a time or a mode of its own (REAPI-82). */
+export type MadeFile = {
+  readonly path: string;
+  readonly digest: Digest;
+  readonly executable: boolean;
+  readonly isSpecial: boolean;
+};
+
+export function isFileAsMade({ path, digest, executable, isSpecial }: MadeFile): boolean {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (!stats?.isFile()) return false;
+  if (isSpecial) return stats.size === digestSizeBytes(digest) && (stats.mode & 0o222) === 0;
+  return isAsMade(stats, keyOf(digest, executable));
+}
 
 const modeOf = (key: string): number => (key.endsWith(".x") ? 0o555 : 0o444);
 
