@@ -2,14 +2,16 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
-import { isFault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { bytes, exerciseBlobs, put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
+import { withParts } from "#blobs/tiers/ranges/part-reads.ts";
 import { readThrough } from "#blobs/tiers/read-through.ts";
 import { reapiBlobs } from "#blobs/tiers/reapi/reapi.ts";
+import { memorySegments } from "#blobs/tiers/streams/memory-segments.ts";
 import { gone, HeldStore } from "#blobs/tiers/testing/held-store.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { GrpcClient } from "#grpc/client.ts";
@@ -19,7 +21,8 @@ import { systemClock as clock } from "#door/system-clock.ts";
 
 const MiB = 1024 * 1024;
 
-type Served = AsyncDisposable & { readonly blobs: BlobStore; readonly inner: BlobStore; stop(): Promise<void> };
+type Tier = ReturnType<typeof reapiBlobs>;
+type Served = AsyncDisposable & { readonly blobs: Tier; readonly inner: BlobStore; stop(): Promise<void> };
 
 async function served(held = new HeldStore(), callMs = 20_000): Promise<Served> {
   held.partBytes = 64 * 1024;
@@ -125,5 +128,91 @@ describe("a REAPI server as a tier", () => {
       for (const digest of [small, big]) await rejects(text(blobs.read(digest)), (e) => isFault(e, "corrupt"));
     held.tamper = (part) => part;
     equal(await text(above.read(small)), "small");
+  });
+});
+
+describe("parts of large blobs of a REAPI server (ADR 0286)", () => {
+  const large = randomBytes(10 * MiB);
+  const block = 64 * 1024;
+
+  /** With block sums, as a node has it; counts the bytes that the server sends. */
+  async function parted(held = new HeldStore(), fn: "sha256" | "blake3" = "sha256") {
+    const tier = await served(held);
+    const digest = digestOf(large, fn);
+    const blobs = withParts(tier.blobs, tier.blobs.raw, memorySegments(MiB));
+    await blobs.write(digest, large);
+    const sent = { bytes: 0 };
+    held.tamper = (bytes) => {
+      sent.bytes += bytes.length;
+      return bytes;
+    };
+    held.calls.length = 0;
+    const part = async (offset: number, length: number) => await blobs.part?.(digest, { offset, length });
+    return { ...tier, tier, held, blobs, digest, part, sent, [Symbol.asyncDispose]: () => tier[Symbol.asyncDispose]() };
+  }
+
+  for (const fn of ["sha256", "blake3"] as const)
+    test(`${fn}: a part is asked for by offset and length, and the server sends its blocks and no more`, async () => {
+      await using far = await parted(undefined, fn);
+      for (const [offset, length] of [
+        [0, 1],
+        [5 * MiB - 3, 100],
+        [10 * MiB - 10, 10],
+        [block, block],
+      ] as const) {
+        far.sent.bytes = 0;
+        const got = await far.part(offset, length);
+        ok(got && Buffer.from(got).equals(large.subarray(offset, offset + length)), `${offset}+${length}`);
+        ok(far.sent.bytes <= 3 * block, `${far.sent.bytes} bytes for ${length}`);
+      }
+    });
+
+  test("a stream that breaks in a part goes on where it broke", async () => {
+    const held = new HeldStore();
+    await using far = await parted(held);
+    let breaks = 0;
+    const count = held.tamper;
+    held.tamper = (bytes, at) => {
+      breaks += 1;
+      if (breaks === 3) throw gone();
+      return count(bytes, at);
+    };
+    const got = await far.part(MiB, MiB);
+    ok(got && Buffer.from(got).equals(large.subarray(MiB, 2 * MiB)));
+    ok(far.sent.bytes < 2 * MiB, `${far.sent.bytes} bytes`);
+  });
+
+  test("wrong bytes, too few, or a blob that is gone are no part; the whole blob says what is wrong", async () => {
+    const held = new HeldStore();
+    await using far = await parted(held);
+    held.tamper = (bytes) => bytes.map((byte) => byte ^ 1);
+    equal(await far.part(MiB, 100), undefined);
+    await rejects(text(far.blobs.read(far.digest)), (e) => isFault(e, "corrupt"));
+    held.tamper = (bytes) => bytes.subarray(0, bytes.length - 1);
+    equal(await far.part(MiB, 100), undefined);
+    held.tamper = (bytes) => bytes;
+    held.fails = new Fault("not-found", "read blob", {});
+    equal(await far.part(MiB, 100), undefined);
+  });
+
+  test("of a server that refuses ranges the whole blob is read", async () => {
+    const held = new HeldStore();
+    await using far = await parted(held);
+    held.fails = new Fault("invalid", "read blob", { why: "no offsets here" });
+    equal(await far.part(MiB, 100), undefined);
+    held.fails = undefined;
+    ok(Buffer.from((await far.part(MiB, 100)) ?? []).equals(large.subarray(MiB, MiB + 100)));
+  });
+
+  test("a node's cache in front of it reads a range by itself", async () => {
+    await using far = await parted(new HeldStore());
+    const near = createMemoryBlobs({ clock, sizeBytesMax: 64 * MiB });
+    const above = readThrough({ near, far: far.blobs, whenDead: "refuse" });
+    const got: Uint8Array[] = [];
+    for await (const part of above.read(far.digest, { offset: 9 * MiB, length: 1_000 }))
+      got.push(Uint8Array.from(part));
+    ok(Buffer.concat(got).equals(large.subarray(9 * MiB, 9 * MiB + 1_000)));
+    ok(far.sent.bytes <= 3 * block, `${far.sent.bytes} bytes`);
+    deepEqual(await near.missing([far.digest]), [far.digest]);
   });
 });

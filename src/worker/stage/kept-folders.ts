@@ -3,8 +3,8 @@
  * wants the same, instead of being deleted and linked again. Also counts what is kept elsewhere.
  *
  * Y3 A folder is reused only if nothing in it has changed since it was laid out. Whatever an action does to a folder,
- * to its names, mode or attributes, changes that folder's ctime, which no process can set. It is kept for the same user:
- * either here, where no action reaches it, and checked before it is moved here; or in place (left-inputs.ts), and
+ * to its names, mode or attributes, changes that folder's ctime, which no process can set. It is kept for the same
+ * user: either here, where no action reaches it, and checked before it is moved here; or in place (left-inputs.ts), and
  * checked again when that root is taken. Its files are hard links that an action cannot write to; what changes them
  * nevertheless (a disk, an operator) is noticed when the folder is taken: each is looked at, now and then, as those of
  * the link cache are.

@@ -4,7 +4,7 @@
  * block is not as they say, there is no part, and the whole blob has to be read, which says what is wrong.
  */
 import type { Digest } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
+import { isFault, type FaultCode } from "#base/fault.ts";
 import { extend } from "#blobs/extend.ts";
 import { partsOf } from "#blobs/hashing.ts";
 import { canonical } from "#blobs/sha256.ts";
@@ -78,6 +78,9 @@ export function withParts(blobs: BlobStore, raw: RawPart, objects: Segments): Bl
   });
 }
 
+/** Also of a server that reads no ranges: its whole blobs can be read nevertheless. */
+const noPart: ReadonlySet<FaultCode> = new Set(["not-found", "corrupt", "invalid", "internal"]);
+
 async function collected(parts: AsyncIterable<Uint8Array>, sizeBytes: number): Promise<Buffer | undefined> {
   const all = Buffer.allocUnsafe(sizeBytes);
   let at = 0;
@@ -88,8 +91,8 @@ async function collected(parts: AsyncIterable<Uint8Array>, sizeBytes: number): P
       at += part.length;
     }
   } catch (error) {
-    if (!isFault(error, "not-found") && !isFault(error, "corrupt")) throw error;
-    return undefined;
+    if (isFault(error) && noPart.has(error.code)) return undefined;
+    throw error;
   }
   return at === sizeBytes ? all : undefined;
 }

@@ -48,7 +48,7 @@ export function reapiStreams({ clock, client, instance, callMs, again, offer }: 
     return { signal: quiet.signal, beat, stop: () => cancel() };
   };
 
-  async function* readFrom(resourceName: string, readOffset: number, readLimit = 0): AsyncGenerator<Uint8Array> {
+  async function* readFrom(resourceName: string, readOffset: number, readLimit: number): AsyncGenerator<Uint8Array> {
     const { signal, beat, stop } = idle();
     try {
       const request = { resourceName, readOffset, readLimit };
@@ -63,13 +63,17 @@ export function reapiStreams({ clock, client, instance, callMs, again, offer }: 
     }
   }
 
-  /** Resumes where the stream broke; bytes that were already yielded are not requested again. */
-  async function* readPlain(digest: Digest): AsyncGenerator<Uint8Array> {
-    let at = 0;
+  /**
+   * Resumes where the stream broke; bytes that were already yielded are not requested again. A length of 0: to the end.
+   */
+  async function* readPlain(digest: Digest, from = 0, length = 0): AsyncGenerator<Uint8Array> {
+    let read = 0;
     for (let breaks = 0; ; breaks += 1)
       try {
-        for await (const part of readFrom(nameOf(digest, "blobs"), at)) {
-          at += part.length;
+        const left = length === 0 ? 0 : length - read;
+        if (length > 0 && left <= 0) return;
+        for await (const part of readFrom(nameOf(digest, "blobs"), from + read, left)) {
+          read += part.length;
           yield part;
         }
         return;
@@ -79,11 +83,11 @@ export function reapiStreams({ clock, client, instance, callMs, again, offer }: 
   }
 
   return {
-    part: (digest, offset, length) => readFrom(nameOf(digest, "blobs"), offset, length),
+    part: readPlain,
     async *read(digest) {
       const { zstd } = await again("ask a server what it can", offer);
       if (!zstd) return yield* readPlain(digest);
-      const frames = readFrom(nameOf(digest, "compressed-blobs/zstd"), 0);
+      const frames = readFrom(nameOf(digest, "compressed-blobs/zstd"), 0, 0);
       try {
         yield* unpacked(frames, partsOf(digest).sizeBytes);
       } catch (error) {
