@@ -6,15 +6,12 @@ import { historyOf } from "#kernel/read/history.ts";
 import type { Observer } from "#kernel/step.ts";
 import { journalKeyOf } from "./prepare.ts";
 import type { HostedShard } from "./shard.ts";
-import type { StoreClock } from "./kernel-clock.ts";
 
 export class Absorber implements Observer {
   readonly #shard: HostedShard;
-  readonly #storeClock: StoreClock;
 
-  constructor(shard: HostedShard, storeClock: StoreClock) {
+  constructor(shard: HostedShard) {
     this.#shard = shard;
-    this.#storeClock = storeClock;
   }
 
   applied(event: Event): void {
@@ -31,8 +28,9 @@ export class Absorber implements Observer {
         key: journalKeyOf(event.key),
         job: event.job,
         payloadHash: event.payloadHash,
-        // The event uses kernel time; the journal expires keys by its own clock.
-        retainedUntilMs: Math.ceil(this.#storeClock.nowMs() + Math.max(0, (event.keyUntilMs ?? 0) - state.nowMs)),
+        // By the shard's own time, by which keys are looked for and trimmed: by the store's clock, which may be
+        // behind, a key would be free here while the shard still counts it as bound (K1).
+        retainedUntilMs: event.keyUntilMs ?? 0,
       });
   }
 }

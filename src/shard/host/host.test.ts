@@ -451,6 +451,19 @@ describe("request keys (K1)", () => {
     deepEqual([await find(state.nowMs + 23 * hourMs), await find(state.nowMs + 24 * hourMs)], [1, 0]);
   });
 
+  test("stay in the journal as long as the shard counts them, although the store's clock was set back", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node()).serving();
+    rig.clock.wallAheadMs = -20_000;
+    await a.reply(submit());
+    await rig.clock.advance(5_000);
+    await a.reply(submit({ requestKey: "one" }));
+    const name = requestKeyOf("t", "shell", "one");
+    const { untilMs } = must(must(a.node.host.shards.get(0), "shard").state.keys.get(name), "key");
+    const find = async (atMs: number) => (await rig.store.connect().findKeys(0, [journalKeyOf(name)], atMs)).length;
+    deepEqual([await find(untilMs - 1), await find(untilMs)], [1, 0]);
+  });
+
   test("a shard that has all keys in memory never asks the journal", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();

@@ -168,7 +168,7 @@ export class ShardHost implements ShardService {
     const storeClock = storeClocks.of(hosting.shard);
     const kernelClock = new KernelClock(clock, storeClock, hosting.state.nowMs);
     if (this.#ports.memory) hosting.state.shareMemory(this.#ports.memory);
-    const shard = new HostedShard(hosting, kernelClock, clock, storeClock, this.#settings, this.#watched);
+    const shard = new HostedShard(hosting, kernelClock, clock, this.#settings, this.#watched);
     shard.watchers.beginAfter((recent[0]?.stamp.seq ?? hosting.seq + 1) - 1);
     for (const durable of recent) shard.watchers.remember(durable);
     return new Promise((resolve, reject) => {

@@ -8,7 +8,7 @@ import { weightOf } from "#shard/codec/codec.ts";
 import { EventWriter } from "#shard/codec/event-writer.ts";
 import { Absorber } from "./absorb.ts";
 import { OpenBatch, type SealedBatch } from "./batch.ts";
-import type { KernelClock, StoreClock } from "./kernel-clock.ts";
+import type { KernelClock } from "./kernel-clock.ts";
 import type { Stamp } from "#shard/transport/protocol.ts";
 import { Waiters } from "#shard/watch/waiters.ts";
 import type { WatchMemory } from "#shard/watch/watch-memory.ts";
@@ -86,7 +86,6 @@ export class HostedShard {
     hosting: Hosting,
     kernelClock: KernelClock,
     clock: Clock,
-    storeClock: StoreClock,
     limits: WatcherLimits & { waitersMax: number },
     watched?: WatchMemory,
   ) {
@@ -98,7 +97,7 @@ export class HostedShard {
     this.durableSeq = hosting.seq;
     this.keepsHistory = hosting.keepsHistory;
     this.kernelClock = kernelClock;
-    this.absorber = new Absorber(this, storeClock);
+    this.absorber = new Absorber(this);
     this.#clock = clock;
     this.waiters = new Waiters(limits.waitersMax);
     this.watchers = new Watchers(limits, watched);
