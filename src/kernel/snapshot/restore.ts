@@ -187,8 +187,8 @@ export class Restorer {
     Object.assign(stage, { runs, startedAtMs });
     stage.tasks = Array.from<Task>({ length: tasks });
     if (rare) {
-      const { cancelled, gate, kept, lockState, decides, templates, lock = stage.lock, manifest } = rare;
-      Object.assign(stage, { cancelled, gate, lockState, lock, manifest });
+      const { cancelled, gate, kept, lockState, pace, decides, templates, lock = stage.lock, manifest } = rare;
+      Object.assign(stage, { cancelled, gate, lockState, lock, pace, manifest });
       if (manifest?.no > 0 && manifest.digest === undefined) this.#state.manifests.set(manifest.no, stage);
       if (decides)
         stage.planned = {

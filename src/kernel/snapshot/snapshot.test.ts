@@ -1,5 +1,6 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { must } from "#base/assert.ts";
 import { apply } from "#kernel/apply/apply.ts";
 import { beginCapture } from "./capture.ts";
 import { defaultLimits } from "#kernel/model/limits.ts";
@@ -97,6 +98,32 @@ describe("snapshots", () => {
     for (const event of t.events.slice(at)) apply(back, event);
     deepEqual(factsOf(back), factsOf(t.state));
     equal(back.bytes, t.state.bytes);
+  });
+
+  test("K2: show how many second attempts a stage had when they began", () => {
+    const t = new Transcript();
+    const { stages, ...submit } = submitOf(["j", ":", "a[x,y,z];speculate"]);
+    const speculation = { percentile: 30, factorPercent: 150, slots: 1 };
+    const ruled = stages.map((stage) => {
+      const set = must(stage.tasks, "tasks");
+      return { ...stage, tasks: { ...set, template: { ...set.template, speculation } } };
+    });
+    t.do({ ...submit, stages: ruled });
+    for (const line of ["reserve ada n=3 start", "+100ms", "commit ada x"]) t.say(line);
+    const spares = (state: State): number | undefined => state.job(1).stages[0]?.pace?.spares;
+    for (let begun = 0; begun < 2; begun += 1) {
+      const [capture, was, at] = [beginCapture(t.state), spares(t.state), t.events.length];
+      // First a second attempt is offered, then it is lost.
+      const straggler = t.state.tasks.values().find(({ speculated }) => speculated);
+      t.say(straggler ? `fail ada ${straggler.plan.key} preempted` : "+2s");
+      const chunks: string[] = [];
+      for (let chunk = capture.next(500); chunk !== undefined; chunk = capture.next(500)) chunks.push(chunk);
+      equal(spares(t.state), begun === 0 ? 1 : 0);
+      const back = readBack(chunks);
+      equal(spares(back), was);
+      for (const event of t.events.slice(at)) apply(back, event);
+      equal(spares(back), spares(t.state));
+    }
   });
 
   test("K1: keys that leave memory while a snapshot is written are not lost", () => {
