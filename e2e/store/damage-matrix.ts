@@ -2,7 +2,8 @@
  * Every kind of file in a node's data folder, damaged in every way, while the node is stopped and while it serves: no
  * client gets a wrong byte of a blob or a log, what was lost is healed by an upload, without a person, and a node that
  * serves has every job that was acknowledged. Secrets can be opened, or it is said why they cannot. Only what cannot be
- * made again (the journal, the node's name, a key) may keep the node from starting, and then it says so.
+ * made again (the journal, the node's name, a key) may keep the node from starting, and then it says so. With a tier
+ * behind the node, no blob is ever lost: what is damaged comes back from there without an upload.
  */
 import {
   cpSync,
@@ -67,14 +68,21 @@ export type Outcome = {
   readonly problems: readonly string[];
 };
 
-const start = (root: string, enabled = false): Promise<Running> =>
+/** The folder behind the node's own store; undefined for a node that has none. */
+type Tier = string | undefined;
+
+const start = (root: string, tier: Tier, enabled = false): Promise<Running> =>
   startNode(
     Config.parse({
       cluster: { shards: 1 },
       edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
       worker: { enabled, slots: 1 },
       node: { stopWithin: "1s" },
-      blobs: { kind: "disk", sizeMax: "64MiB" },
+      blobs: {
+        kind: "disk",
+        sizeMax: "64MiB",
+        ...(tier !== undefined && { authoritative: { kind: "directory", directory: tier } }),
+      },
     }),
     dataFolder(root),
     { log: () => {} },
@@ -148,11 +156,17 @@ async function get(node: Running, thing: Buffer): Promise<"right" | "wrong" | "l
 }
 
 /** A data folder with something in every kind of file, after a stop and, for logs of databases, after a kill. */
-export type Template = Disposable & { readonly files: readonly string[]; rootOf(file: string): string };
+export type Template = Disposable & {
+  readonly files: readonly string[];
+  readonly tier: Tier;
+  rootOf(file: string): string;
+};
 
-export async function makeTemplate(): Promise<Template> {
+export async function makeTemplate({ hasTier = false } = {}): Promise<Template> {
   const root = mkdtempSync(join(tmpdir(), "millrace-damage-"));
-  const node = await start(root, true);
+  const behind = mkdtempSync(join(tmpdir(), "millrace-tier-"));
+  const tier = hasTier ? behind : undefined;
+  const node = await start(root, tier, true);
   for (const thing of things) if (!(await put(node, thing))) throw new Error("the template could not be written");
   const ask = asking(node);
   await callEndpoint(ask, setSecret, { params: { name: "flour" }, body: { value: "white" } });
@@ -175,9 +189,10 @@ export async function makeTemplate(): Promise<Template> {
   const more = filesIn(killed).filter((file) => /-(wal|shm)$/.test(file));
   return {
     files: [...files, ...more],
+    tier,
     rootOf: (file) => (more.includes(file) ? killed : root),
     [Symbol.dispose]() {
-      for (const folder of [root, killed]) rmSync(folder, { recursive: true, force: true });
+      for (const folder of [root, killed, behind]) rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -198,20 +213,22 @@ const filesIn = (root: string): readonly string[] =>
 export async function tryCell(template: Template, { file, way, when }: Cell): Promise<Outcome> {
   const root = mkdtempSync(join(tmpdir(), "millrace-damaged-"));
   cpSync(template.rootOf(file), root, { recursive: true });
+  const { tier } = template;
   let node: Running | undefined;
   try {
     if (when === "stopped") ways[way](join(root, file));
-    node = await start(root);
+    node = await start(root, tier);
     if (when === "serving") ways[way](join(root, file));
     const problems: string[] = [];
     const lost = await readAll(node, problems);
+    if (tier !== undefined && lost > 0) problems.push(`${lost} blobs did not come back from the tier`);
     if (when === "stopped" || !isJournal(file)) await checkJobs(node, file, problems);
     let lostLater = 0;
     await healAll(node, problems);
     if (when === "stopped" || !isJournal(file)) {
       await node.stop();
       node = undefined;
-      node = await start(root);
+      node = await start(root, tier);
       lostLater = await readAll(node, problems);
       await checkJobs(node, file, problems);
       if (lostLater > 0) problems.push(`${lostLater} blobs that were sent again are lost after a restart`);

@@ -1,10 +1,13 @@
-/** `npm run store:damage`: the whole matrix of damaged files; `--file PART` for some of them. */
+/**
+ * `npm run store:damage`: the whole matrix of damaged files; `--file PART` for some of them, `--tier` with a store
+ * behind the node.
+ */
 import { parseArgs } from "node:util";
 import { makeTemplate, tryCell, ways, type Way, type When } from "./damage-matrix.ts";
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { file: { type: "string" } } });
-  using template = await makeTemplate();
+  const { values } = parseArgs({ options: { file: { type: "string" }, tier: { type: "boolean" } } });
+  using template = await makeTemplate({ hasTier: values.tier === true });
   const { files } = template;
   let [cells, wrong] = [0, 0];
   for (const file of files.filter((one) => one.includes(values.file ?? "")))

@@ -50,7 +50,7 @@ export type OwnStreams = {
 
 /**
  * A node that runs the task has the end of its output in memory. Streams that all nodes share are read here when that
- * node is gone, or when who runs the task is no node.
+ * node is gone, or when who runs the task is no node. So is what is on this node's own disk: its name may have changed.
  */
 export const liveSource = (
   own: OwnStreams,
@@ -59,39 +59,54 @@ export const liveSource = (
 ): LiveSource => {
   const here = async (key: StreamKey, offset: number, options: PullOptions): Promise<Uint8Array | undefined> =>
     own.streams && (await firstPiece(own.streams, key, offset, options));
+  const sizeHere = async (key: StreamKey): Promise<number | undefined> => (await own.streams?.state(key))?.sizeBytes;
   const addressOf = (worker: string) => {
     const found = node.keeper.nodes.find(({ node: id }) => id === worker);
     return { isNode: found !== undefined, address: found?.alive ? found.address : "" };
   };
   return {
     async size(worker, key, signal) {
-      const sizeHere = async (): Promise<number | undefined> => (await own.streams?.state(key))?.sizeBytes;
-      if (worker === own.name) return await sizeHere();
+      const sizeThere = async (address: string): Promise<number | undefined> =>
+        SizeAnswer.parse(await tcp.call(address, sizeMethod, key, signal)).sizeBytes ?? undefined;
+      if (worker === own.name) return await sizeHere(key);
       const { isNode, address } = addressOf(worker);
-      if (address !== "")
-        try {
-          return SizeAnswer.parse(await tcp.call(address, sizeMethod, key, signal)).sizeBytes ?? undefined;
-        } catch (error) {
-          if (!own.areShared || signal.aborted) throw error;
-        }
-      return own.areShared || !isNode ? await sizeHere() : undefined;
+      const there = address === "" ? { why: gone(worker) } : await tried(() => sizeThere(address), signal);
+      if ("found" in there) return there.found;
+      const found = await sizeHere(key);
+      if (found === undefined && isNode && !own.areShared) throw there.why;
+      return found;
     },
     async pull(worker, key, offset, options) {
+      const pullThere = async (address: string): Promise<Uint8Array> => {
+        const question = { ...key, offset, waitMs: options.waitMs };
+        const { bytes } = Answer.parse(await tcp.call(address, method, question, options.signal));
+        return Buffer.from(bytes, "base64");
+      };
       if (worker === own.name) return await here(key, offset, options);
       const { isNode, address } = addressOf(worker);
-      if (address !== "")
-        try {
-          const question = { ...key, offset, waitMs: options.waitMs };
-          const { bytes } = Answer.parse(await tcp.call(address, method, question, options.signal));
-          return Buffer.from(bytes, "base64");
-        } catch (error) {
-          if (!own.areShared || options.signal.aborted) throw error;
-        }
+      const there = address === "" ? { why: undefined } : await tried(() => pullThere(address), options.signal);
+      if ("found" in there) return there.found;
       // A worker that is no node sends its output to the node that it is connected to.
-      return own.areShared || !isNode ? await here(key, offset, options) : undefined;
+      if (own.areShared || !isNode || (await sizeHere(key)) !== undefined) return await here(key, offset, options);
+      if (there.why !== undefined) throw there.why;
+      return undefined;
     },
   };
 };
+
+/** What it returns, or why it failed; throws if the caller is gone. */
+async function tried<T>(work: () => Promise<T>, signal: AbortSignal): Promise<{ found: T } | { why: Error }> {
+  try {
+    return { found: await work() };
+  } catch (why) {
+    if (signal.aborted) throw why;
+    return { why: why as Error };
+  }
+}
+
+/** An empty answer would say that nothing was printed. */
+const gone = (worker: string): Fault =>
+  new Fault("unavailable", "read output", { worker, why: "the node that has it does not run: start it again" });
 
 /** The first bytes as soon as there are some; empty when the time is over, or when the stream has ended. */
 async function firstPiece(

@@ -7,7 +7,7 @@ export type LiveSource = {
    * Undefined: there is no such worker, or it cannot be reached.
    */
   pull(worker: string, key: StreamKey, offset: number, options: PullOptions): Promise<Uint8Array | undefined>;
-  /** How many bytes of it there are now. Undefined: there is no such stream, or its worker cannot be reached. */
+  /** How many bytes of it there are now; undefined if there is no such stream. "unavailable" if that is not known. */
   size(worker: string, key: StreamKey, signal: AbortSignal): Promise<number | undefined>;
 };
 
