@@ -27,13 +27,14 @@ import { version } from "#app/version.ts";
 import { directoryCalls } from "#app/peers/wire-directory.ts";
 import { memoryLimits, memorySettings, processMemory } from "#app/work/work-memory.ts";
 import { queueCalls } from "#app/pools/queue-calls.ts";
+import { outputFact } from "#blobs/output/output-elsewhere.ts";
 import { readyCalls } from "#app/work/work-sources.ts";
 
 export type NodeParts = {
   readonly config: Config;
   readonly name: string;
   readonly journal: Journal;
-  readonly stored: Pick<ComposedStore, "blobs" | "pins" | "streams">;
+  readonly stored: Pick<ComposedStore, "blobs" | "pins" | "streams" | "outputElsewhere">;
   readonly tcp: TcpTransport;
   readonly clock: Clock;
   readonly random: Random;
@@ -62,6 +63,11 @@ const hotFacts = (hot: HotShard | undefined, heavy: TenantLoad | undefined) => (
       heavyPercent: Math.round(heavy.loopShare * 100),
     }),
 });
+
+function outputFacts({ outputElsewhere }: Pick<ComposedStore, "outputElsewhere">): Readonly<Record<string, string>> {
+  const fact = outputElsewhere?.fact;
+  return fact === undefined ? {} : { [outputFact]: fact };
+}
 
 /** A node serves its own shards and, through its router, those of others; it calls itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
@@ -112,6 +118,7 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
         ...siteOf(config),
         ...doors().facts,
         ...hotFacts(hot(), heavy()),
+        ...outputFacts(stored),
       };
       return sandbox ? { ...facts, sandbox } : facts;
     },

@@ -20,7 +20,9 @@ import { HeavyTenants } from "#app/node/heavy-tenants.ts";
 import { IsolatedTenants } from "#app/node/actions/isolated-tenants.ts";
 import { Isolation } from "#app/node/actions/isolation.ts";
 import { TenantLoads } from "#app/node/tenant-loads.ts";
+import { outputFact, type OutputElsewhere } from "#blobs/output/output-elsewhere.ts";
 import type { ShardId } from "#base/ids.ts";
+import type { WorkClient } from "#shard/client/client.ts";
 import type { CountedShard } from "#app/node/shard-loads.ts";
 import { kindTableOf } from "#app/door-kinds.ts";
 import { checkSeparation } from "#app/config/task-separation.ts";
@@ -80,6 +82,7 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   void isolatedTenants.follow((error) => log(`follow isolated tenants: ${String(error)}`));
   await node.start();
   void hotShards.run();
+  if (stored.outputElsewhere) undo.use(followOutput(stored.outputElsewhere, client, name));
   undo.defer(() => node.stop());
   undo.defer(() => joined.feed.stop());
   const labels = labelsOf(config, name, opened.labels, about?.kind);
@@ -151,4 +154,11 @@ function labelsOf(
   const more = [...(sandbox ? [`sandbox=${sandbox}`] : []), ...(isPooled ? [] : ["pool=default"])];
   const site = Object.entries(siteOf(config)).map(([what, where]) => `${what}=${where}`);
   return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...site, ...ofDoors, ...more, ...labels];
+}
+
+function followOutput(elsewhere: OutputElsewhere, client: Pick<WorkClient, "nodes">, self: string): Disposable {
+  const said = async () =>
+    (await client.nodes()).map(({ node, alive, facts }) => ({ node, alive, said: facts[outputFact] }));
+  elsewhere.follow(said, self);
+  return elsewhere;
 }

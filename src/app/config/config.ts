@@ -119,8 +119,8 @@ const Cluster = z.strictObject({
   tenantOutputMax: Size({ min: "1MiB" })
     .prefault("8GiB")
     .describe(
-      "What the running tasks of one tenant may have printed, on one node: a log that grows beyond it ends with a " +
-        "line that says so, and the task goes on.",
+      "What the running tasks of one tenant may have printed, on all nodes together: a log that grows beyond it ends " +
+        "with a line that says so, and the task goes on.",
     ),
 });
 

@@ -87,7 +87,7 @@ const work: readonly Row[] = [
   [
     "output of running tasks",
     "`cluster.tenantOutputMax`: 8GiB",
-    "tenant and node",
+    "tenant",
     "the log ends with a line that says so; the task goes on",
   ],
   ["results that wait to be published", count(k.unpublishedMax), "shard", full("unpublished results")],

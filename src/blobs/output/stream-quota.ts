@@ -1,7 +1,7 @@
 /**
- * How much live output a tenant may have on one node: of streams that are being written, or were a little while ago. A
- * stream that goes beyond it ends with a line that says so. What follows is acknowledged and dropped, so that no task
- * fails for what it prints.
+ * How much live output a tenant may have: of streams that are being written, or were a little while ago. Counted here,
+ * and added to what other nodes say that they count, which is some seconds old. A stream that goes beyond it ends with
+ * a line that says so. What follows is acknowledged and dropped, so that no task fails for what it prints.
  */
 import type { Clock } from "#base/clock.ts";
 import { formatSize } from "#base/units.ts";
@@ -12,17 +12,27 @@ export type StreamQuotaOptions = {
   readonly tenantBytesMax: number;
   /** Called once for each stream that was cut. */
   readonly onCut?: (key: StreamKey) => void;
+  /** What the tenant has on other nodes, as far as is known; left out: nothing. */
+  readonly elsewhere?: (tenant: string) => number;
 };
 
 type Live = { readonly tenant: string; bytes: number; atMs: number; isCut: boolean };
 
 /** A stream without an append for so long is not counted: its writer may be dead. */
 const liveMs = 600_000;
+/** A stream that another node writes now must not be counted by both for long. */
+const recentMs = 30_000;
 const streamsMax = 100_000;
 
-export const withStreamQuota = (inner: Streams, options: StreamQuotaOptions): Streams => {
+export type LimitedStreams = Streams & {
+  /** Bytes by tenant, of streams that were written lately: others of them may go on at another node. */
+  recent(): ReadonlyMap<string, number>;
+};
+
+export const withStreamQuota = (inner: Streams, options: StreamQuotaOptions): LimitedStreams => {
   const quota = new StreamQuota(inner, options);
   return {
+    recent: () => quota.recent(),
     ...(inner.everyMs !== undefined && { everyMs: inner.everyMs }),
     append: (key, offset, bytes) => quota.append(key, offset, bytes),
     read: (key, offset, signal) => inner.read(key, offset, signal),
@@ -51,10 +61,9 @@ class StreamQuota {
     const live = this.#touched(key) ?? (await this.#begun(key, offset));
     if (live.isCut) return;
     const growth = Math.max(0, offset + bytes.length - live.bytes);
-    if ((this.#usedBytes.get(key.tenant) ?? 0) + growth > this.#options.tenantBytesMax) {
+    if (this.#isTooMuch(key.tenant, growth)) {
       this.#forgetOld();
-      if ((this.#usedBytes.get(key.tenant) ?? 0) + growth > this.#options.tenantBytesMax)
-        return await this.#cut(key, live);
+      if (this.#isTooMuch(key.tenant, growth)) return await this.#cut(key, live);
     }
     this.#count(live, growth);
     try {
@@ -63,6 +72,20 @@ class StreamQuota {
       this.#count(live, -growth);
       throw error;
     }
+  }
+
+  recent(): ReadonlyMap<string, number> {
+    const fromMs = this.#options.clock.monotonicMs() - recentMs;
+    const found = new Map<string, number>();
+    for (const { tenant, bytes, atMs } of this.#live.values())
+      if (atMs >= fromMs) found.set(tenant, (found.get(tenant) ?? 0) + bytes);
+    return found;
+  }
+
+  #isTooMuch(tenant: string, growth: number): boolean {
+    const { tenantBytesMax, elsewhere } = this.#options;
+    const here = (this.#usedBytes.get(tenant) ?? 0) + growth;
+    return here > tenantBytesMax || here + (elsewhere?.(tenant) ?? 0) > tenantBytesMax;
   }
 
   forget(key: StreamKey): void {
@@ -141,13 +164,14 @@ class StreamQuota {
       tail += Buffer.from(part).toString();
       if (tail.length >= end.length) break;
     }
-    return tail.endsWith(textOf(tenantBytesMax));
+    return tail.endsWith(lastWords);
   }
 }
 
+const lastWords = "(cluster.tenantOutputMax)\n";
+
 const textOf = (bytesMax: number): string =>
-  `output beyond this is not kept: the tenant has ${formatSize(bytesMax)} of live output, its limit on this node ` +
-  "(cluster.tenantOutputMax)\n";
+  `output beyond this is not kept: the tenant has ${formatSize(bytesMax)} of live output, its limit ${lastWords}`;
 
 /** In the form of a line of a CI log, whose readers show it as a warning; people can read it as it is. */
 const noticeOf = (at: string, bytesMax: number): string => `\n${at} * w ${textOf(bytesMax)}`;

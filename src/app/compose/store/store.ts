@@ -8,6 +8,7 @@ import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
+import { OutputElsewhere } from "#blobs/output/output-elsewhere.ts";
 import { withStreamQuota } from "#blobs/output/stream-quota.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
 import type { PinsOf } from "#shard/host/prepare.ts";
@@ -33,6 +34,8 @@ export type ComposedStore = {
   readonly upkeep?: Upkeep;
   /** Output of tasks. */
   readonly streams?: Streams;
+  /** What tenants have of it on other nodes. */
+  readonly outputElsewhere?: OutputElsewhere;
   /** Whether every node reads the same streams; otherwise they are those of tasks that run here. */
   readonly areStreamsShared?: boolean;
   /** Binds its metrics. */
@@ -55,8 +58,11 @@ export async function openStore(config: Config, folder: DataFolder, ports: Store
   const tenantBytesMax = config.cluster.tenantOutputMax;
   const onCut = ({ tenant, task }: StreamKey): void =>
     log(`output of task ${task} is not kept any more: tenant ${tenant} is at its limit (cluster.tenantOutputMax)`);
-  const quota = { clock, tenantBytesMax, onCut };
-  return { ...opened, ...(opened.streams && { streams: withStreamQuota(opened.streams, quota) }) };
+  if (!opened.streams) return opened;
+  const quota = { clock, tenantBytesMax, onCut, elsewhere: (tenant: string) => outputElsewhere.of(tenant) };
+  const streams = withStreamQuota(opened.streams, quota);
+  const outputElsewhere = new OutputElsewhere({ clock, tenantBytesMax, recent: () => streams.recent() });
+  return { ...opened, streams, outputElsewhere };
 }
 
 async function openKind({ blobs }: Config, folder: DataFolder, ports: StorePorts): Promise<ComposedStore> {
