@@ -26,7 +26,7 @@ const does = (...events: readonly Event[]): DueDecision => ({ events, soft: [], 
 
 export function decideDue(state: State, item: Due, nowMs: number): DueDecision {
   if (item instanceof Claim) return claimDue(state, item, nowMs);
-  if (item instanceof Task) return taskDue(item, nowMs);
+  if (item instanceof Task) return taskDue(state, item, nowMs);
   if (item instanceof Job) return isJobOver(item) ? endedJobDue(state, item, nowMs) : jobDue(state, item, nowMs);
   if (item instanceof Tenant) return tenantDue(state, item, nowMs);
   assert(item instanceof Executor, "only things that can come due are filed");
@@ -101,14 +101,26 @@ function lagsBy(
   return startedAtMs + Math.max(100, (percentileMs(pace, percentile) * factorPercent) / 100);
 }
 
-function taskDue(task: Task, nowMs: number): DueDecision {
+/**
+ * Until when an attempt with outside effects that timed out may go on. A change of owner gives it a whole lease again,
+ * because the new owner does not know how much time has passed (K2, K11).
+ */
+function runsOnUntilMs(state: State, { template, last }: Task): number {
+  if (template.effects !== "outside" || !last) return 0;
+  const claim = state.executors.get(last.executor)?.claims.get(last.token);
+  return claim?.void ? claim.expiresAtMs : 0;
+}
+
+function taskDue(state: State, task: Task, nowMs: number): DueDecision {
   const endsAtMs = planEndsAtMs(task);
   const isLate = endsAtMs <= nowMs && !task.claim;
   if (isLate) return does({ kind: "task-failed", task: task.no, reason: "no plan within its deadline", at: nowMs });
   switch (task.phase) {
-    case "RETRY_PENDING":
-      if (task.dueAtMs > nowMs) return at(Math.min(task.dueAtMs, endsAtMs));
+    case "RETRY_PENDING": {
+      const dueAtMs = Math.max(task.dueAtMs, runsOnUntilMs(state, task));
+      if (dueAtMs > nowMs) return at(Math.min(dueAtMs, endsAtMs));
       return does({ kind: "requeued", task: task.no, at: nowMs });
+    }
     case "WAITING":
       if (task.dueAtMs > nowMs) return at(Math.min(task.dueAtMs, endsAtMs));
       return does({ kind: "plan-woken", task: task.no, at: nowMs });

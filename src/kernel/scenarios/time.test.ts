@@ -91,6 +91,25 @@ describe("K11: time", () => {
     `);
   });
 
+  test("K2: after a jump of the clock with a new owner, outside work waits for the attempt that timed out", () => {
+    const t = new Transcript();
+    t.specify(`
+      takeover 1                                 -> claims=0
+      submit j : a[x];outside;attempt=5s;retry=any -> job 1 new; x READY, a j RUNNING
+      reserve ada start                          -> x#1; x RUNNING
+      +3s                                        ->
+      renew ada                                  -> held x#1 lost -
+      +2s                                        -> x RETRY_PENDING
+    `);
+    t.nowMs += 60_000;
+    t.specify(`
+      takeover 2        -> claims=1
+      tick              ->
+      +9s               ->
+      +1s               -> x READY
+    `);
+  });
+
   test("a tick does a bounded amount of work and says whether more is due", () => {
     const t = new Transcript({ limits: { tickStepsMax: 10 } });
     t.say("submit j : a[x*25];queue=1s");
