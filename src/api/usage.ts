@@ -10,6 +10,9 @@ const Item = z.object({
   repository: z.string().optional().describe("By repository: whose runs it was; absent: of none."),
   pool: z.string().optional().describe("By pool: whose machines ran it; absent: nodes and workers of no pool."),
   slotSeconds: z.number().describe("For how long attempts held a slot."),
+  cpuSeconds: z
+    .number()
+    .describe("Processor time of attempts that left a result, of doors that measure it; 0 of others."),
   tasks: z.int().describe("Tasks that ended with a result."),
   attempts: z.int(),
   outputBytes: z.number().describe("Bytes of the blobs that results name; equal blobs count each time."),

@@ -63,6 +63,8 @@ export type Door<S = unknown> = {
    * out: they are a cache.
    */
   readonly keepsResults?: boolean | ((result: Pick<Result, "payload" | "digests">) => readonly Digest[]) | undefined;
+  /** The processor time that a result speaks of; called for each result, so cheap. Left out: usage knows none. */
+  readonly cpuMs?: ((payload: string) => number | undefined) | undefined;
   /** Formats of webhooks that send events of its jobs, by name: the door's own, or `door:more`. */
   readonly webhooks?: Readonly<Record<string, WebhookFormat>> | undefined;
   /** Its pages of the console. */

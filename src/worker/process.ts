@@ -39,6 +39,8 @@ export type ProcessResult = {
   /** The signal that ended it, if it did not exit by itself. */
   readonly killedBy: string | undefined;
   readonly output: KeptOutput;
+  /** Processor time of all its processes, where what started it has measured that. */
+  readonly cpuMs?: number;
 };
 
 /** Its output, within limits. `whole` is left out where it is too long for memory: then only `printing` has had it. */

@@ -55,7 +55,8 @@ export const createSpawnedRunner =
       const end = await running.end;
       printed.over();
       signal.throwIfAborted();
-      return { ...endingOf(end), output: await keptOutput(kept.path, end.stdout.leftOutBytes) };
+      const output = await keptOutput(kept.path, end.stdout.leftOutBytes);
+      return { ...endingOf(end), output, cpuMs: end.usage.cpuMs };
     } finally {
       signal.removeEventListener("abort", stop.begin);
       stop.cancel();

@@ -62,7 +62,7 @@ export async function openLab(limits: Partial<ServiceLimits> = {}): Promise<Lab>
           ...door,
           async open(ports) {
             sources = ports.sources;
-            const opened = (services = await openCiServices(ports, limits));
+            const opened = (services = await openCiServices(ports, { limits }));
             return { http: (request, identify) => opened.http(request, identify) };
           },
         }

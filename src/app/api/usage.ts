@@ -34,11 +34,12 @@ export const usageRoutes = ({ records, keeps, clock, prices }: UsageApiPorts): r
     for (const key of kept.keys()) if (!sums.has(key)) sums.set(key, { ...ownerIn(key), ...noCounts });
     const items = [...sums]
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, { slotMs, repository, pool, cost, ...one }]) => ({
+      .map(([key, { slotMs, cpuMs, repository, pool, cost, ...one }]) => ({
         ...one,
         ...(query.by === "repository" && repository !== "" && { repository }),
         ...(query.by === "pool" && pool !== "" && { pool }),
         slotSeconds: slotMs / 1_000,
+        cpuSeconds: cpuMs / 1_000,
         keptBytes: kept.get(key)?.bytes ?? 0,
         keptNames: kept.get(key)?.names ?? 0,
         ...(cost > 0 && { cost: Math.round(cost * 10_000) / 10_000 }),
@@ -51,7 +52,7 @@ type By = "door" | "repository" | "pool";
 type KeptSum = { bytes: number; names: number };
 type Summed = Usage & { readonly cost: number };
 
-const noCounts = { slotMs: 0, tasks: 0, attempts: 0, outputBytes: 0, cost: 0, repository: "", pool: "" };
+const noCounts = { slotMs: 0, cpuMs: 0, tasks: 0, attempts: 0, outputBytes: 0, cost: 0, repository: "", pool: "" };
 const hourMs = 3_600_000;
 
 const keyOf = ({ tenant, door }: Pick<Usage, "tenant" | "door">, of = ""): string => JSON.stringify([tenant, door, of]);
@@ -69,6 +70,7 @@ function summed(used: readonly Usage[], by: By, prices: UsageApiPorts["prices"])
     sums.set(key, {
       ...known,
       slotMs: known.slotMs + one.slotMs,
+      cpuMs: known.cpuMs + one.cpuMs,
       tasks: known.tasks + one.tasks,
       attempts: known.attempts + one.attempts,
       outputBytes: known.outputBytes + one.outputBytes,

@@ -44,7 +44,10 @@ export async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const warning = checkSeparation(config, about);
   if (warning !== undefined) log(warning);
   let worker: Worker | undefined; // shown in the node's facts, which exist before it
-  const usage = undo.use(new UsageMeter({ node: name, records: ground.records, clock, log })); // ends after the node
+  const counted = new Map(ground.doors.map((door) => [door.name, door.cpuMs]));
+  const cpuMsIn = (door: string, payload: string): number | undefined => counted.get(door)?.(payload);
+  // ends after the node
+  const usage = undo.use(new UsageMeter({ node: name, records: ground.records, clock, cpuMsIn, log }));
   const tenantLoads = new TenantLoads();
   const observers = [...watching.observers, observerOf(() => opened), usage, tenantLoads];
   const isolation = undo.use(new Isolation(ground.records, () => joined.node.keeper.look()));

@@ -53,6 +53,7 @@ test(
       deepEqual(counts, {
         tenant: "default",
         door: "shell",
+        cpuSeconds: 0,
         tasks: 1,
         attempts: 2,
         outputBytes: 4,

@@ -17,7 +17,13 @@ import type { SealedBatch } from "#shard/host/batch.ts";
 import type { ShardObserver } from "#shard/host/observer.ts";
 import type { HostedShard } from "#shard/host/shard.ts";
 
-const Counts = z.object({ slotMs: z.number(), tasks: z.number(), attempts: z.number(), outputBytes: z.number() });
+const Counts = z.object({
+  slotMs: z.number(),
+  cpuMs: z.number().default(0),
+  tasks: z.number(),
+  attempts: z.number(),
+  outputBytes: z.number(),
+});
 export type UsageCounts = z.output<typeof Counts>;
 
 /** Repository and pool are "" where there is none. */
@@ -39,9 +45,10 @@ const seriesMax = 500;
 const repositoriesMax = 500;
 const repositoryTag = "repository";
 
-const none: UsageCounts = { slotMs: 0, tasks: 0, attempts: 0, outputBytes: 0 };
+const none: UsageCounts = { slotMs: 0, cpuMs: 0, tasks: 0, attempts: 0, outputBytes: 0 };
 const sum = (a: UsageCounts, b: UsageCounts): UsageCounts => ({
   slotMs: a.slotMs + b.slotMs,
+  cpuMs: a.cpuMs + b.cpuMs,
   tasks: a.tasks + b.tasks,
   attempts: a.attempts + b.attempts,
   outputBytes: a.outputBytes + b.outputBytes,
@@ -53,6 +60,8 @@ export type UsagePorts = {
   readonly node: string;
   readonly records: Records;
   readonly clock: Clock;
+  /** Processor time in a result of a door. */
+  readonly cpuMsIn?: (door: string, payload: string) => number | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -89,10 +98,12 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
     const counter = (name: string, help: string) =>
       registry.counter({ name: `millrace_usage_${name}_total`, help, labels, seriesMax });
     const slots = counter("slot_seconds", "Time for which attempts held a slot, in the shards of this node.");
+    const cpu = counter("cpu_seconds", "Processor time that results speak of.");
     const tasks = counter("tasks", "Tasks that ended with a result.");
     const bytes = counter("output_bytes", "Bytes of the blobs that results name.");
     this.#count = (tenant, door, counts) => {
       slots.with(tenant, door).add(counts.slotMs / 1_000);
+      cpu.with(tenant, door).add(counts.cpuMs / 1_000);
       tasks.with(tenant, door).add(counts.tasks);
       bytes.with(tenant, door).add(counts.outputBytes);
     };
@@ -123,10 +134,10 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
       }
       case "committed": {
         const outputBytes = event.result.digests.reduce((all, digest) => all + (digestSizeBytes(digest) || 0), 0);
-        return this.#end(shard, event, { tasks: 1, outputBytes });
+        return this.#end(shard, event, { tasks: 1, outputBytes }, event.result.payload);
       }
       case "attempt-ended":
-        return this.#end(shard, event, {});
+        return this.#end(shard, event, {}, event.result?.payload);
       default:
     }
   }
@@ -140,6 +151,7 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
     shard: HostedShard,
     { task, token, at }: { readonly task: number; readonly token: number; readonly at: number },
     made: Partial<UsageCounts>,
+    payload: string | undefined,
   ): void {
     const began = this.#beganIn(shard);
     const { startedMs = 0, pool = "" } = began.get(token) ?? {};
@@ -148,9 +160,10 @@ export class UsageMeter implements ShardObserver, AsyncDisposable {
     if (!found) return;
     const { door, tenant, extras } = found.stage.job;
     const repository = extras?.tags.find(({ name }) => name === repositoryTag)?.value ?? "";
+    const cpuMs = payload === undefined ? 0 : (this.#ports.cpuMsIn?.(door, payload) ?? 0);
     const attempts = startedMs === 0 ? 0 : 1;
     const slotMs = startedMs === 0 ? 0 : Math.max(0, at - startedMs);
-    this.#add({ tenant: tenant.name, door, repository, pool }, at, { ...none, attempts, slotMs, ...made });
+    this.#add({ tenant: tenant.name, door, repository, pool }, at, { ...none, attempts, slotMs, cpuMs, ...made });
   }
 
   #beganIn(shard: HostedShard): Map<number, Begun> {

@@ -135,3 +135,9 @@ export const commitPayload = '{"written":';
 
 export const encodeDocument = (document: PlanDocument | StageDocument | Manifest | CommitDocument): Uint8Array =>
   Buffer.from(JSON.stringify(document));
+
+/** Processor time in a TaskResult as it is written; none in one that was found, not computed. */
+export function cpuMsIn(payload: string): number | undefined {
+  const [, digits] = /"cpuMs":(\d{1,12}(?:\.\d{1,6})?)[,}]/.exec(payload) ?? [];
+  return digits === undefined || payload.includes('"reused":true') ? undefined : Number(digits);
+}

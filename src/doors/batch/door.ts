@@ -7,6 +7,7 @@ import { batchEndpoints } from "./endpoints.ts";
 import { batchDoorKinds } from "./kinds.ts";
 import { planSubmit, type BatchJob, type MapRequest } from "./plan.ts";
 import { BatchDocument, type MapDocument } from "./request.ts";
+import { cpuMsIn } from "./documents.ts";
 import { keptOf, stagesOf } from "./view.ts";
 
 const documents: JobDocuments = {
@@ -43,6 +44,7 @@ export const batchDoor = defineDoor({
   endpoints: batchEndpoints,
   documents,
   keepsResults: keptOf,
+  cpuMs: cpuMsIn,
   shows: { show: (_jobId, view) => stagesOf(view) },
   pages: [{ path: "queries", title: "Queries", module: "pages/doors/batch/queries.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openBatch(ports, settings),

@@ -8,6 +8,7 @@ import { ciEndpoints } from "./endpoints.ts";
 import { asksForResult } from "./outgoing/cell-end.ts";
 import { statusFormats } from "./outgoing/statuses.ts";
 import { ciWebhook } from "./outgoing/webhook.ts";
+import { cpuMsIn } from "./result.ts";
 import { ciKinds } from "./kinds.ts";
 import { secretEndpoints } from "./secrets/endpoints.ts";
 import { environmentEndpoints } from "./environments/endpoints.ts";
@@ -42,6 +43,7 @@ export const ciDoor = defineDoor({
     ]
       .map((part, index) => (index === 0 ? part : encodeURIComponent(part)))
       .join("/"),
+  cpuMs: cpuMsIn,
   webhooks: { ci: { render: ciWebhook, asksFor: asksForResult }, ...statusFormats },
   pages: [{ path: "runs", title: "Runs", module: "pages/doors/ci/runs.tsx" }],
   open: async (ports, settings) => (await import("./serve.ts")).openCi(ports, settings),

@@ -14,6 +14,8 @@ const StepLine = z.object({
 export type StepLine = Readonly<z.infer<typeof StepLine>>;
 
 export const CellResult = z.object({
+  /** Processor time of the attempt. It stands first, where usage is counted from. */
+  cpuMs: z.number().optional(),
   result: z.enum(["success", "failure", "cancelled"]),
   outputs: z.record(z.string(), z.string()),
   /** Outputs that are too long to stand here are a blob: then `outputs` is empty. */
@@ -39,4 +41,10 @@ export function readCellResult(payload: string): CellResult | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Of a result as it is written, without reading all of it: names and texts of jobs stand behind. */
+export function cpuMsIn(payload: string): number | undefined {
+  const [, digits] = /^\{"cpuMs":(\d{1,12})[,}]/.exec(payload) ?? [];
+  return digits === undefined ? undefined : Number(digits);
 }

@@ -32,13 +32,19 @@ import { ciRoutes, shownRun } from "./routes.ts";
 import { openIntake } from "./intake/open.ts";
 import { intakeRoutes } from "./intake/routes.ts";
 import { decisionsIn } from "./runs/decisions.ts";
+import { takeReports } from "./tests/artifact-reports.ts";
 import { TestReports } from "./tests/reports.ts";
 import { testRoutes } from "./tests/routes.ts";
 import { ciPlanners, readCellTask } from "./runs/planners.ts";
 
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
   const { node, stored, clock, client, live, place, sources } = ports;
-  const services = await openCiServices(ports);
+  const { records, keeps } = ports;
+  const reports = new TestReports({ records, keeps, store: stored.store, client, clock });
+  const report = (error: unknown): void => ports.warn("ci-service-failed", { error });
+  const services = await openCiServices(ports, {
+    finished: async (job, artifact) => await takeReports({ reports, store: stored.store, report }, job, artifact),
+  });
   const printed = ciPrinted(stored.store);
   const isBoxed = place !== undefined && isolated(settings, place.boxed?.sandbox.about.kind === "bubblewrap");
   const labels = [
@@ -56,8 +62,6 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
   const intake = openIntake(ports, settings, (lagMs) => metrics.scheduled(lagMs));
   const environments = new Environments(ports.records);
   const deployments = new Deployments(ports.records);
-  const { records, keeps } = ports;
-  const reports = new TestReports({ records, keeps, store: stored.store, client, clock });
   const known: KnownPorts = {
     client,
     sources,

@@ -36,7 +36,12 @@ export type JobStart = {
 };
 
 /** How the program ended, and the end of what it said itself: an ordinary job says nothing there. */
-export type JobEnd = { readonly exitCode: number | undefined; readonly said: string };
+export type JobEnd = {
+  readonly exitCode: number | undefined;
+  readonly said: string;
+  /** Processor time of all that ran in the box, where that was measured from outside. */
+  readonly cpuMs?: number | undefined;
+};
 
 const saidBytesMax = 64 * 1024;
 const saidLength = 1_500;
@@ -52,7 +57,7 @@ export async function plainBox({ scratch, processes }: WorkPlace, context: RunCo
     give: (name, text) => writeFileSync(join(folder.path, name), text, { mode: 0o600, flag: "wx" }),
     own: () => {},
     async run({ argv, env }, signal) {
-      const { exitCode, output } = await processes({
+      const { exitCode, output, cpuMs } = await processes({
         command: argv,
         cwd: folder.path,
         env: { ...env, TMPDIR: folder.path },
@@ -60,7 +65,7 @@ export async function plainBox({ scratch, processes }: WorkPlace, context: RunCo
         signal,
         leases: leasesOf(task, leftMs),
       });
-      return { exitCode, said: output.tail(saidLength) };
+      return { exitCode, said: output.tail(saidLength), cpuMs };
     },
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };
@@ -139,7 +144,7 @@ export async function sandboxBox({ sandbox, pidsMax }: Boxed, context: RunContex
       signal.throwIfAborted();
       if (ran.why !== "exited") throw new Fault("unavailable", "run the job", { why: ran.message ?? ran.why });
       const said = (await fileHead(stderr, saidBytesMax)).toString("utf8").slice(-saidLength);
-      return { exitCode: ran.exitCode, said: ran.message ?? said };
+      return { exitCode: ran.exitCode, said: ran.message ?? said, cpuMs: ran.usage.cpuMs };
     },
     [Symbol.asyncDispose]: () => attempt[Symbol.asyncDispose](),
   };

@@ -51,6 +51,8 @@ export type CellPorts = {
 const putBack = fileURLToPath(new URL("./put-back.ts", import.meta.url));
 const logBytesMax = 512 * 1024 * 1024;
 const outcomeBytesMax = 4 * 1024 * 1024;
+/** No job uses more: five days of a hundred processors. */
+const cpuMsMax = 5 * 24 * 3_600_000 * 100;
 /** How long a cancelled job may take to end, where its task does not say. */
 const cancelMsDefault = 8_000;
 
@@ -106,11 +108,12 @@ async function runCell(
     if (!outcome) throw new Fault("unavailable", "run the job", { exitCode: end.exitCode, said: end.said.trim() });
     const digest = await log?.seal();
     context.afterwards?.(() => void log?.remove().catch(() => {}));
-    const { isTimeout: _isTimeout, ...whole } = outcome;
+    const { isTimeout: _isTimeout, cpuMs = 0, ...whole } = outcome;
+    const usedMs = Math.round(end.cpuMs ?? cpuMs);
     const ended = { ...whole, isFailureAllowed: cell.isFailureAllowed, steps: [...(await steps.end())] };
     const details = await keepDetails(join(box.folder, names.details), blobs, request.actions);
     const kept = outcome.result === "success" ? undefined : steps.kept;
-    const left = await leftOf(ended, { digest, details, kept, token: task.token, blobs });
+    const left = await leftOf(ended, { digest, details, kept, token: task.token, blobs, cpuMs: usedMs });
     const again = whyAgain(outcome, cell.retry, task);
     if (again) return { kind: "failed", ...again, left };
     if (outcome.result === "failure" && fails)
@@ -234,6 +237,7 @@ async function leftOf(
     kept: pieces,
     token,
     blobs,
+    cpuMs,
   }: {
     readonly digest: Digest | undefined;
     readonly details: Digest | undefined;
@@ -241,11 +245,13 @@ async function leftOf(
     readonly kept: Kept | undefined;
     readonly token: number;
     readonly blobs: BlobStore;
+    readonly cpuMs?: number;
   },
 ): Promise<Left & { readonly digests: readonly Digest[] }> {
   const kept = await keep(blobs, outputs);
   const keptAs = pieces && (await writeText(blobs, JSON.stringify(pieces)));
   const payload: CellResult = {
+    ...(cpuMs !== undefined && { cpuMs }),
     ...ended,
     token,
     outputs: "value" in kept ? kept.value : {},
@@ -266,6 +272,7 @@ const Outcome = z.object({
     .max(2_000)
     .optional(),
   isTimeout: z.boolean().optional(),
+  cpuMs: z.number().min(0).max(cpuMsMax).optional(),
 });
 type JobEnded = z.output<typeof Outcome>;
 

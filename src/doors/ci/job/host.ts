@@ -42,10 +42,27 @@ const { result, outputs, ...more } = await runJob(specOf(request), machine, {
   ...(keeper && { keep: (kept) => keeper.keep(kept) }),
 });
 files[Symbol.dispose]();
-const outcome: JobOutcomeFile = { result, outputs: Object.fromEntries(outputs), ...more };
+const outcome: JobOutcomeFile = { result, outputs: Object.fromEntries(outputs), cpuMs: usedCpuMs(), ...more };
 writeFileSync(`${names.outcome}.new`, JSON.stringify(outcome));
 renameSync(`${names.outcome}.new`, names.outcome);
 process.exit(0);
+
+/** Of Linux' clock for processes, on every machine that Node runs on. */
+const tickMs = 10;
+
+/** Its own processor time, and that of the processes that it has waited for, which Linux counts in ticks. */
+function usedCpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  const own = (user + system) / 1_000;
+  try {
+    const fields = readFileSync("/proc/self/stat", "utf8")
+      .replace(/^.*\) /s, "")
+      .split(" ");
+    return Math.round(own + (Number(fields[13]) + Number(fields[14])) * tickMs);
+  } catch {
+    return Math.round(own);
+  }
+}
 
 function keeperOf({ keep }: JobRequest): StepKeeper | undefined {
   if (!keep) return undefined;

@@ -67,4 +67,6 @@ export type JobOutcomeFile = {
   readonly outputs: Readonly<Record<string, string>>;
   readonly environmentUrl?: string;
   readonly isTimeout?: boolean;
+  /** What its processes have used, as far as it knows; counts where nothing measures it from outside. */
+  readonly cpuMs?: number;
 };

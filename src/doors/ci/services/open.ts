@@ -4,6 +4,7 @@ import { spoolIn } from "#blobs/spool.ts";
 import { liveClaims } from "#shard/client/live-claims.ts";
 import { serviceLimitsDefault, type ServiceLimits } from "./limits.ts";
 import { checkNameWith } from "#doors/ci/secrets/open-names.ts";
+import type { ArtifactTwirpPorts } from "./artifacts/artifact-twirp.ts";
 import { sealWith } from "./seal.ts";
 import { openServices, type CiServices } from "./services.ts";
 
@@ -16,7 +17,10 @@ export async function openCiServices(
     DoorPorts,
     "clock" | "keyOf" | "records" | "keeps" | "stored" | "sources" | "spool" | "client" | "warn" | "issue" | "vault"
   >,
-  limits: Partial<ServiceLimits> = {},
+  {
+    finished,
+    limits = {},
+  }: { readonly finished?: ArtifactTwirpPorts["finished"]; readonly limits?: Partial<ServiceLimits> } = {},
 ): Promise<CiServices> {
   const { clock, keyOf, records, keeps, stored, sources, spool, client, warn, issue, vault } = ports;
   const wallMs = (): number => clock.wallMs();
@@ -32,6 +36,7 @@ export async function openCiServices(
     checkName: checkNameWith(vault),
     isLive: liveClaims(client, clock),
     limits: { ...serviceLimitsDefault, ...limits },
+    finished,
     report: (error) => warn("ci-service-failed", { error }),
   });
 }

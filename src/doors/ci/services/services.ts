@@ -7,7 +7,7 @@ import type { Identify } from "#http/serve.ts";
 import type { Sources } from "#sources/sources.ts";
 import { asProblem, Problem } from "#http/problem.ts";
 import { Artifacts, type ArtifactKeeps } from "#doors/ci/services/artifacts/artifacts.ts";
-import { artifactMethods } from "#doors/ci/services/artifacts/artifact-twirp.ts";
+import { artifactMethods, type ArtifactTwirpPorts } from "#doors/ci/services/artifacts/artifact-twirp.ts";
 import { BlockUploads } from "./block-uploads.ts";
 import { Caches } from "#doors/ci/services/caches/caches.ts";
 import { cacheMethods } from "#doors/ci/services/caches/cache-twirp.ts";
@@ -38,6 +38,7 @@ export type ServicePorts = {
   readonly limits: ServiceLimits;
   readonly issue: DoorPorts["issue"];
   readonly checkName: CheckName;
+  readonly finished?: ArtifactTwirpPorts["finished"];
   /** Errors of this node; the caller gets 500. */
   readonly report: (error: unknown) => void;
 };
@@ -66,7 +67,7 @@ export function openServices(ports: ServicePorts): CiServices {
   const sign = (origin: string, signed: Signed): Promise<string> =>
     signedAddress(seal, origin, signed, clock.wallMs() + limits.addressMs);
   const methods = new Map<string, TwirpMethod>([
-    ...Object.entries(artifactMethods({ artifacts, sign })).map(
+    ...Object.entries(artifactMethods({ artifacts, sign, finished: ports.finished })).map(
       ([name, run]) => [`ArtifactService/${name}`, run] as const,
     ),
     ...Object.entries(cacheMethods({ caches, sign })).map(([name, run]) => [`CacheService/${name}`, run] as const),

@@ -9,6 +9,8 @@ import type { Signed } from "#doors/ci/services/signed-address.ts";
 export type ArtifactTwirpPorts = {
   readonly artifacts: Artifacts;
   readonly sign: (origin: string, signed: Signed) => Promise<string>;
+  /** Called with each finished artifact, before its job is told. */
+  readonly finished?: ((job: JobIdentity, artifact: SealedArtifact) => Promise<void>) | undefined;
 };
 
 const ids = { workflow_run_backend_id: Text, workflow_job_run_backend_id: Text };
@@ -26,7 +28,11 @@ const Finalize = z.object({ ...ids, name: Text, size: Int64, hash: OptionalText 
 const List = z.object({ ...ids, name_filter: OptionalText, id_filter: Int64.nullish() });
 const Named = z.object({ ...ids, name: Text });
 
-export function artifactMethods({ artifacts, sign }: ArtifactTwirpPorts): Readonly<Record<string, TwirpMethod>> {
+export function artifactMethods({
+  artifacts,
+  sign,
+  finished,
+}: ArtifactTwirpPorts): Readonly<Record<string, TwirpMethod>> {
   return {
     CreateArtifact: twirpMethod(Create, async ({ job, origin }, given) => {
       ofRun(job, given);
@@ -45,8 +51,9 @@ export function artifactMethods({ artifacts, sign }: ArtifactTwirpPorts): Readon
     }),
     FinalizeArtifact: twirpMethod(Finalize, async ({ job }, given) => {
       ofRun(job, given);
-      const { id } = await artifacts.finalize(job, { name: given.name, sizeBytes: given.size, hash: given.hash });
-      return { ok: true, artifact_id: String(id) };
+      const made = await artifacts.finalize(job, { name: given.name, sizeBytes: given.size, hash: given.hash });
+      if (made.sealed) await finished?.(job, { ...made, sealed: made.sealed });
+      return { ok: true, artifact_id: String(made.id) };
     }),
     ListArtifacts: twirpMethod(List, async ({ job }, given) => {
       ofRun(job, given);
