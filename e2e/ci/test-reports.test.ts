@@ -85,7 +85,8 @@ const ids = { workflow_run_backend_id: run, workflow_job_run_backend_id: job };
 const call = async (method, body) => {
   const path = "twirp/github.actions.results.api.v1.ArtifactService/" + method;
   const headers = { "content-type": "application/json", authorization: "Bearer " + token };
-  const answer = await fetch(new URL(path, server), { method: "POST", headers, body: JSON.stringify({ ...ids, ...body }) });
+  const text = JSON.stringify({ ...ids, ...body });
+  const answer = await fetch(new URL(path, server), { method: "POST", headers, body: text });
   if (!answer.ok) throw new Error(method + ": " + (await answer.text()));
   return await answer.json();
 };
@@ -117,7 +118,8 @@ jobs:
     steps:
       - run: |
           i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done
-          echo "<testsuite name='mill'><testcase name='grinds'/><testcase name='sifts'><failure/></testcase></testsuite>" > junit.xml
+          t="<testcase name='grinds'/><testcase name='sifts'><failure/></testcase>"
+          echo "<testsuite name='mill'>$t</testsuite>" > junit.xml
       - uses: ./up
 `;
     using repository = new TestRepository({

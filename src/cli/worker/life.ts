@@ -16,6 +16,7 @@ import type { ExitCode, World } from "#door/command.ts";
 import type { Door } from "#door/door.ts";
 import { systemClock } from "#door/system-clock.ts";
 import { logOutput } from "#cli/log-output.ts";
+import { spotClouds, spotNotice, spotWhy, spotStopMs, type SpotNotice } from "./spot.ts";
 import { wrong, type WorkerValues } from "./worker.ts";
 
 const printedBytesMax = 256 * 1024 * 1024;
@@ -40,12 +41,35 @@ export async function runElsewhere(values: WorkerValues, world: World, only?: st
   if (values.json) world.out(JSON.stringify({ kind: "up", name, server: options.server.url, slots, labels }));
   else world.out(`worker ${name} at ${options.server.url}: ${slots} slots, ${labels.join(" ")}`);
   const dismissed = credential?.dismissed ?? new Promise<never>(() => {});
-  const why = await Promise.race([stopping, running.ended, ran.promise, dismissed]);
+  const { noticed, within } = spotOf(values, world, log, undo);
+  const why = await Promise.race([stopping, running.ended, ran.promise, dismissed, noticed]);
   if (why !== undefined) world.note(`leaving: ${why}`);
   world.note(`stopping: ${running.worker.status().running} running (again to stop at once)`);
-  await running.worker.drain(stopMs);
+  await running.worker.drain(within(stopMs));
   if (credential?.isEphemeral === true) await credential.leave();
-  return why === undefined || onRan ? 0 : 1;
+  return why === undefined || onRan || why.startsWith(spotWhy) ? 0 : 1;
+}
+
+/** Nothing is asked where no cloud is named. */
+function spotOf(values: WorkerValues, { env }: World, log: (line: string) => void, undo: AsyncDisposableStack) {
+  const named = values.spot ?? env["MILLRACE_SPOT"];
+  const url = (values["spot-url"] ?? env["MILLRACE_SPOT_URL"])?.replace(/\/+$/, "");
+  const cloud = spotClouds.find((one) => one === named);
+  if (named !== undefined && !cloud) throw wrong(`name one of ${spotClouds.join(", ")}`, { flag: "--spot" });
+  if (url !== undefined && !/^https?:/.test(URL.parse(url)?.protocol ?? ""))
+    throw wrong("write its address, such as http://127.0.0.1:1338", { flag: "--spot-url" });
+  const ended = new AbortController();
+  undo.defer(() => ended.abort(new Error("the worker ends")));
+  let notice: SpotNotice | undefined;
+  const never = new Promise<never>(() => {});
+  const noticed = cloud
+    ? spotNotice({ cloud, url, clock: systemClock, log }, ended.signal).then(
+        (found) => (notice = found).why,
+        () => never,
+      )
+    : never;
+  const within = (stopMs: number): number => (notice ? spotStopMs(notice, stopMs, systemClock.wallMs()) : stopMs);
+  return { noticed, within };
 }
 
 /** A configured token does not say what it allows, and a label that it does not allow is refused. */

@@ -44,6 +44,16 @@ export const worker = command({
       value: "DURATION",
       about: "what running tasks are given at SIGTERM; left out: 20s",
     },
+    spot: {
+      type: "string",
+      value: "CLOUD",
+      about: "aws or gcp: leave, as at SIGTERM, when its metadata service says that this machine goes ($MILLRACE_SPOT)",
+    },
+    "spot-url": {
+      type: "string",
+      value: "URL",
+      about: "where that service is, such as http://127.0.0.1:1338 ($MILLRACE_SPOT_URL)",
+    },
   },
   examples: [
     "millrace worker --server https://build.example.com:8980 --token-file worker.token",
@@ -68,6 +78,8 @@ export type WorkerValues = {
   readonly slots?: string;
   readonly data?: string;
   readonly "stop-within"?: string;
+  readonly spot?: string;
+  readonly "spot-url"?: string;
 };
 
 /** Words of the command line that are wrong. */
