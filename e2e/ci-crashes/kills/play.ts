@@ -31,19 +31,24 @@ export type KillPlan = {
   readonly cruelties: readonly Cruelty[];
   readonly seed: number;
   readonly note?: (line: string) => void;
+  /** No further run begins after this; left out: all are done. */
+  readonly forMs?: number;
 };
 
 const leaseMs = 3_000;
 const eachRunMax = 8;
 
-export async function playKills({ steps, cruelties: all, seed, note = () => {} }: KillPlan): Promise<void> {
+/** How many of them were done; the runs that they were done to ended right. */
+export async function playKills({ steps, cruelties: all, seed, note, forMs = Infinity }: KillPlan): Promise<number> {
   const random = new Random(seed);
+  const untilMono = performance.now() + forMs;
   await using site = await KillSite.open(steps);
-  for (let at = 0; at < all.length; at += eachRunMax) {
-    const some = all.slice(at, at + eachRunMax);
-    await site.play(some, random, note);
-    note(`${at + some.length} of ${all.length}`);
+  let done = 0;
+  while (done < all.length && performance.now() < untilMono) {
+    done += await site.play(all.slice(done, done + eachRunMax), random, note ?? (() => {}));
+    note?.(`${done} of ${all.length}`);
   }
+  return done;
 }
 
 class KillSite implements AsyncDisposable {
@@ -99,7 +104,8 @@ class KillSite implements AsyncDisposable {
     return found;
   }
 
-  async play(all: readonly Cruelty[], random: Random, note: (line: string) => void): Promise<void> {
+  /** One run, and as many of these as it is long enough for. */
+  async play(all: readonly Cruelty[], random: Random, note: (line: string) => void): Promise<number> {
     const outside = this.#outside;
     outside.begun.length = outside.posts.length = 0;
     outside.counts.clear();
@@ -107,6 +113,7 @@ class KillSite implements AsyncDisposable {
     const run = await this.#ci.dispatch("mill/flour", "kills");
     const over = new AbortController();
     const deciding = this.#decide(run, over.signal);
+    let done = 0;
     try {
       for (const cruelty of all) {
         const begins = outside.begun.length + random.below(3);
@@ -115,10 +122,12 @@ class KillSite implements AsyncDisposable {
         if (outside.posts.length > 0) break; // the run is as good as over
         note(`${cruelty} at step ${outside.begun.at(-1)}`);
         await this.#do(cruelty, run);
+        done += 1;
       }
       const shown = await this.#ci.ended(run, 240_000);
       equal(shown.conclusion, "success", await this.#ci.log(run, "long").catch(String));
-      await this.#judge(run, all.length);
+      await this.#judge(run, done);
+      return done;
     } finally {
       over.abort();
       await deciding;
