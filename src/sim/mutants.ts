@@ -28,6 +28,13 @@ export const mutants: readonly Mutant[] = [
     focus: ["arrays"],
   },
   {
+    name: "a lost result that comes out otherwise stops its consumers",
+    file: "kernel/decide/finish.ts",
+    find: "    ...consumersReopened(state, task, command.result, nowMs),\n",
+    replace: "",
+    focus: ["invalidates"],
+  },
+  {
     name: "a lost result voids the manifest that is due",
     file: "kernel/apply/task.ts",
     find: "  dropFromOutbox(state, task);\n  voidManifest(state, stage);",

@@ -55,6 +55,7 @@ export type StageInput = {
   readonly producers: readonly Producer[];
 };
 
+/** In a document: of this generation, or of a later one that has written the same pack. */
 export type Producer = { readonly task: string; readonly generation: number };
 
 /** Exactly the packs that a consumer reads: of no other attempt, and of no other generation. */

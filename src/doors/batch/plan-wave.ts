@@ -15,6 +15,7 @@ import {
   engineName,
   type CommitDocument,
   type CommitSpec,
+  type Producer,
   type PlanDocument,
   type StageDocument,
   type StageInput,
@@ -74,7 +75,7 @@ async function afterwards(
     partitionBy: output.partitionBy,
     columns,
     packs: last.map(({ pack, rows }) => ({ digest: pack, rows })),
-    producers: last.map(({ by }) => by),
+    producers: producersOf(last),
   };
   const spec: CommitSpec = { commit: await write(encodeDocument(document), ports.blobs) };
   return { kind: "tasks", set: { template: commitTemplate, tasks: [{ key: "commit", spec: JSON.stringify(spec) }] } };
@@ -105,7 +106,7 @@ async function tasksOf(
   for (const [id, { types }] of Object.entries(planned.inputs)) {
     const made = results.get(id) ?? [];
     const manifest = await write(encodeDocument(manifestOf(id, made)), blobs);
-    inputs[id] = { manifest, types, producers: made.map(({ by }) => by) };
+    inputs[id] = { manifest, types, producers: producersOf(made) };
   }
   const stage = await write(encodeDocument({ ...planned, inputs }), blobs);
   return planned.parts.map((taken, part) => {
@@ -118,6 +119,10 @@ async function tasksOf(
     };
   });
 }
+
+/** Without their present generations: a pack that was written again, the same, changes no task that reads it. */
+const producersOf = (results: readonly TaskResult[]): readonly Producer[] =>
+  results.map(({ by: { task } }) => ({ task, generation: 1 }));
 
 async function write(bytes: Uint8Array, blobs: BlobStore): Promise<Digest> {
   const digest = sha256Digest(bytes);

@@ -55,6 +55,18 @@ describe("the worker's part of a query", () => {
     equal((await lab.run(kinds.part, task?.spec ?? "")).kind, "done");
   });
 
+  test("BATCH-7: a pack that was written again, the same, makes the same tasks", async () => {
+    const results = await mapped();
+    const again = results.map((one, i) => {
+      const told = JSON.parse(one.result?.payload ?? "{}") as TaskResult;
+      const by = { ...told.by, generation: 2 };
+      return i === 1
+        ? { ...one, generation: 2, result: { digests: [], payload: JSON.stringify({ ...told, by, ms: 1 }) } }
+        : one;
+    });
+    deepEqual(await lab.wave(2, again), await lab.wave(2, results));
+  });
+
   test("BATCH-6, BATCH-8: a pack that came out otherwise makes other tasks of all that read it", async () => {
     const results = await mapped();
     const before = (await lab.wave(2, results)) as readonly TaskPlan[];

@@ -239,6 +239,7 @@ async function reusedOutcome(
   ports.counts.reused();
   const done: TaskResult = {
     ...found,
+    cpuMs: 0,
     stage: stage.id,
     about: stage.about.slice(0, 100),
     isResult,

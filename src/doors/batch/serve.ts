@@ -68,10 +68,11 @@ export async function openBatch(
     nowMs: () => clock.monotonicMs(),
     callBox: callBoxes(place),
     live: place.live,
-    // Refused: another consumer was quicker, or the job is over. Who asks fails for its lost input either way.
+    // Refused: it is being made again, or the job is over. Who asks fails for its lost input either way.
     invalidate: async (taskId: string, generation: number, reason: string) =>
       await client.invalidate(taskId, generation, reason).catch((error: unknown) => {
         if (!isRejected(error)) throw error;
+        return error.rejection.kind === "generation-stale" ? error.rejection.current : undefined;
       }),
   };
   return {

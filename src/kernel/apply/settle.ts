@@ -93,10 +93,10 @@ function settleRunning(state: State, stage: Stage, nowMs: number): readonly Even
     const isWanted = !job.cancelled || job.graceUntilMs > 0;
     if (hasManifest(stage) && isWanted && stage.manifest?.digest === undefined)
       return stage.manifest?.no ? [] : [manifestDue(state, stage, nowMs)];
-    if (stage.cancelled) return [ended(stage, stage.cancelled, stage.reason, nowMs)];
-    if (stage.failed > 0) return [ended(stage, "FAILED", `${stage.failed} of ${stage.size} failed`, nowMs)];
+    if (stage.cancelled) return endedBadly(stage, stage.cancelled, stage.reason, nowMs);
+    if (stage.failed > 0) return endedBadly(stage, "FAILED", `${stage.failed} of ${stage.size} failed`, nowMs);
     const displaced = stage.size - stage.done;
-    if (displaced > 0) return [ended(stage, "CANCELLED", displacedReason(displaced, stage), nowMs)];
+    if (displaced > 0) return endedBadly(stage, "CANCELLED", displacedReason(displaced, stage), nowMs);
     return [ended(stage, "COMPLETED", "", nowMs)];
   }
   if (stage.failed > 0 && failFastOf(stage) && !stage.cancelled)
@@ -111,6 +111,29 @@ function settleRunning(state: State, stage: Stage, nowMs: number): readonly Even
       },
     ];
   return [];
+}
+
+/** Stages that have run on while a lost result of this one was to be made again will never get it. */
+function endedBadly(stage: Stage, phase: "FAILED" | "CANCELLED", reason: string, at: number): readonly Event[] {
+  const { job, index, shape } = stage;
+  const end = ended(stage, phase, reason, at);
+  if (phase === "FAILED" && mayFailOf(stage)) return [end];
+  const orphans = job.stages.filter(
+    (next) =>
+      next.phase === "RUNNING" && !next.cancelled && next.shape.after === "success" && next.shape.needs.includes(index),
+  );
+  const why = `${shape.name} ${phase}`;
+  return [
+    end,
+    ...orphans.map((next): Event => ({
+      kind: "stage-cancelling",
+      job: job.no,
+      stage: next.index,
+      phase: "CANCELLED",
+      reason: why,
+      at,
+    })),
+  ];
 }
 
 /** Nothing else cancels single tasks of a stage. */

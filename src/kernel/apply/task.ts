@@ -9,11 +9,18 @@ import { endTask, notSpeculated, queueHeldTasks } from "./end-task.ts";
 import type { State } from "#kernel/model/state.ts";
 import { parallelMaxOf } from "#kernel/model/stage-rules.ts";
 import { addRun, newPace } from "#kernel/model/pace.ts";
-import { bytesOfFailures, bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "#kernel/memory/weigh.ts";
+import {
+  bytesOfFailures,
+  bytesOfLast,
+  bytesOfOldResult,
+  bytesOfResult,
+  bytesOfStep,
+  claimBytes,
+} from "#kernel/memory/weigh.ts";
 import { taskHolder } from "#kernel/ready/locks.ts";
 import { queueTask } from "./task-lock.ts";
 import { bearUntil, endRest, queuedTask, revive } from "./arrays.ts";
-import { voidManifest } from "./manifest.ts";
+import { hasManifest, voidManifest } from "./manifest.ts";
 
 export function applyClaimed(state: State, event: EventOf<"claimed">): void {
   const task = queuedTask(state, event.task, event.at);
@@ -224,6 +231,7 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   dropFromOutbox(state, task);
   voidManifest(state, stage);
   task.generation = event.generation;
+  if (!hasManifest(stage)) keepResult(state, task);
   setResult(state, task, undefined);
   task.resultToken = 0;
   task.attempts = 0;
@@ -246,6 +254,15 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   if (lock) lockMayBeFree(state, taskHolder(lock));
   if (task.array) task.array.held.push(task.index);
   else stage.nextHeld = Math.min(stage.nextHeld, task.index);
+}
+
+/** Stages that run on compare it with the one that replaces it. */
+function keepResult(state: State, { stage, plan: { key, spec }, result }: Task): void {
+  if (!result) return;
+  const kept = (stage.kept ??= new Map());
+  const before = kept.get(key);
+  kept.set(key, { spec, result });
+  state.grow(stage.job, bytesOfOldResult(key, { spec, result }) - (before ? bytesOfOldResult(key, before) : 0));
 }
 
 function claimOf(task: Task, token: number): Claim {

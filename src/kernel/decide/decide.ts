@@ -13,7 +13,8 @@ import {
 } from "./admin.ts";
 import { decideCheckpoint, decideRelease } from "./checkpoint.ts";
 import { decideRenew, decideReport, decideStart } from "./claim.ts";
-import { decideCommit, decideFail, decideInvalidate } from "./finish.ts";
+import { decideCommit, decideFail } from "./finish.ts";
+import { decideInvalidate } from "./invalidate.ts";
 import { decideNotified } from "./notice.ts";
 import { decidePublished, decideRecordManifest } from "./publish.ts";
 import { decideRecordPlan, decideSignal } from "./plan.ts";

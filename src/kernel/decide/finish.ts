@@ -5,17 +5,16 @@ import { blamesExecutor } from "#kernel/apply/task.ts";
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import { newestFeatures } from "./feature.ts";
+import { consumersReopened } from "./invalidate.ts";
 import { endedBy, findClaim, wasCancelled, whenCancelling } from "./claim.ts";
 import { wrongEvidence } from "./submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
-import type { Claim, Stage, Task } from "#kernel/model/entities.ts";
+import type { Claim, Task } from "#kernel/model/entities.ts";
 import type { AttemptOutcome, Event, Next } from "#kernel/model/event.ts";
 import type { FailReason, Result, TaskTemplate } from "#kernel/model/model.ts";
-import { isJobOver, isStageOver } from "#kernel/apply/moves.ts";
 import { noMemoryForResult, outgrows } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { failReasons, within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
-import { visibleTask } from "#kernel/read/visible.ts";
 
 export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: number): Decision {
   const wrong = within("result", wrongResult(command.result, state.limits, command.evidence?.digests));
@@ -48,6 +47,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
   if (full) return reject(full);
   return accept({ committed: true, generation: task.generation }, [
     { kind: "committed", task: task.no, token: command.token, result: command.result, at: nowMs },
+    ...consumersReopened(state, task, command.result, nowMs),
   ]);
 }
 
@@ -153,8 +153,10 @@ export function failAttempt(
   },
 ): Decision {
   const { nowMs } = given;
-  const next = whatNext(claim, given, nowMs);
-  const events: Event[] = [endAttempt(claim, { ...given, next })];
+  const isWaiting = waitsForInput(claim.task, given);
+  const next = isWaiting ? askAgain(claim.task.template, nowMs) : whatNext(claim, given, nowMs);
+  const outcome = isWaiting ? "released" : given.outcome;
+  const events: Event[] = [endAttempt(claim, { ...given, outcome, next })];
   const { executor } = claim;
   const { executorFailuresMax, executorDrainMs } = state.limits;
   const isDrained = executor.drained !== undefined && executor.drained.untilMs > nowMs;
@@ -167,6 +169,24 @@ export function failAttempt(
     });
   return accept({ retryInMs: next.do === "retry" ? next.atMs - nowMs : undefined }, events);
 }
+
+/** What it found lost is being made again, which has nothing to do with the task: the attempt does not count. */
+const waitsForInput = (
+  { stage, phase, second }: Task,
+  { outcome, reason }: { readonly outcome: AttemptOutcome; readonly reason: FailReason },
+): boolean =>
+  outcome === "failed" &&
+  reason === "input-lost" &&
+  stage.waiting > 0 &&
+  phase !== "CANCELLING" &&
+  second === undefined;
+
+const askAgainMs = 5_000;
+
+const askAgain = ({ backoffMsMax }: TaskTemplate, nowMs: number): Next => ({
+  do: "retry",
+  atMs: nowMs + Math.min(askAgainMs, backoffMsMax),
+});
 
 /** Whether the task is tried again, and when (K4). */
 function whatNext(
@@ -230,59 +250,4 @@ export const endAttempt = (
   ...(given.result && { result: given.result }),
   next: given.next,
   at: given.nowMs,
-});
-
-/**
- * The bytes of a committed result are lost: the task runs again, and the stages that consume the result are planned
- * again.
- */
-export function decideInvalidate(state: State, command: CommandOf<"invalidate">, nowMs: number): Decision {
-  const task = visibleTask(state, command);
-  if (!task) return reject({ kind: "task-unknown", task: command.task });
-  const wrong = wrongText("reason", command.reason, state.limits.messageLengthMax);
-  if (wrong) return reject(wrong);
-  if (task.generation === command.generation + 1) return accept({ generation: task.generation });
-  if (task.generation !== command.generation)
-    return reject({
-      kind: "generation-stale",
-      task: task.no,
-      offered: command.generation,
-      current: task.generation,
-    });
-  const { stage } = task;
-  const { job } = stage;
-  if (isJobOver(job) || job.cancelled || stage.cancelled || stage.phase === "FAILED")
-    return reject({ kind: "job-ended", job: job.no, phase: job.phase });
-  if (task.phase !== "SUCCEEDED" || task === stage.planning)
-    return reject({ kind: "task-phase", task: task.no, phase: task.phase, wanted: "SUCCEEDED, to be invalidated" });
-  if (isStageOver(stage) && stage.lock)
-    return reject({ kind: "invalid", path: "task", why: "its stage has released its lock" });
-  const events: Event[] = [];
-  if (isStageOver(stage)) {
-    events.push(reopened(stage, "RUNNING", 0, nowMs));
-    let firstTask = state.nextTask;
-    for (const next of job.stages)
-      if (next.shape.needs.includes(stage.index) && (next.phase === "READY" || next.phase === "RUNNING")) {
-        events.push(reopened(next, "BLOCKED", firstTask, nowMs));
-        firstTask += next.size;
-      }
-  }
-  events.push({
-    kind: "invalidated",
-    task: task.no,
-    generation: task.generation + 1,
-    reason: command.reason,
-    at: nowMs,
-  });
-  return accept({ generation: task.generation + 1 }, events);
-}
-
-const reopened = (stage: Stage, phase: "RUNNING" | "BLOCKED", firstTask: number, at: number): Event => ({
-  kind: "stage-reopened",
-  job: stage.job.no,
-  stage: stage.index,
-  generation: stage.generation + 1,
-  phase,
-  firstTask,
-  at,
 });

@@ -247,10 +247,14 @@ function bytesOfStage(stage: Stage): number {
   if (stage.planning) bytes += planningBytes + bytesOfTask(stage.planning) - bytesOfPlan(stage.planning.plan);
   for (const task of stage.tasks) bytes += bytesOfTask(task);
   for (const array of stage.arrays ?? []) bytes += bytesOfArray(array);
-  for (const [key, { spec, result }] of stage.kept ?? [])
-    bytes += 100 + bytesOfText(key) + bytesOfText(spec) + bytesOfResult(result);
+  for (const [key, one] of stage.kept ?? []) bytes += bytesOfOldResult(key, one);
   return bytes;
 }
+
+export const bytesOfOldResult = (
+  key: string,
+  { spec, result }: { readonly spec: string; readonly result: Result },
+): number => 100 + bytesOfText(key) + bytesOfText(spec) + bytesOfResult(result);
 
 /** The estimate for a whole job, computed from scratch. */
 export function bytesOfJob(job: Job): number {

@@ -118,10 +118,13 @@ describe("history", () => {
       commit ada x
       reserve ada n=2 start
       invalidate x
+      reserve ada
+      commit ada x result=other
       +20s
     `;
     deepEqual(outcomes(cutOff), [
       [1, 1, "committed"],
+      [1, 4, "committed"],
       [2, 2, "superseded"],
       [3, 3, "superseded"],
     ]);

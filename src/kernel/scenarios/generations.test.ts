@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
-import { specify } from "#kernel/testing/transcript.ts";
+import { specify, Transcript } from "#kernel/testing/transcript.ts";
 import { digestOf } from "#kernel/testing/commands.ts";
 
 describe("generations: a lost result is made again", () => {
@@ -62,10 +62,10 @@ describe("generations: a lost result is made again", () => {
       reserve ada n=3 start         -> p#3 q#4 r#5; p q r RUNNING
       commit ada p result=old       -> committed generation=1; p SUCCEEDED
       commit ada q result=old       -> committed generation=1; q SUCCEEDED
-      invalidate x                  -> generation=2; x READY, a RUNNING, b BLOCKED
-      commit ada #6 token=5         -> REFUSED token-stale task=6 offered=5 current=0
+      invalidate x                  -> generation=2; x READY, a RUNNING
       reserve ada                   -> x#6; x CLAIMED
-      commit ada x                  -> committed generation=2; x SUCCEEDED, b/plan READY, a COMPLETED, b READY
+      commit ada x result=other     -> committed generation=2; x SUCCEEDED, b/plan READY, a COMPLETED, b READY
+      commit ada #6 token=5         -> REFUSED token-stale task=6 offered=5 current=0
       reserve ada                   -> b/plan#7; b/plan CLAIMED
       plan ada b/plan [p,q!two]     -> recorded plan=tasks; b/plan p SUCCEEDED, q READY, b RUNNING
       reserve ada                   -> q#8; q CLAIMED
@@ -76,6 +76,48 @@ describe("generations: a lost result is made again", () => {
     equal(t.task("q").result?.payload, "new");
   });
 
+  test("K5: running consumers go on when the result comes out with the same blobs", () => {
+    const t = new Transcript();
+    t.specify(`
+      submit j : a[x,y] b[?]<a c[?]<a,b  -> job 1 new; x y READY, a RUNNING, b c BLOCKED, j RUNNING
+      reserve ada n=2                    -> x#1 y#2; x y CLAIMED
+      commit ada x result=1 digests=x    -> committed generation=1; x SUCCEEDED
+      commit ada y result=1 digests=y    -> committed generation=1; y SUCCEEDED, b/plan READY, a COMPLETED, b READY
+      reserve ada                        -> b/plan#3; b/plan CLAIMED
+      plan ada b/plan [p,q,r]            -> recorded plan=tasks; b/plan SUCCEEDED, p q r READY, b RUNNING
+      reserve ada n=2 start              -> p#4 q#5; p q RUNNING
+      invalidate x                       -> generation=2; x READY, a RUNNING
+      fail ada q input-lost              -> retryInMs=5000; q RETRY_PENDING
+      reserve bea n=2                    -> x#6 r#7; x r CLAIMED
+      commit bea r result=r              -> committed generation=1; r SUCCEEDED
+      commit ada p result=p              -> committed generation=1; p SUCCEEDED
+      commit bea x result=2 digests=x    -> committed generation=2; x SUCCEEDED, a COMPLETED
+      +5s                                -> q READY
+      reserve ada                        -> q#8; q CLAIMED
+      commit ada q result=q              -> committed generation=1; q SUCCEEDED, c/plan READY, b COMPLETED, c READY
+    `);
+    equal(t.task("q").attempts, 1);
+    t.checkReplay();
+  });
+
+  test("a consumer that waits for its input is not used up, and ends when the input can never be made", () => {
+    specify(`
+      submit j : a[x];tries=1 b[p,q]<a -> job 1 new; x READY, p q HELD, a RUNNING, b BLOCKED, j RUNNING
+      reserve ada                      -> x#1; x CLAIMED
+      commit ada x                     -> committed generation=1; x SUCCEEDED, p q READY, a COMPLETED, b RUNNING
+      reserve bea n=2 start            -> p#2 q#3; p q RUNNING
+      invalidate x                     -> generation=2; x READY, a RUNNING
+      reserve ada                      -> x#4; x CLAIMED
+      fail bea p input-lost            -> retryInMs=5000; p RETRY_PENDING
+      +5s                              -> p READY
+      reserve bea start                -> p#5; p RUNNING
+      fail bea p input-lost            -> retryInMs=5000; p RETRY_PENDING
+      fail ada x user-failure
+        -> ok; x FAILED, p CANCELLED, q CANCELLING, a FAILED
+      commit bea q                     -> not-committed generation=1; q b CANCELLED, j FAILED
+    `);
+  });
+
   test("downstream with tasks known from the start runs again, reusing what stayed the same", () => {
     specify(`
       submit j : a[x] b[p,q]<a -> job 1 new; x READY, p q HELD, a RUNNING, b BLOCKED, j RUNNING
@@ -83,10 +125,10 @@ describe("generations: a lost result is made again", () => {
       commit ada x             -> committed generation=1; x SUCCEEDED, p q READY, a COMPLETED, b RUNNING
       reserve ada n=2 start    -> p#2 q#3; p q RUNNING
       commit ada p             -> committed generation=1; p SUCCEEDED
-      invalidate x             -> generation=2; x READY, p q HELD, a RUNNING, b BLOCKED
-      renew ada                -> held - lost 3#3
+      invalidate x             -> generation=2; x READY, a RUNNING
       reserve ada              -> x#4; x CLAIMED
-      commit ada x             -> committed generation=2; x p SUCCEEDED, q READY, a COMPLETED, b RUNNING
+      commit ada x result=new  -> committed generation=2; x p SUCCEEDED, q READY, a COMPLETED
+      renew ada                -> held - lost 3#3
     `);
   });
 

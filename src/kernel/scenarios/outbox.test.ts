@@ -116,9 +116,9 @@ describe("results that are to be published", () => {
       commit ada x                -> committed generation=1; x SUCCEEDED, y z READY, a COMPLETED, b RUNNING
       reserve ada                 -> y#2; y CLAIMED
       commit ada y publish=one    -> committed generation=1; y SUCCEEDED
-      invalidate x                -> generation=2; x READY, y z HELD, a RUNNING, b BLOCKED
+      invalidate x                -> generation=2; x READY, a RUNNING
       reserve ada                 -> x#3; x CLAIMED
-      commit ada x                -> committed generation=2; x y SUCCEEDED, z READY, a COMPLETED, b RUNNING
+      commit ada x result=other   -> committed generation=2; x y SUCCEEDED, z READY, a COMPLETED
       reserve ada                 -> z#4; z CLAIMED
       commit ada z publish=two    -> committed generation=2; z SUCCEEDED, b COMPLETED
     `);

@@ -134,9 +134,9 @@ describe("a lock that a plan decides", () => {
       reserve ada                          -> a/plan#2; a/plan CLAIMED
       plan ada a/plan [x]&says;lock=n      -> recorded plan=tasks; a/plan SUCCEEDED, x READY, a RUNNING
       reserve bea start                    -> x#3; x RUNNING
-      invalidate w                         -> generation=2; w READY, p RUNNING, a BLOCKED
+      invalidate w                         -> generation=2; w READY, p RUNNING
       reserve ada start                    -> w#4; w RUNNING
-      commit ada w                         -> committed generation=2; w SUCCEEDED, a/plan READY, p COMPLETED, a READY
+      commit ada w result=other            -> committed generation=2; w SUCCEEDED, a/plan READY, p COMPLETED, a READY
       reserve ada                          -> a/plan#5; a/plan CLAIMED
       plan ada a/plan [y]&says;lock=m      -> recorded plan=tasks; a/plan SUCCEEDED, y HELD
       +10s                                 -> y READY, a RUNNING

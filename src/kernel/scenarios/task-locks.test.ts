@@ -82,7 +82,7 @@ describe("locks of single tasks", () => {
       reserve ada start                -> x#1; x RUNNING
       commit ada x                     -> committed generation=1; x SUCCEEDED, v READY, a COMPLETED, b RUNNING
       submit k : c[y];own=l:1:9        -> job 2 new; y READY, c k RUNNING
-      invalidate x                     -> generation=2; x v HELD, a RUNNING, b BLOCKED
+      invalidate x                     -> generation=2; x HELD, a RUNNING
     `);
   });
 

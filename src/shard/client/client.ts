@@ -116,8 +116,11 @@ export type WorkClient = ExecutorClient & {
   /** The manifest of a stage's earlier generation, where it has one and history has got so far. */
   manifestOf(jobId: string, stage: number, generation: number): Promise<Digest | undefined>;
   cancel(jobId: string, reason: string, options?: AskOptions & CancelHow): Promise<JobPhase>;
-  /** The task's output is lost: the task runs again, and the stages that consume it are planned again. */
-  invalidate(taskId: string, generation: number, reason: string, options?: AskOptions): Promise<void>;
+  /**
+   * The task's output is lost: the task runs again, under the generation that is returned. Stages that consume it run
+   * on, and are planned again if it comes out otherwise.
+   */
+  invalidate(taskId: string, generation: number, reason: string, options?: AskOptions): Promise<number>;
   /** The stage is given by name. A signal with an id counts once, however often it is sent. */
   signal(
     jobId: string,
@@ -251,7 +254,7 @@ export function createClient(ports: ClientPorts): WorkClient {
 
     async invalidate(taskId, generation, reason, options) {
       const ref = taskRef(taskId);
-      await command(ref.shard, { kind: "invalidate", task: ref.task, generation, reason }, options);
+      return (await command(ref.shard, { kind: "invalidate", task: ref.task, generation, reason }, options)).generation;
     },
 
     async signal(jobId, stageName, { id, name, payload, by }, options) {

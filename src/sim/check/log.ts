@@ -209,7 +209,20 @@ function complete(stage: ModelStage | undefined, at: EventLocation): string | un
   if (isOver(stage.phase)) return `${String(at)}: it had ended ${stage.phase}`;
   const open = stage.tasks.find((task) => !task.results.has(task.generation));
   if (open) return `${String(at)}: task ${open.no} has no result in generation ${open.generation}`;
-  return stage.spec.plan && !stage.plannedIn.has(stage.generation) ? `${String(at)}: it was never planned` : undefined;
+  if (stage.spec.plan && !stage.plannedIn.has(stage.generation)) return `${String(at)}: it was never planned`;
+  return mixed(stage, at);
+}
+
+/** Consumers that ran on while results were made again have read what these are now. */
+function mixed(stage: ModelStage, at: EventLocation): string | undefined {
+  const ranOn = stage.job.stages.find(({ phase, spec }) => phase === "RUNNING" && spec.needs.includes(stage.index));
+  const other = stage.tasks.find(({ blobs, generation }) => {
+    const before = blobs.get(generation - 1);
+    return before !== undefined && before !== blobs.get(generation);
+  });
+  return ranOn && other
+    ? `${String(at)}: stage ${ranOn.index} runs on what task ${other.no} wrote in generation ${other.generation - 1}`
+    : undefined;
 }
 
 /** A stage that runs after any end is not cancelled together with its job while the job's grace goes on. */

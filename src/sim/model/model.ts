@@ -54,6 +54,8 @@ export type ModelTask = {
   readonly claims: Map<number, ModelClaim>;
   /** Token of the result by generation; 0 for a reused one. */
   readonly results: Map<number, number>;
+  /** By generation: the digests of the result. */
+  readonly blobs: Map<number, string>;
   /** The last checkpoint, while the task has not ended. */
   checkpoint: string | undefined;
   /** It made way for a newer holder of its lock. */
@@ -223,6 +225,7 @@ export const newTask = (
   failures: new Map(),
   claims: new Map(),
   results: new Map(),
+  blobs: new Map(),
   checkpoint: undefined,
   displaced: false,
   lock: "none",

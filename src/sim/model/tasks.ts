@@ -30,6 +30,7 @@ export const taskFolds = {
     const task = model.tasks.get(event.task);
     if (!task) return;
     task.results.set(task.generation, event.token);
+    task.blobs.set(task.generation, event.result.digests.join(" ") || event.result.payload);
     const { job, no, generation } = task;
     const { publish } = event.result;
     if (publish !== undefined)

@@ -15,7 +15,7 @@ import type { Publisher } from "#shard/outbox/outbox.ts";
 import { differences, type TaskKey } from "./key.ts";
 
 /** What does not depend on the job that asks. */
-export type MemoResult = Pick<TaskResult, "pack" | "rows" | "bytes" | "shares" | "cuts" | "cpuMs" | "skipped">;
+export type MemoResult = Pick<TaskResult, "pack" | "rows" | "bytes" | "shares" | "cuts" | "skipped">;
 type MemoDocument = { readonly version: 1; readonly inputs: TaskKey["inputs"]; readonly result: MemoResult };
 
 export type MemoPorts = { readonly index: ActionIndex; readonly blobs: BlobStore };
@@ -60,14 +60,14 @@ export type Publication = { readonly key: string; readonly slot: string; readonl
 /** Writes the document that the index will name; what the result asks to publish. */
 export async function keepMemo(
   { key, slot, inputs }: TaskKey,
-  { pack, rows, bytes, shares, cuts, cpuMs, skipped }: MemoResult,
+  { pack, rows, bytes, shares, cuts, skipped }: MemoResult,
   blobs: BlobStore,
 ): Promise<{ readonly memo: Digest; readonly publish: string } | undefined> {
   if (Object.keys(inputs).length > inputsMax) return undefined;
   const document: MemoDocument = {
     version: 1,
     inputs,
-    result: { pack, rows, bytes, shares, cuts, cpuMs, ...(skipped && { skipped }) },
+    result: { pack, rows, bytes, shares, cuts, ...(skipped && { skipped }) },
   };
   const encoded = Buffer.from(JSON.stringify(document));
   const memo = sha256Digest(encoded);

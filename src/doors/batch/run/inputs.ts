@@ -2,7 +2,7 @@
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { StageDocument, StageInput } from "#doors/batch/documents.ts";
+import type { Producer, StageDocument, StageInput } from "#doors/batch/documents.ts";
 import { placeOf } from "#doors/batch/memo/identity.ts";
 import type { SourceFile } from "#doors/batch/plan/source.ts";
 import type { TaskPart } from "#doors/batch/plan/tasks.ts";
@@ -12,8 +12,8 @@ import type { Documents, ReadBy } from "./documents-cache.ts";
 export type PackPorts = {
   /** Packs as files. */
   readonly files: LinkCache;
-  /** Has a task done again whose pack is lost. */
-  readonly invalidate: (taskId: string, generation: number, reason: string) => Promise<void>;
+  /** Has a task done again whose pack is lost. The generation that it is in now; undefined if it was refused. */
+  readonly invalidate: (taskId: string, generation: number, reason: string) => Promise<number | undefined>;
 };
 
 export type Packs = ReadonlyMap<
@@ -46,9 +46,26 @@ export async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalid
   for (const { digests, producers } of packs.values())
     for (const [i, digest] of digests.entries()) {
       const by = producers[i];
-      if (by && lost.has(digest)) await invalidate(by.task, by.generation, `its pack ${digest} is lost`);
+      const isThere = async (): Promise<boolean> => (await blobs.missing([digest])).length === 0;
+      if (by && lost.has(digest)) await askAgain(digest, by, { invalidate, isThere });
     }
   throw new Fault("not-found", readPacks, { digest: [...lost][0], lost: lost.size });
+}
+
+const generationsMax = 20;
+
+/** Others may have asked before, and the pack may have been written again since, and lost again. */
+export async function askAgain(
+  digest: Digest,
+  { task, generation }: Producer,
+  { invalidate, isThere }: Pick<PackPorts, "invalidate"> & { readonly isThere: () => Promise<boolean> },
+): Promise<void> {
+  let asked = generation;
+  for (let tries = 0; tries < generationsMax; tries += 1) {
+    const now = await invalidate(task, asked, `its pack ${digest} is lost`);
+    if (now === undefined || now <= asked || (await isThere())) return;
+    asked = now;
+  }
 }
 
 /** The store's own files where it has some; copies of the others. */

@@ -20,7 +20,7 @@ import { encodeDocument, type PlanDocument, type TaskResult, type TaskSpec } fro
 import { engineLabel, kinds, planLabel, planSubmit, taskLabel, type BatchJob } from "#doors/batch/plan.ts";
 import { planWave } from "#doors/batch/plan-wave.ts";
 import { Documents } from "#doors/batch/run/documents-cache.ts";
-import { packsOf } from "#doors/batch/run/inputs.ts";
+import { askAgain, packsOf } from "#doors/batch/run/inputs.ts";
 import { readsOf } from "#doors/batch/standing.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 
@@ -196,8 +196,8 @@ export class QueryWorld {
         const producer = producers[i];
         if (this.#packs.has(pack) || !producer) continue;
         isWhole = false;
-        const task = Number(producer.task);
-        this.#try({ kind: "invalidate", task, generation: producer.generation, reason: "its pack is lost" });
+        const isThere = async (): Promise<boolean> => this.#packs.has(pack);
+        await askAgain(pack, producer, { invalidate: this.#invalidate, isThere });
       }
     const { task, token } = grant;
     if (!isWhole)
@@ -227,6 +227,13 @@ export class QueryWorld {
     this.#packs.add(result.pack);
     this.#written.set(`${stage.id} ${part}`, { result, read });
   }
+
+  readonly #invalidate = async (taskId: string, generation: number, reason: string): Promise<number | undefined> => {
+    const command = { kind: "invalidate", task: Number(taskId), generation, reason } as const;
+    const outcome = step(this.#state, command, this.#nowMs);
+    if (outcome.ok) return (outcome.reply as Replies["invalidate"]).generation;
+    return outcome.rejection.kind === "generation-stale" ? outcome.rejection.current : undefined;
+  };
 
   /** A pack that was read before: a later wave reads it again. */
   #lose(): void {

@@ -37,8 +37,11 @@ export function mapped(
 }
 
 const probeRows = 20_000;
-/** So many different keys among the first rows that grouping them in each task is not worth its while. */
-const groupsMax = 0.7;
+/**
+ * So many different keys among the first rows that grouping them in each task is not worth its while. Of a million keys
+ * in all, as many as a task has rows, a hundredth of these rows have one that came before.
+ */
+const groupsMax = 0.99;
 
 /**
  * Groups that are made before rows move, unless the first rows of a task show that almost each is a group of its own:
