@@ -16,7 +16,12 @@ export class QueryCluster implements AsyncDisposable {
     this.nodes = nodes;
   }
 
-  static async open(folder: string, url: string, names: readonly string[]): Promise<QueryCluster> {
+  static async open(
+    folder: string,
+    url: string,
+    names: readonly string[],
+    more: (s3: LittleS3) => object = () => ({}),
+  ): Promise<QueryCluster> {
     const s3 = await LittleS3.start();
     process.env["AWS_ACCESS_KEY_ID"] = littleCredentials.accessKeyId;
     process.env["AWS_SECRET_ACCESS_KEY"] = littleCredentials.secretAccessKey;
@@ -24,7 +29,7 @@ export class QueryCluster implements AsyncDisposable {
     const secretFile = join(folder, "cluster.secret");
     writeFileSync(secretFile, `${randomBytes(16).toString("hex")}\n`, { mode: 0o600 });
     const keyFile = join(folder, "vault.key");
-    writeFileSync(keyFile, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
+    writeFileSync(keyFile, `lab ${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
     const seed = `127.0.0.1:${await freePort()}`;
     const nodes: NodeProcess[] = [];
     for (const [i, name] of names.entries()) {
@@ -39,6 +44,7 @@ export class QueryCluster implements AsyncDisposable {
           mesh: { listen, join: [seed], profile: "local" },
           blobs: { kind: "disk", authoritative },
           worker: { slots: 2 },
+          ...more(s3),
         }),
       );
     }

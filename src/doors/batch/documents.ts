@@ -14,6 +14,7 @@ export const engineName = "duckdb-1.5.5";
 export type PlanDocument = {
   readonly version: 1;
   readonly engine: string;
+  readonly packs?: PackForm;
   /** As it was given. */
   readonly sql: string;
   readonly columns: readonly SourceColumn[];
@@ -28,6 +29,9 @@ export type PlanDocument = {
   readonly output?: { readonly folder: string; readonly partitionBy: readonly string[] };
 };
 
+/** How packs are compressed where they travel far; left out: lz4, which costs least on one machine. */
+export type PackForm = "zstd";
+
 /** The tenant is the job's. */
 export type StoredAsker = { readonly isGranted: boolean; readonly folder: string };
 
@@ -40,6 +44,7 @@ export const askerOf = ({ asker }: { readonly asker?: StoredAsker }, tenant: str
 export type StageDocument = {
   readonly version: 1;
   readonly engine: string;
+  readonly packs?: PackForm;
   readonly stage: Stage;
   readonly sources: readonly Source[];
   /** The manifests of the stages that it reads, by their ids. */

@@ -14,10 +14,11 @@ export function nextStages(plan: PlanDocument, facts: Facts): NextDocuments {
 }
 
 function documentOf(stage: Stage, plan: PlanDocument, facts: Facts, used: ReadonlyMap<string, Stage>): StageDocument {
-  const { sources, settings, asker } = plan;
+  const { sources, settings, asker, packs } = plan;
   return {
     version: 1,
     engine: engineName,
+    ...(packs && { packs }),
     stage,
     sources: usedSources(stage, sources),
     inputs: Object.fromEntries(

@@ -13,7 +13,7 @@ import { pinSliceMs } from "#retention/keeps.ts";
 import { withOutput } from "#worker/printed/failure-output.ts";
 import { TaskOutput, type OutputPorts } from "#worker/printed/task-output.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
-import { askerOf, encodeDocument, type TaskResult, type TaskSpec } from "./documents.ts";
+import { askerOf, encodeDocument, type PackForm, type TaskResult, type TaskSpec } from "./documents.ts";
 import type { OpenBucket } from "./grants/buckets.ts";
 import { resolveName, type Asker } from "./grants/resolve.ts";
 import { sourceFiles, type FilesPorts } from "./grants/source-files.ts";
@@ -22,21 +22,25 @@ import { keepMemo, type MemoResult } from "./memo/memo.ts";
 import { foreseeStages } from "./plan/cut/cut.ts";
 import { commitTask } from "./output/commit-task.ts";
 import type { TaskCounts } from "./metrics.ts";
-import { kinds, readJob, type BatchJob } from "./plan.ts";
+import { kinds, readJob } from "./plan.ts";
 import { planWave, type PlanResult } from "./plan-wave.ts";
 import { readsOf } from "./standing.ts";
 import { Documents } from "./run/documents-cache.ts";
 import { EngineError, withNames, type Engines } from "./run/engines.ts";
 import { checkSources, filesOf, heldPacks, packsOf, readPacks, type PackPorts } from "./run/inputs.ts";
 import type { OpenCallBox } from "./run/map/call-box.ts";
+import { keepModules } from "./run/map/modules.ts";
 import type { Memory } from "./run/memory.ts";
 import { hereAs, prepareQuery } from "./run/prepare.ts";
+import { wantedRows } from "./run/packs/wanted.ts";
 import { packIn, runPart, type PartPorts, type TaskFiles, type TaskLimits } from "./run/task.ts";
 
 export type BatchPorts = PackPorts &
   FilesPorts & {
     /** This node's name. */
     readonly node: string;
+    /** How packs are compressed that travel far; left out: as is best on one machine. */
+    readonly packForm?: PackForm | undefined;
     /** The node's own: what one task writes, others of the job read, wherever they run. */
     readonly blobs: BlobStore;
     /** What a tenant may fetch: plans and results. */
@@ -92,7 +96,8 @@ async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promi
   if (output) resolveName(output.folder, asker, ports.grants, true); // or it has no place to go to
   const files = sourceFiles(asker, ports);
   const prepared = await prepareQuery(job, { engines: ports.engines, files, signal, scratch: scratch.path });
-  const document = { ...prepared, asker: { isGranted, folder }, ...(output && { output }) };
+  const far = ports.packForm && { packs: ports.packForm };
+  const document = { ...prepared, ...far, asker: { isGranted, folder }, ...(output && { output }) };
   const bytes = encodeDocument(document);
   const plan = sha256Digest(bytes);
   await ports.blobs.write(plan, bytes);
@@ -100,25 +105,6 @@ async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promi
   const stages = document.how.kind === "one" ? 1 : foreseeStages(document).flatMap((wave) => wave.stages).length;
   const result: PlanResult = { plan, stages };
   return { kind: "done", payload: JSON.stringify(result), digests: [plan, ...modules] };
-}
-
-const moduleBytesMax = 64 * 1024 * 1024;
-
-/** Code that the tenant has uploaded, for the tasks of the job wherever they run. */
-async function keepModules({ maps = [] }: BatchJob, tenant: string, ports: BatchPorts): Promise<readonly Digest[]> {
-  const modules = [...new Set(maps.map(({ function: { module } }) => module))];
-  const { blobs } = ports.store.forTenant(tenant);
-  for (const digest of modules) {
-    const bytes = Number(digest.slice(digest.indexOf("/") + 1));
-    if (bytes > moduleBytesMax)
-      throw new Fault("invalid", "read function", { bytes, bytesMax: moduleBytesMax, why: "its module is too large" });
-    const [missing] = await blobs.missing([digest]);
-    if (missing !== undefined)
-      throw new Fault("not-found", "read function", { module: digest, why: "upload its module first" });
-    const [wanted] = await ports.blobs.missing([digest]);
-    if (wanted !== undefined) await ports.blobs.write(digest, blobs.read(digest));
-  }
-  return modules;
 }
 
 async function runTask(
@@ -138,11 +124,12 @@ async function runTask(
   // Another generation is wanted because the bytes of the one before could not be read.
   if (memo?.found && task.generation === 1 && !fresh) return await reusedOutcome(memo.found, known, task, ports);
   const startedMs = ports.nowMs();
-  await using held = await heldPacks(named, by.blobs, ports);
+  await using scratch = await ports.scratch(task.taskId);
+  const rows = wantedRows(document, part, named);
+  await using held = await heldPacks(rows.packs, by.blobs, ports, { of: rows.of, folder: scratch.path });
   const packs: TaskFiles["packs"] = new Map(
     [...named].map(([id, { types, digests }]) => [id, { types, paths: digests.map((one) => held.pathOf(one)) }]),
   );
-  await using scratch = await ports.scratch(task.taskId);
   const asker = askerOf(document, task.tenant);
   using here = await sourceFiles(asker, ports).hold(filesOf(document, part), "task", signal);
   const local = { ...document, sources: document.sources.map((source) => hereAs(source, here)) };

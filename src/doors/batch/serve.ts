@@ -51,6 +51,8 @@ export async function openBatch(
     objects: await Objects.open({ folder: join(home, "objects"), bytesMax: packsMax, open: openBucket }),
     isBoxed: place.boxed !== undefined,
     blobs: stored.blobs,
+    // Where parts can be read, there is a tier that packs travel to and from.
+    packForm: stored.blobs.part && ("zstd" as const),
     store,
     engines,
     files,

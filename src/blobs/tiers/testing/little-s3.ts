@@ -42,6 +42,8 @@ export class LittleS3 implements AsyncDisposable {
   readonly uploads = new Map<string, Upload>();
   /** The requests, as "METHOD key". */
   readonly asked: string[] = [];
+  /** By key: how many bytes of it were sent. */
+  readonly sent = new Map<string, number>();
   readonly #server: Server;
   readonly #partBytesMin: number;
   /** Called for every request with a valid signature. */
@@ -111,6 +113,7 @@ export class LittleS3 implements AsyncDisposable {
     if (from > 0 && from >= stored.bytes.length) return fail(response, 416, "InvalidRange");
     const bytes = wrong === "lie" ? Buffer.from(stored.bytes.map((byte) => byte ^ 1)) : stored.bytes.subarray(from, to);
     const isPart = first !== undefined;
+    if (request.method === "GET") this.sent.set(key, (this.sent.get(key) ?? 0) + bytes.length);
     response.writeHead(isPart ? 206 : 200, {
       date: new Date(this.nowMs()).toUTCString(),
       etag: stored.etag,

@@ -9,6 +9,8 @@ export type RunOptions = ServerOptions & {
   readonly tenant?: string;
   /** The same key never makes a second job, however often it is submitted. */
   readonly key?: string;
+  /** From -100 to 100: higher runs first, within the tenant (0). */
+  readonly priority?: number;
   /** Where names of files begin that are not absolute; left out: the working directory. */
   readonly folder?: string;
   /** Files are read in pieces of about so many bytes. */
@@ -155,7 +157,7 @@ export type Submission = {
 };
 
 export async function submit<Row>(submission: Submission, options: RunOptions): Promise<Job<Row>> {
-  const { tenant, key, folder = process.cwd(), splitBytes, broadcastBytes, partitions, fresh } = options;
+  const { tenant, key, folder = process.cwd(), splitBytes, broadcastBytes, partitions, fresh, priority = 0 } = options;
   const ask = await connect(options);
   const sizes = {
     ...(splitBytes !== undefined && { splitBytes, reduceBytes: splitBytes }),
@@ -166,7 +168,7 @@ export async function submit<Row>(submission: Submission, options: RunOptions): 
   const { maps = [], ...query } = submission;
   const uploaded = maps.length > 0 && { maps: await uploadMaps(maps, ask, tenant) };
   const document = { ...query, ...uploaded, folder, ...sizes };
-  const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
+  const body = JSON.stringify({ door: "batch", document, priority, ...(key !== undefined && { key }) });
   const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;
   const answer = await ask(path, "submit query", {
     method: "POST",

@@ -26,6 +26,7 @@ const flags = {
   "broadcast-size": { type: "string", value: "SIZE", about: "give smaller sides of joins to every task whole (10MiB)" },
   partitions: { type: "string", value: "NUMBER", about: "how many partitions rows are hashed into; left out: by size" },
   key: { type: "string", value: "KEY", about: "the same key never makes a second job, however often it is submitted" },
+  priority: { type: "string", value: "NUMBER", about: "-100 to 100; higher runs first, within the tenant (0)" },
   tenant: { type: "string", value: "NAME", about: "on whose behalf (default)" },
   fresh: { type: "boolean", about: "compute all of it, whatever was computed before" },
   detach: { type: "boolean", about: "do not wait for the result" },
@@ -161,6 +162,11 @@ async function runQuery(
     return 2;
   }
   const { tenant, key, explain = false, out, ...rest } = values;
+  const priority = Number(rest.priority ?? 0);
+  if (!Number.isInteger(priority) || Math.abs(priority) > 100) {
+    world.note(`${name}: --priority: write a whole number from -100 to 100`);
+    return 2;
+  }
   const isFolder = out !== undefined && (!isFileName(out) || rest["partition-by"] !== undefined);
   const partitionBy = (rest["partition-by"] ?? "").split(",").filter((column) => column !== "");
   if (partitionBy.length > 0 && out === undefined) {
@@ -179,7 +185,7 @@ async function runQuery(
     ...(values.fresh && { fresh: true }),
     ...said,
   };
-  const body = JSON.stringify({ door: "batch", document, ...(key !== undefined && { key }) });
+  const body = JSON.stringify({ door: "batch", document, priority, ...(key !== undefined && { key }) });
   const path = `/v1/jobs${tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`}`;
   const headers = { "content-type": "application/json" };
   const response = await http.ask(path, "submit query", { method: "POST", body, headers });

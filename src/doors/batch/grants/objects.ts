@@ -160,7 +160,7 @@ export class Objects {
     try {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       const client = await clientOf(grant);
-      await using handle = await open(path, "wx", 0o600);
+      await using handle = await open(path, "wx+", 0o600);
       await orRefused(file.path, () => writeObject(file, { client, handle, need, signal }));
       await rename(coming, home);
     } catch (error) {

@@ -28,7 +28,7 @@ export type KeyInputs = {
 
 /** Undefined for what may come out otherwise when it is run again. */
 export function taskKey(document: StageDocument, part: number, { identityOf, packs }: KeyInputs): TaskKey | undefined {
-  const { engine, stage, sources, parts } = document;
+  const { engine, stage, sources, parts, packs: form } = document;
   const what = parts[part];
   const branch = what && stage.branches[what.branch];
   if (!branch || isVolatile(branch.sql) || stage.map?.function.isDeterministic === false) return undefined;
@@ -58,7 +58,9 @@ export function taskKey(document: StageDocument, part: number, { identityOf, pac
     return { format: source?.format, options: source?.options, columns: source?.columns, files };
   });
   const { types, output, map } = stage;
-  const slot = sha256(canonicalText({ version: 1, engine, sql, types, output, taken, ...(map && { map }) }));
+  const slot = sha256(
+    canonicalText({ version: 1, engine, sql, types, output, taken, ...(map && { map }), ...(form && { form }) }),
+  );
   return { slot, inputs, key: sha256(canonicalText({ slot, inputs })) };
 }
 

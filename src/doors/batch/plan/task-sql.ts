@@ -16,6 +16,8 @@ export type TaskPlaces = {
   readonly output: string;
   /** Where pieces of text files lie. */
   readonly pieces: string;
+  /** How what is written is compressed. */
+  readonly form?: "zstd" | undefined;
 };
 
 export type TaskSql = {
@@ -44,16 +46,16 @@ export function taskSql(stage: Stage, { branch: index, slice }: TaskPart, places
     switch (output.kind) {
       case "hash": {
         const partition = `${partitionSql(output.keys, output.partitions)} as p`;
-        return copySql(`select ${[...list, partition].join(", ")} from ${from} order by p`, path, rowGroupRows);
+        return copySql(`select ${[...list, partition].join(", ")} from ${from} order by p`, places, rowGroupRows);
       }
       case "sorted":
         return copySql(
           `select ${[...list, `${output.key} as k`].join(", ")} from ${from} order by k`,
-          path,
+          places,
           rowGroupRows,
         );
       default:
-        return copySql(`select ${list.join(", ")} from ${from}`, path);
+        return copySql(`select ${list.join(", ")} from ${from}`, places);
     }
   };
   const { plain } = branch;
@@ -115,7 +117,7 @@ export function mapSql(
   return {
     views: branch.inputs.map((input) => viewSql(input, slice, places)),
     batches: `select ${given.join(", ")} from ${branch.sql}`,
-    copy: copySql(`select ${list.join(", ")} from ${read}`, path),
+    copy: copySql(`select ${list.join(", ")} from ${read}`, places),
     facts: countSql(path),
   };
 }
@@ -123,8 +125,11 @@ export function mapSql(
 const countSql = (path: string): string =>
   `select 'rows' as kind, '' as key, count(*)::VARCHAR as value from read_parquet(${path})`;
 
-const copySql = (query: string, path: string, rowsMax?: number): string =>
-  `copy (${query}) to ${path} (format parquet, compression lz4_raw${rowsMax === undefined ? "" : `, row_group_size ${rowsMax}`})`;
+const copySql = (query: string, { output, form }: Pick<TaskPlaces, "output" | "form">, rowsMax?: number): string => {
+  const compression = form === "zstd" ? "zstd, compression_level 1" : "lz4_raw";
+  const groups = rowsMax === undefined ? "" : `, row_group_size ${rowsMax}`;
+  return `copy (${query}) to ${quoteText(output)} (format parquet, compression ${compression}${groups})`;
+};
 
 function viewSql(input: Input, slice: Slice, places: TaskPlaces): string {
   const view = `create view ${input.name} as`;

@@ -1,5 +1,6 @@
 /** What a task reads: packs that other tasks wrote, as files, and sources as they were when the job began. */
 import type { Digest } from "#base/digest.ts";
+import { join } from "node:path";
 import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Producer, StageDocument, StageInput } from "#doors/batch/documents.ts";
@@ -8,6 +9,8 @@ import type { SourceFile } from "#doors/batch/plan/source.ts";
 import type { TaskPart } from "#doors/batch/plan/tasks.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
 import type { Documents, ReadBy } from "./documents-cache.ts";
+import { fetchSlice } from "./packs/far-slice.ts";
+import type { WantedRows } from "./packs/footer.ts";
 
 export type PackPorts = {
   /** Packs as files. */
@@ -32,12 +35,23 @@ export async function packsOf(document: StageDocument, documents: Documents, by:
 
 export type HeldPacks = AsyncDisposable & { pathOf(digest: Digest): string };
 
-/** Has all packs here as files. Those that are lost or damaged are asked for again, from exactly who wrote them. */
-export async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalidate }: PackPorts): Promise<HeldPacks> {
+/** Which rows of a pack a task wants; undefined: all. `folder` is the task's own. */
+export type SomeRows = { readonly of: (digest: Digest) => WantedRows | undefined; readonly folder: string };
+
+/**
+ * Has all packs here as files, or what is wanted of them. Those that are lost or damaged are asked for again, from
+ * exactly who wrote them.
+ */
+export async function heldPacks(
+  packs: Packs,
+  blobs: BlobStore,
+  { files, invalidate }: PackPorts,
+  some?: SomeRows,
+): Promise<HeldPacks> {
   const wanted = [...new Set([...packs.values()].flatMap(({ digests }) => digests))];
   const lost = new Set(await blobs.missing(wanted));
   try {
-    if (lost.size === 0) return await asFiles(wanted, blobs, files);
+    if (lost.size === 0) return await asFiles(wanted, blobs, files, some);
   } catch (error) {
     const digest = isFault(error) ? error.facts["digest"] : undefined;
     if (typeof digest !== "string" || !wanted.includes(digest)) throw error;
@@ -68,11 +82,22 @@ export async function askAgain(
   }
 }
 
-/** The store's own files where it has some; copies of the others. */
-async function asFiles(wanted: readonly Digest[], blobs: BlobStore, files: LinkCache): Promise<HeldPacks> {
+/** The store's own files where it has some; what is wanted of those that are far; copies of the others. */
+async function asFiles(
+  wanted: readonly Digest[],
+  blobs: BlobStore,
+  files: LinkCache,
+  some: SomeRows | undefined,
+): Promise<HeldPacks> {
   await using undo = new AsyncDisposableStack();
   const paths = new Map<Digest, string>();
-  for (const digest of wanted) {
+  for (const [i, digest] of wanted.entries()) {
+    const rows = some?.of(digest);
+    const own = join(some?.folder ?? "", `far-${i}.parquet`);
+    if (rows && (await isFar(digest, blobs)) && (await fetchSlice(digest, rows, own, blobs))) {
+      paths.set(digest, own);
+      continue;
+    }
     const lent = await blobs.path?.(digest);
     if (!lent) continue;
     undo.defer(() => lent.release());
@@ -89,6 +114,13 @@ async function asFiles(wanted: readonly Digest[], blobs: BlobStore, files: LinkC
     pathOf: (digest) => paths.get(digest) ?? files.path(digest, false),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
+}
+
+/** Of a store that has no files of its own nothing is near. */
+async function isFar(digest: Digest, blobs: BlobStore): Promise<boolean> {
+  const lent = await blobs.file?.(digest);
+  await lent?.release();
+  return lent === undefined;
 }
 
 export const readPacks = "read packs";

@@ -82,9 +82,9 @@ async function runSql(
   { packs, folder }: TaskFiles,
   { engines, limits, signal }: PartPorts,
 ): Promise<Written> {
-  const { stage, sources } = document;
+  const { stage, sources, packs: form } = document;
   const output = packIn(folder);
-  const { views, copy, other, facts } = taskSql(stage, what, { sources, packs, output, pieces: folder });
+  const { views, copy, other, facts } = taskSql(stage, what, { sources, packs, output, pieces: folder, form });
   const pieces = piecesOf(document, what, folder);
   const work = {
     paths: [...pathsOf(document, what, packs), ...pieces.map(({ as }) => as), output],
@@ -112,7 +112,7 @@ async function runMap(
 ): Promise<Written> {
   if (!functions)
     throw new Fault("invalid", "run function", { why: "this node has no sandbox for functions of tenants" });
-  const { stage, sources } = document;
+  const { stage, sources, packs: form } = document;
   const output = packIn(folder);
   const [batches, rows] = [join(folder, "batches.jsonl"), join(folder, "rows.jsonl")];
   const sql = mapSql(stage, map, what, {
@@ -120,6 +120,7 @@ async function runMap(
     packs,
     output,
     pieces: folder,
+    form,
     rows,
     rowBytesMax: Math.max(1024 * 1024, Math.floor(limits.memoryBytes / 16)),
   });
