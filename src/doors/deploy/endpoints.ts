@@ -5,6 +5,7 @@ import { Pin } from "./goal/pins.ts";
 import { Region, ServiceFile, ServiceName } from "./service/service-file.ts";
 import { SignedDocument } from "./signing/signing.ts";
 import { Trusted } from "./signing/trust.ts";
+import { shownStates } from "./view/machine-state.ts";
 
 const MachineName = z
   .string()
@@ -231,12 +232,24 @@ const Machine = z.object({
   ),
 });
 
+const page = {
+  after: z.string().max(200).default("").describe("The `next` of the page before."),
+  limit: z.coerce.number().int().min(1).max(1_000).default(200).describe("How many machines at most."),
+};
+const next = z.string().nullable().describe("What to ask for next; null: these were the last ones.");
+
 export const listMachines = endpoint({
   method: "GET",
   path: "/v1/deploy/machines",
   action: "deploy.read",
-  about: "Lists the machines that are attached, and what each of them runs.",
-  answer: json(z.object({ machines: z.array(Machine) })),
+  about: "Lists the machines that are attached, in the order of their names, and what each of them runs.",
+  query: z.object({
+    ...page,
+    regions: z.string().max(2_000).optional().describe("Separated by commas; left out: all."),
+    service: ServiceName.optional().describe("Only machines that report about it."),
+    state: z.enum(shownStates).optional().describe("Only machines that have a service in this state."),
+  }),
+  answer: json(z.object({ machines: z.array(Machine), next })),
 });
 
 export const showService = endpoint({
@@ -426,9 +439,9 @@ export const showDrift = endpoint({
   method: "GET",
   path: "/v1/deploy/services/{service}/drift",
   action: "deploy.read",
-  about: "Lists machines that run something other than their goal says.",
+  about: "Lists machines that run something other than their goal says, in the order of their names.",
   params: serviceParams,
-  query: z.object({ regions: z.string().max(2_000).describe("Regions, separated by commas.") }),
+  query: z.object({ ...page, regions: z.string().max(2_000).describe("Regions, separated by commas.") }),
   answer: json(
     z.object({
       machines: z.array(
@@ -441,6 +454,7 @@ export const showDrift = endpoint({
           why: z.string(),
         }),
       ),
+      next,
     }),
   ),
 });

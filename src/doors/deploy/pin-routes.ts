@@ -53,9 +53,9 @@ async function headOf(goals: GoalStore, at: At): Promise<Head> {
 
 /** What the machine runs; for a label, the version that ended well last. */
 async function presentManifest({ fleet, goals }: PinRoutePorts, at: At, machine: string | undefined): Promise<string> {
-  const seen = machine === undefined ? undefined : await fleet.machines(at.tenant);
-  const reports = seen?.find((one) => one.machine === machine && one.region === at.region)?.reports;
-  const running = reports?.find(({ service }) => service === at.service)?.running;
+  const seen = machine === undefined ? undefined : await fleet.machine(at.tenant, machine);
+  const reports = seen?.region === at.region ? seen.reports : [];
+  const running = reports.find(({ service }) => service === at.service)?.running;
   const found = machine === undefined ? (await goals.stable(at))?.manifest : running;
   if (typeof found === "string") return found;
   throw new Fault("invalid", "pin", {

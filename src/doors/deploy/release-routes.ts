@@ -5,13 +5,12 @@ import { route, type Route } from "#http/route.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { ListedJob } from "#shard/client/list.ts";
 import { isRejected } from "#shard/work/rejected.ts";
-import { isNamed } from "./agent/machine.ts";
 import * as endpoints from "./endpoints.ts";
-import { isTarget, type Fleet } from "./fleet/fleet.ts";
+import { keys as counted } from "./fleet/census.ts";
+import { driftOf } from "./fleet/drift.ts";
+import type { Fleet } from "./fleet/fleet.ts";
 import type { GoalStore } from "./fleet/goals.ts";
 import type { ReleaseControls } from "./fleet/controls.ts";
-import { pinOf, tellPin } from "./goal/pins.ts";
-import { membersOf } from "./goal/membership.ts";
 import { door, shaTag } from "./plan.ts";
 import { frozenBy } from "./service/freeze.ts";
 
@@ -79,19 +78,23 @@ function statusOf(phase: string): "queued" | "running" | "succeeded" | "failed" 
 const planRoute = ({ fleet, goals, clock }: ReleaseRoutePorts): Route =>
   route(endpoints.planOfRelease, async ({ body, tenant }) => {
     const { service } = body;
-    const machines = (await fleet.machines(tenant))
-      .filter((machine) => isTarget(machine, service.targets))
-      .map(({ machine }) => machine);
+    const { regions, labels } = service.targets;
+    // Which machines come first depends on the release's number, how many does not.
+    const about = { tenant, service: service.service, regions, labels, manifest: null, release: "plan" };
+    const shares = service.waves.map(({ share }) => ({ sharePpm: share, regions }));
+    const census = await fleet.census({ ...about, silentAfterMs: Number.MAX_SAFE_INTEGER, waves: shares });
+    const sum = (key: (region: string) => string): number =>
+      regions.reduce((all, region) => all + census.of(key(region)), 0);
+    const machines = sum(counted.machines);
     let before = 0;
     const waves = service.waves.map(({ share, bake, approve }, index) => {
-      // Which machines come first depends on the release's number, how many does not.
-      const count = membersOf(machines, "plan", share).length;
+      const count = sum((region) => counted.member(index, region));
       const added = Math.max(0, count - before);
       before = Math.max(before, count);
       return { wave: index + 1, sharePpm: share, machines: count, added, bakeMs: bake, approvals: approve };
     });
     const notes: string[] = [];
-    if (machines.length === 0) notes.push("no machine matches the targets at the moment: the first wave would wait");
+    if (machines === 0) notes.push("no machine matches the targets at the moment: the first wave would wait");
     const frozen = frozenBy(service.freeze, clock.wallMs());
     if (frozen) notes.push(`frozen now (${frozen.text}): waves would wait for its end`);
     for (const region of service.targets.regions) {
@@ -106,31 +109,13 @@ const planRoute = ({ fleet, goals, clock }: ReleaseRoutePorts): Route =>
 
 const driftRoute = ({ fleet, goals }: ReleaseRoutePorts): Route =>
   route(endpoints.showDrift, async ({ params, query, tenant }) => {
-    const all = await fleet.machines(tenant);
-    const machines = [];
-    for (const region of query.regions.split(",").filter((each) => each !== "")) {
-      const goal = (await goals.head({ tenant, ...params, region }))?.goal;
-      if (!goal) continue;
-      for (const seen of all) {
-        if (!isTarget(seen, { regions: [region], labels: goal.labels })) continue;
-        const wanted = isNamed(seen.machine, goal) ? goal.manifest : goal.stable;
-        const report = seen.reports.find(({ service }) => service === params.service);
-        if (wanted === null || report?.running === wanted) continue;
-        const pin = pinOf(seen, goal.pins);
-        const why = pin ? tellPin(pin) : (report?.why ?? "it has not reported about the service");
-        const { machine } = seen;
-        machines.push({
-          machine,
-          region,
-          running: report?.running ?? null,
-          wanted,
-          state: report?.state ?? "silent",
-          why,
-        });
-      }
-    }
-    if (machines.length > 10_000) throw new Fault("exhausted", "list drift", { machines: machines.length });
-    return { body: { machines } };
+    const { after, limit } = query;
+    const regions = query.regions.split(",").filter((each) => each !== "");
+    const heads = await Promise.all(regions.map(async (region) => await goals.head({ tenant, ...params, region })));
+    const drift = heads.flatMap((head) => (head ? [head.goal] : []));
+    const { machines, next } = await fleet.page({ tenant, after, limit, regions, drift });
+    const shown = machines.flatMap((one) => drift.flatMap((goal) => driftOf(one, goal) ?? []));
+    return { body: { machines: shown, next } };
   });
 
 /** To callers of another tenant a release is as unknown as one that does not exist. */

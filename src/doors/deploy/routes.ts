@@ -8,7 +8,8 @@ import { route, type Call, type Route } from "#http/route.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import * as endpoints from "./endpoints.ts";
 import type { FleetDesk, Machine } from "./fleet/desk.ts";
-import { isTarget, type Fleet, type Waking } from "./fleet/fleet.ts";
+import { keys as counted } from "./fleet/census.ts";
+import type { Fleet, Waking } from "./fleet/fleet.ts";
 import { machineKeyHeader } from "./agent/machine-key.ts";
 import type { CapsBook } from "./fleet/caps-book.ts";
 import type { MachineBook } from "./fleet/machine-book.ts";
@@ -127,7 +128,6 @@ const serviceRoutes = ({ goals, news, fleet, services, clock }: RoutePorts): rea
     },
   })),
   route(endpoints.showService, async ({ params, query, tenant }) => {
-    const machines = await fleet.machines(tenant);
     const regions = [];
     const known = (await services.find(tenant, params.service))?.regions ?? [];
     for (const region of query.regions === "" ? known : query.regions.split(",")) {
@@ -135,12 +135,10 @@ const serviceRoutes = ({ goals, news, fleet, services, clock }: RoutePorts): rea
       const goal = (await goals.head(at))?.goal;
       if (!goal) continue;
       const { version, kind, halted, release, wave, sharePpm, manifest, labels } = goal;
-      const mine = machines.filter((machine) => isTarget(machine, { regions: [region], labels }));
-      const running = mine.filter(({ reports }) =>
-        reports.some((report) => report.service === params.service && report.running === manifest),
-      );
+      const about = { tenant, ...params, regions: [region], labels, manifest, release };
+      const census = await fleet.census({ ...about, silentAfterMs: Number.MAX_SAFE_INTEGER, waves: [] });
       const stable = (await goals.stable(at))?.manifest ?? null;
-      const counts = { machines: mine.length, running: running.length };
+      const counts = { machines: census.of(counted.machines(region)), running: census.of(counted.running(region)) };
       const pins = [...livePins(goal.pins, clock.wallMs())];
       regions.push({ region, version, kind, halted, release, wave, sharePpm, manifest, stable, ...counts, pins });
     }
@@ -175,15 +173,18 @@ const peopleRoutes = ({ client, fleet, book, services, clock }: RoutePorts): rea
     const { jobId } = await client.submit(planRollback({ ...params, ...body, tenant }));
     return { status: 202, body: { job: jobId } };
   }),
-  route(endpoints.listMachines, async ({ tenant }) => ({
-    body: {
-      machines: (await fleet.machines(tenant)).map((seen) => ({
-        ...seen,
-        labels: [...seen.labels],
-        reports: [...seen.reports],
-      })),
-    },
-  })),
+  route(endpoints.listMachines, async ({ query, tenant }) => {
+    const { after, limit, regions, service, state } = query;
+    const given = { ...(regions !== undefined && { regions: regions.split(",") }), service, state };
+    const { machines, next } = await fleet.page({ tenant, after, limit, ...given });
+    const shown = machines.map(({ machine, region, labels, reports }) => ({
+      machine,
+      region,
+      labels: [...labels],
+      reports: [...reports],
+    }));
+    return { body: { machines: shown, next } };
+  }),
   route(endpoints.approveWave, async ({ params, body, caller, tenant }) => {
     await requireRelease(client, params.job, tenant);
     const name = body.reject ? "reject" : "approve";

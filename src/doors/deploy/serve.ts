@@ -6,7 +6,19 @@ import type { DoorPorts } from "#door/ports.ts";
 import { CapsBook } from "./fleet/caps-book.ts";
 import { printedByResult } from "#worker/follow/printed-by-result.ts";
 import { FleetDesk } from "./fleet/desk.ts";
-import { fleetOf, heldMethod, seenMethod, snapshotMethod, tallyMethod, wakeMethod, waking } from "./fleet/fleet.ts";
+import { CensusQuestion } from "./fleet/census.ts";
+import {
+  countMethod,
+  findMethod,
+  fleetOf,
+  heldMethod,
+  pageMethod,
+  snapshotMethod,
+  tallyMethod,
+  wakeMethod,
+  waking,
+} from "./fleet/fleet.ts";
+import { PageQuestion } from "./fleet/page.ts";
 import { GoalStore } from "./fleet/goals.ts";
 import { KeptReleases } from "./fleet/kept-releases.ts";
 import { Upkeep } from "./fleet/upkeep.ts";
@@ -112,7 +124,9 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
       },
     }),
     calls: {
-      [seenMethod]: () => Promise.resolve(desk.seen()),
+      [pageMethod]: (body) => Promise.resolve(desk.page(PageQuestion.parse(body))),
+      [countMethod]: (body) => Promise.resolve(desk.count(CensusQuestion.parse(body))),
+      [findMethod]: (body) => Promise.resolve(desk.find(FindQuestion.parse(body))),
       [tallyMethod]: (body) => Promise.resolve(desk.tally(TallyQuestion.parse(body))),
       [heldMethod]: (body) => {
         const { question, names } = HeldQuestion.parse(body);
@@ -149,6 +163,7 @@ export async function openDeploy(ports: DoorPorts, settings: DeploySettings): Pr
   };
 }
 
+const FindQuestion = z.object({ tenant: z.string(), names: z.array(z.string()) });
 const HeldQuestion = z.object({ question: TallyQuestion, names: z.array(z.string()) });
 
 const regionsIn = (labels: readonly string[]): readonly string[] =>

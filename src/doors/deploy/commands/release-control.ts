@@ -1,6 +1,7 @@
 import { callEndpoint, type Fetch } from "#http/client.ts";
 import { command, serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
 import { tableLines } from "#door/table.ts";
+import { limitOf, pageFlags, tellNext } from "./paging.ts";
 import { abortRelease, listReleases, pauseRelease, planOfRelease, showDrift } from "#doors/deploy/endpoints.ts";
 
 const fetchOf = async (values: ServerFlagValues, world: World): Promise<Fetch> => {
@@ -110,14 +111,18 @@ export const deployDrift = command({
   flags: {
     ...serverFlags,
     region: { type: "strings", value: "REGION", about: "a region of the service; may be given several times" },
+    ...pageFlags,
   },
   examples: ["millrace deploy drift web --region eu"],
   async run({ positionals: [service], values }, world) {
-    if (service === undefined || !values.region) return usage(world, "deploy drift web --region eu");
-    const { machines } = await callEndpoint(await fetchOf(values, world), showDrift, {
+    const limit = limitOf(values.limit);
+    if (service === undefined || !values.region || limit === undefined)
+      return usage(world, "deploy drift web --region eu --limit 100");
+    const { machines, next } = await callEndpoint(await fetchOf(values, world), showDrift, {
       params: { service },
-      query: { regions: values.region.join(",") },
+      query: { regions: values.region.join(","), limit, after: values.cursor ?? "" },
     });
+    tellNext(world, next, `deploy drift ${service} --region ${values.region.join(" --region ")}`);
     if (values.json) for (const one of machines) world.out(JSON.stringify(one));
     else {
       const rows = machines.map((one) => [

@@ -1,6 +1,8 @@
 import { callEndpoint, type Fetch } from "#http/client.ts";
 import { command, serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
 import { tableLines } from "#door/table.ts";
+import { shownStates } from "#doors/deploy/view/machine-state.ts";
+import { limitOf, pageFlags, tellNext } from "./paging.ts";
 import {
   approveWave,
   forgetMachine,
@@ -19,6 +21,8 @@ const fetchOf = async (values: ServerFlagValues, world: World): Promise<Fetch> =
 const regionsFlag = {
   region: { type: "strings", value: "REGION", about: "a region of the service; may be given several times" },
 } as const;
+
+const states = shownStates.join(", ");
 
 const short = (digest: string | null): string => digest?.slice(0, 12) ?? "nothing";
 
@@ -66,14 +70,28 @@ async function listAll(values: ServerFlagValues & { readonly json?: boolean }, w
 
 export const deployMachines = command({
   name: "deploy machines",
-  about: "List the machines that are attached, and what each of them runs.",
+  about: "List the machines that are attached, and what each of them runs, a page at a time.",
   words: "",
   positionalsMax: 0,
   takesRest: false,
-  flags: serverFlags,
-  examples: ["millrace deploy machines --json"],
+  flags: {
+    ...serverFlags,
+    ...regionsFlag,
+    ...pageFlags,
+    service: { type: "string", value: "SERVICE", about: "only machines that report about it" },
+    state: { type: "string", value: "STATE", about: `only machines with a service in this state: ${states}` },
+  },
+  examples: ["millrace deploy machines --json", "millrace deploy machines --region eu --state failed"],
   async run({ values }, world) {
-    const { machines } = await callEndpoint(await fetchOf(values, world), listMachines, {});
+    const { service, region } = values;
+    const state = shownStates.find((one) => one === values.state);
+    const limit = limitOf(values.limit);
+    if (limit === undefined || (values.state !== undefined && state === undefined))
+      return usage(world, `deploy machines --limit 100 --state failed (states: ${states})`);
+    const regions = region?.join(",");
+    const query = { limit, after: values.cursor ?? "", service, state, regions };
+    const { machines, next } = await callEndpoint(await fetchOf(values, world), listMachines, { query });
+    tellNext(world, next, "deploy machines");
     if (values.json) for (const one of machines) world.out(JSON.stringify(one));
     else {
       const rows = machines.map(({ machine, region, labels, reports }) => {

@@ -6,9 +6,13 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { MachineReport } from "#doors/deploy/health/judge.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
+import { countOf, type CensusQuestion, type Counted } from "./census.ts";
 import type { GoalStore, Head } from "./goals.ts";
 import type { KeyBook } from "./key-book.ts";
+import { pageOf, type Page, type PageQuestion } from "./page.ts";
 import { heldOf, tallyOf, type Known, type Standee, type Tally, type TallyQuestion } from "./tally.ts";
+
+export type FindQuestion = { readonly tenant: string; readonly names: readonly string[] };
 
 export type Machine = {
   readonly tenant: string;
@@ -123,14 +127,21 @@ export class FleetDesk {
     return { attached, silent: all.length - attached };
   }
 
-  seen(): readonly Seen[] {
-    return this.known().map(({ tenant, machine, region, labels, reports }) => ({
-      tenant,
-      machine,
-      region,
-      labels,
-      reports,
-    }));
+  page(question: PageQuestion): Page {
+    return pageOf(this.known(), question);
+  }
+
+  count(question: CensusQuestion): Counted {
+    return countOf(this.known(), question);
+  }
+
+  /** Those of the named machines that are known here. */
+  find({ tenant, names }: FindQuestion): readonly Known[] {
+    const nowMs = this.#clock.monotonicMs();
+    return names.flatMap((machine) => {
+      const found = this.#machines.get(JSON.stringify([tenant, machine]));
+      return found ? [knownOf(found, nowMs)] : [];
+    });
   }
 
   known(): readonly Known[] {

@@ -1,10 +1,14 @@
 /** All machines of the cluster, from the desks of all nodes. */
 import type { Peers } from "#door/ports.ts";
-import type { FleetDesk, Machine, Seen } from "./desk.ts";
+import { censusOf, type Census, type CensusQuestion, type Counted } from "./census.ts";
+import type { FindQuestion, FleetDesk } from "./desk.ts";
+import { mergePages, type Page, type PageQuestion } from "./page.ts";
 import type { Cell, SnapshotQuestion } from "./snapshots.ts";
-import { addUp, namesAway, type Standee, type Tally, type TallyQuestion } from "./tally.ts";
+import { addUp, namesAway, type Known, type Standee, type Tally, type TallyQuestion } from "./tally.ts";
 
-export const seenMethod = "deploy.machines";
+export const pageMethod = "deploy.page";
+export const countMethod = "deploy.count";
+export const findMethod = "deploy.find";
 export const wakeMethod = "deploy.wake";
 export const tallyMethod = "deploy.tally";
 export const heldMethod = "deploy.held";
@@ -17,8 +21,9 @@ const snapshotMsMax = 30_000;
 export type FleetCounts = ReturnType<typeof addUp>;
 
 export type Fleet = {
-  /** A machine that moved between nodes is listed once, as the node saw it that heard of it last. */
-  machines(tenant: string): Promise<readonly Seen[]>;
+  page(question: PageQuestion): Promise<{ readonly machines: readonly Known[]; readonly next: string | null }>;
+  census(question: CensusQuestion): Promise<Census>;
+  machine(tenant: string, name: string): Promise<Known | undefined>;
   /** The machines of a wave, counted where they are attached. */
   tally(question: TallyQuestion): Promise<FleetCounts>;
   /** Has every node write down what it knows of its machines, in cells. */
@@ -27,7 +32,7 @@ export type Fleet = {
 
 export type FleetPorts = {
   readonly node: string;
-  readonly desk: Pick<FleetDesk, "seen" | "tally" | "held">;
+  readonly desk: Pick<FleetDesk, "page" | "count" | "find" | "tally" | "held">;
   readonly snapshots: { write(question: SnapshotQuestion): Promise<readonly Cell[]> };
   readonly peers: Peers;
 };
@@ -41,15 +46,31 @@ export function fleetOf({ node, desk, snapshots, peers }: FleetPorts): Fleet {
     const answers = await Promise.allSettled(calls);
     return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value as T] : []));
   };
+  const find = async (question: FindQuestion): Promise<readonly Known[]> =>
+    question.names.length === 0
+      ? []
+      : [...desk.find(question), ...(await others<readonly Known[]>(findMethod, question)).flat()];
+  const heldNames = async (question: FindQuestion): Promise<ReadonlySet<string>> =>
+    new Set((await find(question)).filter(({ isHeld }) => isHeld).map(({ machine }) => machine));
   return {
-    async machines(tenant) {
-      const newest = new Map<string, Seen>();
-      for (const seen of [...desk.seen(), ...(await others<readonly Seen[]>(seenMethod, {})).flat()]) {
-        if (seen.tenant !== tenant) continue;
-        const known = newest.get(seen.machine);
-        if (!known || lastAgoMs(seen) < lastAgoMs(known)) newest.set(seen.machine, seen);
-      }
-      return [...newest.values()].toSorted((a, b) => (a.machine < b.machine ? -1 : 1));
+    async page(question) {
+      const { tenant, limit } = question;
+      const pages = [desk.page(question), ...(await others<Page>(pageMethod, question))];
+      const { machines, next } = mergePages(pages, limit);
+      // A node that has only heard of a machine may show what was true before it moved (PG2).
+      const names = machines.filter(({ isHeld }) => !isHeld).map(({ machine }) => machine);
+      const held = await heldNames({ tenant, names });
+      return { machines: machines.filter((one) => one.isHeld || !held.has(one.machine)), next };
+    },
+    async census(question) {
+      const all = [desk.count(question), ...(await others<Counted>(countMethod, question))];
+      const names = [...new Set(all.flatMap(({ away }) => away.map(({ machine }) => machine)))];
+      const held = all.length === 1 ? new Set<string>() : await heldNames({ tenant: question.tenant, names });
+      return censusOf(all, held, question);
+    },
+    async machine(tenant, name) {
+      const found = await find({ tenant, names: [name] });
+      return found.toSorted((a, b) => Number(b.isHeld) - Number(a.isHeld) || a.agoMs - b.agoMs)[0];
     },
     async tally(question) {
       const tallies = [desk.tally(question), ...(await others<Tally>(tallyMethod, question))];
@@ -77,10 +98,3 @@ export const waking = (node: string, desk: FleetDesk, peers: Peers) => ({
   },
 });
 export type Waking = ReturnType<typeof waking>;
-
-export const isTarget = (
-  { region, labels }: Machine,
-  targets: { readonly regions: readonly string[]; readonly labels: readonly string[] },
-): boolean => targets.regions.includes(region) && targets.labels.every((label) => labels.includes(label));
-
-const lastAgoMs = ({ reports }: Seen): number => Math.min(Infinity, ...reports.map(({ agoMs }) => agoMs));

@@ -5,19 +5,19 @@
  */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
-import { isNamed } from "#doors/deploy/agent/machine.ts";
 import type { Goal } from "#doors/deploy/goal/goal.ts";
 import { livePins, pinOf } from "#doors/deploy/goal/pins.ts";
 import type { FleetDesk, Seen } from "./desk.ts";
 import type { Waking } from "./fleet.ts";
 import type { GoalStore, Head } from "./goals.ts";
 import type { KeptReleases } from "./kept-releases.ts";
+import { driftOf } from "./drift.ts";
 import type { KeyBook } from "./key-book.ts";
 
 export type UpkeepPorts = {
   readonly goals: GoalStore;
   readonly keys: Pick<KeyBook, "trusted">;
-  readonly desk: Pick<FleetDesk, "places" | "seen">;
+  readonly desk: Pick<FleetDesk, "places" | "known">;
   readonly news: Waking;
   readonly releases: Pick<KeptReleases, "keep">;
   readonly clock: Clock;
@@ -47,13 +47,13 @@ export class Upkeep {
 
   async look(): Promise<void> {
     const { goals, desk, releases, warn } = this.#ports;
-    const seen = desk.seen();
+    const seen = desk.known();
     const revoked = new Set((await this.#ports.keys.trusted()).revoked);
     let [drift, pinned] = [0, 0];
     for (const { tenant, region } of desk.places()) {
       const mine = seen.filter((one) => one.tenant === tenant && one.region === region);
       for (const head of await goals.heads(tenant, region)) {
-        const found = driftOf(head.goal, mine);
+        const found = countDrift(head.goal, mine);
         drift += found.drift;
         pinned += found.pinned;
         await this.#renew({ tenant, region }, head, revoked.has(head.signed.key));
@@ -84,14 +84,8 @@ export class Upkeep {
 }
 
 /** Pure. Machines outside the share are to run what ended well last, if they run anything. */
-export function driftOf(goal: Goal, seen: readonly Seen[]): Found {
-  let [drift, pinned] = [0, 0];
-  for (const one of seen) {
-    if (!goal.labels.every((label) => one.labels.includes(label))) continue;
-    if (pinOf(one, goal.pins)) pinned += 1;
-    const wanted = isNamed(one.machine, goal) ? goal.manifest : goal.stable;
-    const running = one.reports.find(({ service }) => service === goal.service)?.running ?? null;
-    if (wanted !== null && running !== wanted) drift += 1;
-  }
-  return { drift, pinned };
+export function countDrift(goal: Goal, seen: readonly Seen[]): Found {
+  const ours = seen.filter(({ labels }) => goal.labels.every((label) => labels.includes(label)));
+  const pinned = ours.filter((one) => pinOf(one, goal.pins) !== undefined).length;
+  return { drift: ours.filter((one) => driftOf(one, goal) !== undefined).length, pinned };
 }

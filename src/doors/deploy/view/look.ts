@@ -5,13 +5,15 @@ import type { JobView } from "#kernel/read/query.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import type { ReleaseControls } from "#doors/deploy/fleet/controls.ts";
-import { isTarget, type Fleet } from "#doors/deploy/fleet/fleet.ts";
+import type { CensusQuestion } from "#doors/deploy/fleet/census.ts";
+import type { Fleet } from "#doors/deploy/fleet/fleet.ts";
 import type { GoalStore } from "#doors/deploy/fleet/goals.ts";
 import type { Goal } from "#doors/deploy/goal/goal.ts";
 import { door, type Release, type RollbackSpec } from "#doors/deploy/plan.ts";
 import { holdOf } from "#doors/deploy/run/may-begin.ts";
 import { specWithService } from "#doors/deploy/service/stored.ts";
-import { regionsOf, serviceNameOf, type About, type Facts } from "./release-view.ts";
+import { waveRegions } from "#doors/deploy/service/wave-regions.ts";
+import { manifestOf, regionsOf, serviceNameOf, silentAfterOf, type About, type Facts } from "./release-view.ts";
 import type { TellFacts } from "./tell.ts";
 
 export type LookPorts = {
@@ -36,8 +38,28 @@ export async function lookAt(ports: LookPorts, { tenant, job }: ReleaseOfTenant)
   }
   const labels =
     about.kind === "release" ? about.release.service.targets.labels : (goals.values().next().value?.labels ?? []);
-  const machines = (await ports.fleet.machines(tenant)).filter((seen) => isTarget(seen, { regions, labels }));
-  return { jobId: job, view, about, machines, goals, paused: await ports.controls.paused(tenant, job) };
+  const known = { jobId: job, view, about, goals };
+  const census = await ports.fleet.census(questionOf({ tenant, labels, ...known }));
+  return { ...known, census, paused: await ports.controls.paused(tenant, job) };
+}
+
+type Asked = Omit<Facts, "census" | "paused"> & Pick<CensusQuestion, "tenant" | "labels">;
+
+/** What the nodes are to count for the release. */
+export function questionOf({ tenant, labels, ...facts }: Asked): CensusQuestion {
+  const { about, jobId: release } = facts;
+  const service = about.kind === "release" ? about.release.service : undefined;
+  const waves = service?.waves.map(({ share }, index) => ({ sharePpm: share, regions: waveRegions(service, index) }));
+  return {
+    tenant,
+    service: serviceNameOf(about),
+    regions: [...regionsOf(about)],
+    labels: [...labels],
+    manifest: manifestOf(facts),
+    silentAfterMs: silentAfterOf(about),
+    release,
+    waves: waves?.map((wave) => ({ ...wave, regions: [...wave.regions] })) ?? [],
+  };
 }
 
 export async function tellFactsOf(ports: LookPorts, wanted: ReleaseOfTenant): Promise<TellFacts> {

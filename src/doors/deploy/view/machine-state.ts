@@ -31,8 +31,5 @@ export function shownState({ reports }: Pick<Seen, "reports">, wanted: Wanted): 
   return wanted.manifest !== null && report.running === wanted.manifest ? "healthy" : "waiting";
 }
 
-export function countStates(states: readonly ShownState[]): StateCounts {
-  const counts = Object.fromEntries(shownStates.map((state) => [state, 0])) as Record<ShownState, number>;
-  for (const state of states) counts[state] += 1;
-  return counts;
-}
+export const countStates = (countOf: (state: ShownState) => number): StateCounts =>
+  Object.fromEntries(shownStates.map((state) => [state, countOf(state)])) as Record<ShownState, number>;

@@ -1,19 +1,18 @@
 /** Pure: what is known about a release becomes one picture: its stages, its waves, and its machines by region. */
 import type { JobView, StageView } from "#kernel/read/query.ts";
-import type { Seen } from "#doors/deploy/fleet/desk.ts";
+import { keys as counted, type Census } from "#doors/deploy/fleet/census.ts";
 import type { Pause } from "#doors/deploy/fleet/controls.ts";
 import type { Goal } from "#doors/deploy/goal/goal.ts";
-import { membersOf } from "#doors/deploy/goal/membership.ts";
 import type { BuildResult, Release, RollbackSpec, WaveResult } from "#doors/deploy/plan.ts";
 import { waveRegions } from "#doors/deploy/service/wave-regions.ts";
-import { countStates, shownState, type StateCounts } from "./machine-state.ts";
+import { countStates, type StateCounts } from "./machine-state.ts";
 
 export type Facts = {
   readonly jobId: string;
   readonly view: JobView;
   readonly about: About;
-  /** Those that the service targets. */
-  readonly machines: readonly Seen[];
+  /** The machines that the service targets, as counts. */
+  readonly census: Census;
   /** The newest goal of each region that has one. */
   readonly goals: ReadonlyMap<string, Goal>;
   readonly paused: Pause | undefined;
@@ -80,10 +79,8 @@ export function viewRelease(facts: Facts): ShownRelease {
     manifest,
     paused: paused?.by ?? null,
     stages: view.stages.map((stage) => ({ name: stage.name, phase: stage.phase, why: whyOfStage(view, stage) })),
-    waves: isRelease
-      ? about.release.service.waves.map((_, index) => waveOf(facts, about.release, index, manifest))
-      : [],
-    regions: regionsOf(about).map((region) => regionOf(facts, region, manifest)),
+    waves: isRelease ? about.release.service.waves.map((_, index) => waveOf(facts, about.release, index)) : [],
+    regions: regionsOf(about).map((region) => regionOf(facts, region)),
   };
 }
 
@@ -97,7 +94,7 @@ export const waveStage = (view: JobView, index: number): StageView | undefined =
   view.stages.find(({ name }) => name === `wave-${index + 1}`);
 
 /** The manifest that the release rolls out, once it was built; of a rollback, the one that it went back to. */
-export function manifestOf({ jobId, view, about, goals }: Facts): string | null {
+export function manifestOf({ jobId, view, about, goals }: Omit<Facts, "census" | "paused">): string | null {
   const ofGoal = [...goals.values()].find(({ release }) => release === jobId)?.manifest;
   if (ofGoal !== undefined || about.kind === "rollback") return ofGoal ?? null;
   const built = view.stages.findIndex(({ name }) => name === "build");
@@ -105,13 +102,10 @@ export function manifestOf({ jobId, view, about, goals }: Facts): string | null 
   return payload === undefined ? null : ((JSON.parse(payload) as Partial<BuildResult>).manifest ?? null);
 }
 
-function waveOf(facts: Facts, { service }: Release, index: number, manifest: string | null): ShownWave {
+function waveOf(facts: Facts, { service }: Release, index: number): ShownWave {
   const wave = service.waves[index];
   const stage = waveStage(facts.view, index);
   const regions = waveRegions(service, index);
-  const inRegions = facts.machines.filter(({ region }) => regions.includes(region));
-  const names = inRegions.map(({ machine }) => machine);
-  const members = new Set(membersOf(names, facts.jobId, wave?.share ?? 0));
   const signals = stage?.signals?.filter(({ name }) => name === "approve") ?? [];
   return {
     wave: index + 1,
@@ -120,33 +114,32 @@ function waveOf(facts: Facts, { service }: Release, index: number, manifest: str
     state: stateOf(stage),
     approvals: { needed: wave?.approve ?? 0, by: [...new Set(signals.map(({ payload }) => payload))] },
     why: stage ? whyOfStage(facts.view, stage) : "",
-    regions: regions.map((region) => {
-      const mine = inRegions.filter((seen) => seen.region === region && members.has(seen.machine));
-      const running = mine.filter((seen) => runs(seen, service.service, manifest)).length;
-      return { region, machines: mine.length, running };
-    }),
+    regions: regions.map((region) => ({
+      region,
+      machines: facts.census.of(counted.member(index, region)),
+      running: facts.census.of(counted.memberRunning(index, region)),
+    })),
   };
 }
 
-function regionOf({ jobId, machines, about, goals }: Facts, region: string, manifest: string | null): ShownRegion {
+function regionOf({ jobId, census, goals }: Facts, region: string): ShownRegion {
   const goal = goals.get(region);
-  const mine = machines.filter((seen) => seen.region === region);
   const isGoal = goal?.release === jobId;
-  const silentAfterMs = about.kind === "release" ? about.release.service.health.silentAfter : 30_000;
-  const service = serviceNameOf(about);
   return {
     region,
     version: goal?.version ?? 0,
     halted: goal?.halted ?? false,
     isGoal,
     wave: isGoal && goal.kind === "release" ? goal.wave + 1 : 0,
-    machines: mine.length,
-    states: countStates(mine.map((seen) => shownState(seen, { service, manifest, silentAfterMs }))),
+    machines: census.of(counted.machines(region)),
+    states: countStates((state) => census.of(counted.state(region, state))),
   };
 }
 
-export const runs = ({ reports }: Seen, service: string, manifest: string | null): boolean =>
-  manifest !== null && reports.some((report) => report.service === service && report.running === manifest);
+/** A rollback by hand names no service file. */
+const silentMsUsual = 30_000;
+export const silentAfterOf = (about: About): number =>
+  about.kind === "release" ? about.release.service.health.silentAfter : silentMsUsual;
 
 function stateOf(stage: StageView | undefined): ShownWave["state"] {
   switch (stage?.phase) {

@@ -20,7 +20,8 @@ export const viewRoutes = (ports: LookPorts): readonly Route[] => [
     const facts = await tellFactsOf(ports, { ...params, tenant });
     if (of === undefined) return { body: { of: params.job, lines: tellRelease(facts) } };
     const wave = /^(?:wave-)?(\d{1,3})$/.exec(of)?.[1];
-    const lines = wave === undefined ? tellMachine(facts, of) : tellWave(facts, Number(wave));
+    const seen = wave === undefined ? await ports.fleet.machine(tenant, of) : undefined;
+    const lines = wave === undefined ? seen && tellMachine(facts, seen) : tellWave(facts, Number(wave));
     if (lines === undefined || lines.length === 0)
       throw new Fault("not-found", "explain release", {
         job: params.job,

@@ -1,11 +1,13 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
-import type { Seen } from "#doors/deploy/fleet/desk.ts";
+import { censusOf, countOf } from "#doors/deploy/fleet/census.ts";
+import type { Known } from "#doors/deploy/fleet/tally.ts";
 import type { Goal } from "#doors/deploy/goal/goal.ts";
 import { membersOf } from "#doors/deploy/goal/membership.ts";
 import { ServiceFile } from "#doors/deploy/service/service-file.ts";
 import { specWithService } from "#doors/deploy/service/stored.ts";
+import { questionOf } from "./look.ts";
 import { viewRelease } from "./release-view.ts";
 import { tellMachine, tellRelease, tellWave, type TellFacts } from "./tell.ts";
 import { gridLines, newLines } from "./terminal.ts";
@@ -17,7 +19,9 @@ const service = ServiceFile.parse({
   waves: [{ share: "10%" }, { share: "100%", approve: 2, approvers: ["ada", "bob"] }],
 });
 const manifest = `${"a".repeat(64)}/1`;
-const machine = (name: string, state: string, running: string | null, agoMs = 100): Seen => ({
+const machine = (name: string, state: string, running: string | null, agoMs = 100): Known => ({
+  isHeld: true,
+  agoMs: 0,
   tenant: "acme",
   machine: name,
   region: "eu",
@@ -99,16 +103,20 @@ const running: JobView = {
     task(1, [{ step: 1, name: "1 of 1 are still staging or starting", status: "progress" }]),
   ],
 };
-const facts = (more: Partial<TellFacts> = {}): TellFacts => ({
-  jobId: "j1-1",
-  view: running,
-  about: { kind: "release", release: { service, sha: "4f2c91a", repository: "/r" } },
-  machines: [machine(first, "staging", null), machine(second, "staged", "old")],
-  goals: new Map([["eu", goal]]),
-  paused: undefined,
-  waits: [],
-  ...more,
-});
+const machines = { first: machine(first, "staging", null), second: machine(second, "staged", "old") };
+const facts = (more: Partial<TellFacts> = {}, known: readonly Known[] = Object.values(machines)): TellFacts => {
+  const all = {
+    jobId: "j1-1",
+    view: running,
+    about: { kind: "release", release: { service, sha: "4f2c91a", repository: "/r" } } as const,
+    goals: new Map([["eu", goal]]),
+    paused: undefined,
+    waits: [],
+    ...more,
+  };
+  const question = questionOf({ tenant: "acme", labels: [], ...all });
+  return { census: censusOf([countOf(known, question)], new Set(), question), ...all };
+};
 const approving: JobView = {
   ...running,
   stages: [
@@ -132,12 +140,20 @@ const told: readonly [string, readonly string[] | undefined, RegExp][] = [
   ],
   ["a pause", tellRelease(facts({ paused: { by: "ada", atMs: 0 } })), /paused by ada/],
   ["a hold", tellRelease(facts({ hold: "frozen: Fri" })), /frozen: Fri: no wave begins meanwhile/],
-  ["a pin", tellMachine(facts({ goals: new Map([["eu", { ...goal, pins: [pin] }]]) }), first), /pinned by ada until/],
+  [
+    "a pin",
+    tellMachine(facts({ goals: new Map([["eu", { ...goal, pins: [pin] }]]) }), machines.first),
+    /pinned by ada until/,
+  ],
   ["a halt", tellRelease(facts({ goals: new Map([["eu", { ...goal, halted: true }]]) })), /eu is halted/],
   ["only approvals that count", tellRelease(facts({ view: approving })), /it takes 2 approvals by ada, bob, from ada/],
   ["a wave that is blocked", tellWave(facts(), 2), /wave 2 \(100%\) waiting: it takes 2 approvals/],
-  ["a machine of the wave", tellMachine(facts(), first), /goal version 4 names it.*follows version 3; version 4/s],
-  ["a machine of a later wave", tellMachine(facts(), second), /its turn comes with wave 2/],
+  [
+    "a machine of the wave",
+    tellMachine(facts(), machines.first),
+    /goal version 4 names it.*follows version 3; version 4/s,
+  ],
+  ["a machine of a later wave", tellMachine(facts(), machines.second), /its turn comes with wave 2/],
   [
     "a lock",
     tellRelease(
@@ -160,13 +176,14 @@ const told: readonly [string, readonly string[] | undefined, RegExp][] = [
 
 describe("what a release waits for", () => {
   for (const [name, lines, wanted] of told) test(name, () => match(lines?.join("\n") ?? "nothing", wanted));
-  test("a machine that is no target is not explained", () => equal(tellMachine(facts(), "m9"), undefined));
+  test("a machine that is no target is not explained", () =>
+    equal(tellMachine(facts(), { ...machines.first, region: "us" }), undefined));
 });
 
 describe("the picture of a release", () => {
   test("counts machines by state and wave", () => {
     const { regions, waves } = viewRelease(
-      facts({ machines: [machine(first, "healthy", manifest), machine(second, "healthy", "old", 60_000)] }),
+      facts({}, [machine(first, "healthy", manifest), machine(second, "healthy", "old", 60_000)]),
     );
     equal(regions[0]?.states.healthy, 1);
     equal(regions[0]?.states.silent, 1);

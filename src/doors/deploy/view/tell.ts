@@ -3,10 +3,20 @@ import type { Why } from "#kernel/read/query.ts";
 import { viewWhy } from "#door/view.ts";
 import { isNamed } from "#doors/deploy/agent/machine.ts";
 import { pinOf, tellPin } from "#doors/deploy/goal/pins.ts";
-import { membersOf } from "#doors/deploy/goal/membership.ts";
+import type { Seen } from "#doors/deploy/fleet/desk.ts";
+import { isInShare } from "#doors/deploy/goal/membership.ts";
 import { waveRegions } from "#doors/deploy/service/wave-regions.ts";
 import { shownState } from "./machine-state.ts";
-import { manifestOf, runs, viewRelease, type Facts, type ShownRelease, type ShownWave } from "./release-view.ts";
+import {
+  manifestOf,
+  regionsOf,
+  serviceNameOf,
+  silentAfterOf,
+  viewRelease,
+  type Facts,
+  type ShownRelease,
+  type ShownWave,
+} from "./release-view.ts";
 
 export type TellFacts = Facts & {
   /** A freeze window, a time or another service that waves wait for. */
@@ -66,12 +76,13 @@ export function tellWave(facts: TellFacts, wave: number): readonly string[] {
   const approving = tellApprovals(shown, facts.about.release.service.waves[wave - 1]?.approvers);
   const line = `wave ${wave} (${shown.sharePpm / 10_000}%) ${shown.state}: ${approving ?? shown.why}`;
   if (shown.state !== "running") return [line];
-  const behind = laggards(facts, wave);
-  const more = behind.length > listMax ? [`  and ${behind.length - listMax} more`] : [];
-  return [line, ...behind.slice(0, listMax), ...more];
+  const behind = facts.census.behind
+    .filter((one) => one.wave === wave - 1)
+    .slice(0, listMax)
+    .map((one) => `  ${one.line}`);
+  const all = shown.regions.reduce((sum, { machines, running }) => sum + machines - running, 0);
+  return [line, ...behind, ...(all > behind.length && behind.length > 0 ? [`  and ${all - behind.length} more`] : [])];
 }
-
-const listMax = 10;
 
 function tellApprovals({ approvals, state }: ShownWave, approvers: readonly string[] | undefined): string | undefined {
   const { needed, by } = approvals;
@@ -82,32 +93,16 @@ function tellApprovals({ approvals, state }: ShownWave, approvers: readonly stri
   return `it takes ${needed} approvals${who}, ${given}`;
 }
 
-/** The machines of the wave that do not run the new version. */
-function laggards(facts: TellFacts, wave: number): readonly string[] {
-  if (facts.about.kind !== "release") return [];
-  const { service } = facts.about.release;
-  const manifest = manifestOf(facts);
-  const regions = waveRegions(service, wave - 1);
-  const mine = facts.machines.filter(({ region }) => regions.includes(region));
-  const names = mine.map(({ machine }) => machine);
-  const members = new Set(membersOf(names, facts.jobId, service.waves[wave - 1]?.share ?? 0));
-  const wanted = { service: service.service, manifest, silentAfterMs: service.health.silentAfter };
-  return mine
-    .filter((seen) => members.has(seen.machine) && !runs(seen, service.service, manifest))
-    .map((seen) => {
-      const said = seen.reports.find((report) => report.service === service.service)?.why;
-      return `  ${seen.machine} (${seen.region}) ${shownState(seen, wanted)}${said === undefined ? "" : `: ${said}`}`;
-    });
-}
+const listMax = 10;
 
-/** Undefined: no machine of that name is known. */
-export function tellMachine(facts: TellFacts, name: string): readonly string[] | undefined {
-  const seen = facts.machines.find(({ machine }) => machine === name);
-  if (!seen) return undefined;
+/** Undefined: the release is not about this machine. */
+export function tellMachine(facts: TellFacts, seen: Seen): readonly string[] | undefined {
   const { jobId, about, goals } = facts;
+  if (!isTarget(facts, seen)) return undefined;
+  const { machine: name } = seen;
   const goal = goals.get(seen.region);
-  const service = about.kind === "release" ? about.release.service.service : about.rollback.service;
-  const silentAfterMs = about.kind === "release" ? about.release.service.health.silentAfter : 30_000;
+  const service = serviceNameOf(about);
+  const silentAfterMs = silentAfterOf(about);
   const manifest = manifestOf(facts);
   const report = seen.reports.find((one) => one.service === service);
   const state = shownState(seen, { service, manifest, silentAfterMs });
@@ -119,19 +114,25 @@ export function tellMachine(facts: TellFacts, name: string): readonly string[] |
   if (goal.halted) lines.push(`${seen.region} is halted: nothing is activated`);
   if (goal.release !== jobId) lines.push(`the newest goal, version ${goal.version}, is of ${goal.release}`);
   else if (isNamed(name, goal)) lines.push(`goal version ${goal.version} names it`);
-  else lines.push(`its turn comes with wave ${waveOfMachine(facts, name) ?? "none"}; it stages meanwhile`);
+  else lines.push(`its turn comes with wave ${waveOfMachine(facts, seen) ?? "none"}; it stages meanwhile`);
   if (report && report.goalVersion < goal.version)
     lines.push(`it follows version ${report.goalVersion}; version ${goal.version} is the newest`);
   return lines;
 }
 
-function waveOfMachine({ about, machines, jobId }: TellFacts, name: string): number | undefined {
+function isTarget({ about, goals }: TellFacts, { region, labels }: Seen): boolean {
+  const wanted =
+    about.kind === "release" ? about.release.service.targets.labels : (goals.values().next().value?.labels ?? []);
+  return regionsOf(about).includes(region) && wanted.every((label) => labels.includes(label));
+}
+
+function waveOfMachine({ about, census, jobId }: TellFacts, { machine, region }: Seen): number | undefined {
   if (about.kind !== "release") return undefined;
   const { service } = about.release;
-  const index = service.waves.findIndex(({ share }, wave) => {
-    const regions = waveRegions(service, wave);
-    const names = machines.filter(({ region }) => regions.includes(region)).map(({ machine }) => machine);
-    return membersOf(names, jobId, share).includes(name);
-  });
+  const index = service.waves.findIndex(
+    ({ share }, wave) =>
+      waveRegions(service, wave).includes(region) &&
+      (isInShare(machine, jobId, share) || (share > 0 && census.firsts[wave]?.machine === machine)),
+  );
   return index < 0 ? undefined : index + 1;
 }
