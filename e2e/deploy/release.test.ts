@@ -86,6 +86,12 @@ describe("a release", { skip, timeout: 240_000 }, () => {
     await until("all machines run the version before", () => running().size === 1 && running().has(good), limits);
   });
 
+  test("and a blob that is not there is a 404, not an answer without bytes", async () => {
+    const missing = `${"0".repeat(64)}/1`;
+    const url = `http://${fleet.node.address}/v1/deploy/blobs/${missing}`;
+    equal((await fetch(url, { headers: fleet.node.headers })).status, 404);
+  });
+
   test("and no other machine can speak for one of them", async () => {
     const url = `http://${fleet.node.address}/v1/deploy/machines/m1/reports?region=eu`;
     const headers = { ...fleet.node.headers, "content-type": "application/json", "millrace-machine-key": "another" };

@@ -58,6 +58,14 @@ function source(more: ReadonlyMap<string, Buffer> = new Map()) {
 }
 
 describe("staging", () => {
+  test("a segment that ends early is no proof against the version: it is fetched again", async () => {
+    const folder = join(root, "short");
+    const short = source(new Map([[name(small), small.subarray(1)]]));
+    await rejects(stage(folder, digest, manifest, short.read), (error) => isFault(error, "unavailable"));
+    await stage(folder, digest, manifest, source().read);
+    equal(readFileSync(join(versionFolder(folder, digest), "etc/deep/note"), "utf8"), "small");
+  });
+
   test("a release is complete under its final name, with modes and links", async () => {
     const folder = join(root, "whole");
     const { read } = source();
