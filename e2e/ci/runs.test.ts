@@ -7,6 +7,16 @@ import { after, before, describe, test } from "node:test";
 import { startNode, type Running } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
+import { numericRunId } from "#doors/ci/job/run-id.ts";
+import {
+  listJobAttempts,
+  listRunAttempts,
+  listRunJobs,
+  listRunnerGroups,
+  listRunners,
+  showRunJob,
+} from "#doors/ci/lists/endpoints.ts";
+import { callEndpoint } from "#http/client.ts";
 import { until } from "#testing/until.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { CiNode } from "./ci-node.ts";
@@ -80,6 +90,7 @@ jobs:
   clear: { needs: grind, if: always(), runs-on: ubuntu-latest, steps: [{ run: echo "all is clear" }] }
 `;
 const lucky = `
+run-name: Try \${{ github.run_attempt }} of \${{ github.run_number }} in \${{ github.run_id }}
 on: workflow_dispatch
 jobs:
   first:
@@ -137,6 +148,7 @@ describe("runs on a node", { timeout: 180_000 }, () => {
       edge: { listen: ["127.0.0.1:0"] },
       cluster: { shards: 2 },
       node: { stopWithin: "100ms" },
+      ci: { groups: ["mills"] },
     });
     node = await startNode(config, dataFolder(folder), { log: () => {} });
     ci = new CiNode(`http://127.0.0.1:${node.edgePorts[0]}`, () => node.owner);
@@ -229,10 +241,39 @@ describe("runs on a node", { timeout: 180_000 }, () => {
     const failed = await ci.ended(await ci.rerun(run, { failed: true }));
     equal(failed.conclusion, "success", JSON.stringify(failed));
     equal(failed.attempt, 2);
+    equal(failed.number, before.number, "a repeated run keeps its number");
+    equal(before.title, `Try 1 of ${before.number} in ${numericRunId(run)}`);
+    equal(failed.title, `Try 2 of ${before.number} in ${numericRunId(failed.run)}`);
+    const attempts = await callEndpoint(ci.fetch, listRunAttempts, { params: { run: failed.run } });
+    deepEqual(
+      attempts.items.map((one) => [one.run, one.conclusion]),
+      [
+        [run, "failure"],
+        [failed.run, "success"],
+      ],
+    );
     deepEqual(
       failed.jobs.map(({ name, attempts }) => `${name} ${attempts}`),
       ["first 0", "second (a) 0", "second (b) 1", "third 1"],
     );
+    const pages: string[] = [];
+    for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+      const query = { limit: 3, ...(cursor !== undefined && { cursor }) };
+      const page = await callEndpoint(ci.fetch, listRunJobs, { params: { run: failed.run }, query });
+      pages.push(page.items.map(({ name }) => name).join());
+      cursor = page.next;
+    }
+    deepEqual(pages, ["first,second (a),second (b)", "third"]);
+    equal(
+      (await callEndpoint(ci.fetch, showRunJob, { params: { run: failed.run, job: "second (b)" } })).conclusion,
+      "success",
+    );
+    await until("its attempt is in history", async () => {
+      const { items } = await callEndpoint(ci.fetch, listJobAttempts, {
+        params: { run: failed.run, job: "second (b)" },
+      });
+      return items.length === 1 && items[0]?.outcome === "committed" && items[0].number === 1;
+    });
     match(await ci.log(failed.run, "second (b)"), /\| 1 2\n/);
     match(await ci.log(failed.run, "second (a)"), /\| 1 1\n/, "the log of what was reused");
     const one = await ci.ended(await ci.rerun(failed.run, { job: "third" }));
@@ -246,6 +287,20 @@ describe("runs on a node", { timeout: 180_000 }, () => {
       [1, 1, 1, 1],
     );
     await rejects(ci.rerun(run, { job: "none" }), /first, second, third/);
+  });
+
+  test("runners and their groups are listed with what they offer", async () => {
+    const { items } = await callEndpoint(ci.fetch, listRunners, { query: { label: "ubuntu-latest" } });
+    deepEqual(
+      items.map(({ groups, labels }) => [groups, labels.includes("self-hosted")]),
+      [[["mills"], true]],
+    );
+    const groups = await callEndpoint(ci.fetch, listRunnerGroups, {});
+    deepEqual(
+      groups.items.map(({ group, runners }) => [group, runners]),
+      [["mills", items.map(({ name }) => name)]],
+    );
+    equal((await callEndpoint(ci.fetch, listRunners, { query: { label: "none" } })).items.length, 0);
   });
 
   test("a log is followed while it grows, and after a break, without a gap or a repeated line", async () => {

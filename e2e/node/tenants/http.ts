@@ -498,6 +498,18 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
   "api GET /v1/repositories/{owner}/{name}/tests": [
     ask("GET", () => "/v1/repositories/a/b/tests", { alike: noRepository }),
   ],
+  "api GET /v1/runs/{run}/jobs": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs`, { alike: "neither is a run" })],
+  "api GET /v1/runs/{run}/jobs/{job}": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runs/{run}/attempts": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/attempts`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runs/{run}/jobs/{job}/attempts": [
+    ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/attempts`, { alike: "neither is a run" }),
+  ],
+  "api GET /v1/runners": [ask("GET", () => "/v1/runners?label=none", { alike: "it names nothing" })],
+  "api GET /v1/runner-groups": [ask("GET", () => "/v1/runner-groups", { alike: "it names nothing" })],
   "api GET /v1/runs/{run}/why": [ask("GET", ({ jobId }) => `/v1/runs/${jobId}/why`, { alike: "neither is a run" })],
   "api GET /v1/runs/{run}/jobs/{job}/why": [
     ask("GET", ({ jobId }) => `/v1/runs/${jobId}/jobs/t0-1/why`, { alike: "neither is a run" }),

@@ -16,6 +16,7 @@ import { ciRoutes } from "#doors/ci/routes.ts";
 import { secretRoutes } from "#doors/ci/secrets/routes.ts";
 import { serviceRoutes } from "#doors/ci/services/routes.ts";
 import { exportRoutes } from "#doors/ci/export/routes.ts";
+import { listRoutes } from "#doors/ci/lists/routes.ts";
 import { testRoutes } from "#doors/ci/tests/routes.ts";
 import { deployRoutes } from "#doors/deploy/routes.ts";
 import { endpoint, json } from "#http/endpoint.ts";
@@ -66,6 +67,7 @@ const routes = [
   ...deployRoutes(nothing),
   ...ciRoutes(nothing),
   ...intakeRoutes(nothing),
+  ...listRoutes(nothing),
   ...serviceRoutes(nothing, nothing),
   ...secretRoutes(nothing),
   ...environmentRoutes(nothing),

@@ -32,7 +32,8 @@ export async function runElsewhere(values: WorkerValues, world: World, only?: st
   const log = (line: string): void => write(`${new Date().toISOString()} ${line}`);
   const { options, credential } = await optionsOf(values, world, log, undo);
   const ran = Promise.withResolvers<string>();
-  const onRan = credential?.isEphemeral === true ? () => ran.resolve("it has run its task") : undefined;
+  const isEphemeral = values.ephemeral === true || credential?.isEphemeral === true;
+  const onRan = isEphemeral ? () => ran.resolve("it has run its task") : undefined;
   const running = undo.use(
     await startElsewhere({ ...options, onRan }, { clock: systemClock, doors: doorsFor(only, credential), log }),
   );
@@ -46,7 +47,7 @@ export async function runElsewhere(values: WorkerValues, world: World, only?: st
   if (why !== undefined) world.note(`leaving: ${why}`);
   world.note(`stopping: ${running.worker.status().running} running (again to stop at once)`);
   await running.worker.drain(within(stopMs));
-  if (credential?.isEphemeral === true) await credential.leave();
+  if (isEphemeral) await credential?.leave();
   return why === undefined || onRan || why.startsWith(spotWhy) ? 0 : 1;
 }
 
@@ -139,7 +140,7 @@ function wordsOf(values: WorkerValues, { env }: World) {
   const token = values.token ?? (file === undefined ? env["MILLRACE_WORKER_TOKEN"] : textIn(file).trim());
   if (token === undefined || token === "")
     throw wrong("set $MILLRACE_WORKER_TOKEN, or name the file with the worker's token", { flag: "--token-file" });
-  const slots = Number(values.slots ?? 1);
+  const slots = values.ephemeral ? 1 : Number(values.slots ?? 1);
   if (!Number.isInteger(slots) || slots < 1 || slots > slotsMax)
     throw wrong(`write a number from 1 to ${slotsMax}`, { flag: "--slots" });
   const labels = (values.labels ?? []).flatMap((text) => text.split(",")).filter((label) => label !== "");

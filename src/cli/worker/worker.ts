@@ -39,6 +39,7 @@ export const worker = command({
       value: "FOLDER",
       about: "where tasks run; left out: worker in $MILLRACE_DATA or ~/.millrace",
     },
+    ephemeral: { type: "boolean", about: "run one task, and leave" },
     "stop-within": {
       type: "string",
       value: "DURATION",
@@ -77,6 +78,7 @@ export type WorkerValues = {
   readonly labels?: readonly string[];
   readonly slots?: string;
   readonly data?: string;
+  readonly ephemeral?: boolean;
   readonly "stop-within"?: string;
   readonly spot?: string;
   readonly "spot-url"?: string;

@@ -75,6 +75,12 @@ export const CiConfig = z.strictObject({
       "which runs of pull requests from forks wait for an approval: of people who have not contributed before " +
         "(first-time), all, or none",
     ),
+  retentionDays: z
+    .int()
+    .min(1)
+    .max(400)
+    .default(90)
+    .describe("how long artifacts stay that do not say `retention-days`, and the longest that those can ask for"),
   required: z
     .array(RequiredWorkflow)
     .max(50)

@@ -14,6 +14,7 @@ import { secretEndpoints } from "./secrets/endpoints.ts";
 import { environmentEndpoints } from "./environments/endpoints.ts";
 import { exportEndpoints } from "./export/endpoints.ts";
 import { testEndpoints } from "./tests/endpoints.ts";
+import { listEndpoints } from "./lists/endpoints.ts";
 import { whyEndpoints } from "./why/endpoints.ts";
 
 export const ciDoor = defineDoor({
@@ -26,6 +27,7 @@ export const ciDoor = defineDoor({
   endpoints: [
     ...ciEndpoints,
     ...intakeEndpoints,
+    ...listEndpoints,
     ...whyEndpoints,
     ...serviceEndpoints,
     ...secretEndpoints,

@@ -67,7 +67,17 @@ export const dispatchWorkflow = endpoint({
       inputs: z.record(z.string().max(200), z.string().max(65_535)).default({}),
     }),
   ),
-  answer: json(z.object({ run: RunId, created: z.boolean() }), 202),
+  answer: json(
+    z.object({
+      run: RunId,
+      created: z.boolean(),
+      warnings: z
+        .array(z.string())
+        .optional()
+        .describe("Such as labels that no runner has: the run would wait for one."),
+    }),
+    202,
+  ),
 });
 
 export const sendEvent = endpoint({
@@ -165,6 +175,7 @@ export const RunJob = z.object({
   needs: z.array(z.string()),
   status: Status,
   conclusion: Conclusion.optional(),
+  isFailureAllowed: z.literal(true).optional().describe("It failed, and counts as a success: continue-on-error."),
   reason: z.string().describe("Why it was skipped, or failed before it ran."),
   attempts: z.int(),
   runner: z.string().optional(),
@@ -185,7 +196,13 @@ export const listRuns = endpoint({
   path: "/v1/runs",
   action: "ci.read",
   about: "Lists runs, the newest first.",
-  query: z.object({ ...pageFields, ...runFilter }),
+  query: z.object({
+    ...pageFields,
+    ...runFilter,
+    event: z.string().max(50).optional().describe("Only runs of this event, such as push."),
+    actor: z.string().max(200).optional().describe("Only runs that this person or forge's user began."),
+    conclusion: Conclusion.exclude(["skipped"]).optional().describe("Only runs that ended so."),
+  }),
   answer: json(pageOf(Run)),
 });
 

@@ -49,6 +49,10 @@ test("CI-4, CI-9: a failed job still has outputs, and one that may fail counts a
   });
   const { run } = await play(text, { a: "failure why=late", c: "failure" });
   deepEqual(told(run), ["a failure", "b success", "c success", "d success"]);
+  deepEqual(
+    run.jobs.map(({ cells }) => cells[0]?.isFailureAllowed),
+    [undefined, undefined, true, undefined],
+  );
 });
 
 test("CI-20: a failing cell stops those that wait, unless fail-fast is off", async () => {

@@ -110,7 +110,8 @@ export function planRun(
     ...(group && { lock: lockOf(group, record.source?.repository) }),
     tags: tagsOf(stored.about, digest),
     tracked: true,
-    series: stored.about.path.slice(0, seriesLengthMax),
+    // a run that repeats another has its number
+    ...(stored.about.again === undefined && { series: stored.about.path.slice(0, seriesLengthMax) }),
     ...(key !== undefined && { requestKey: key }),
   };
 }

@@ -26,6 +26,8 @@ import { findStored, readRun } from "./runs/record.ts";
 import { workflowFolder } from "./local/workflows.ts";
 import { type ComingEvent, lookAt, runEvent, type TriggerPorts } from "#doors/ci/runs/trigger/trigger-event.ts";
 import type { WhyPorts } from "./why/ask.ts";
+import { unknownAmong } from "./why/labels.ts";
+import { runnersFor } from "./lists/routes.ts";
 import { whyRoutes } from "./why/routes.ts";
 import type { Finding } from "./lint/finding.ts";
 import { lint } from "./lint/lint.ts";
@@ -52,7 +54,7 @@ export const ciRoutes = (ports: RoutePorts): readonly Route[] => [
 
 const isOperator = ({ principal }: Caller): boolean => principal.roles.has("operator");
 
-const repositoryRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
+const repositoryRoutes = ({ client, pools, sources, start }: RoutePorts): readonly Route[] => [
   route(endpoints.listRepositories, async ({ tenant }) => ({
     body: { repositories: (await sources.book.list(tenant)).map(shown) },
   })),
@@ -69,18 +71,30 @@ const repositoryRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
   route(endpoints.dispatchWorkflow, async ({ params: { owner, name }, body, tenant, caller, headers }) => {
     const record = await sources.get(tenant, `${owner}/${name}`);
     const key = headers.get("idempotency-key");
-    const { jobId, created } = await dispatch(start, {
+    const { jobId, created, labels } = await dispatch(start, {
       record,
       ...body,
       actor: caller.principal.name,
       isTrusted: isOperator(caller),
       ...(key !== null && { key: `dispatch ${caller.principal.name} ${key}` }),
     });
-    return { status: 202, body: { run: jobId, created } };
+    const warnings = await labelWarnings({ client, pools }, { run: jobId, tenant, labels });
+    return { status: 202, body: { run: jobId, created, ...(warnings.length > 0 && { warnings }) } };
   }),
 ];
 
-const eventRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
+/** Said at once: a run with a misspelled label would wait for a day. */
+async function labelWarnings(
+  { client, pools }: Pick<RoutePorts, "client" | "pools">,
+  { run, tenant, labels }: { readonly run: string; readonly tenant: string; readonly labels: readonly string[] },
+): Promise<string[]> {
+  const unknown = unknownAmong(labels, await client.executors(run, { tenant }));
+  if (unknown === "") return [];
+  const requires = labels.map((label) => `runner=${label}`);
+  return (await pools({ tenant, requires })).length > 0 ? [] : [unknown];
+}
+
+const eventRoutes = ({ client, clock, sources, start }: RoutePorts): readonly Route[] => [
   route(endpoints.sendEvent, async ({ params: { owner, name }, body, tenant, caller }) => {
     const { event, payload, ...rest } = body;
     const repository = await sources.get(tenant, `${owner}/${name}`);
@@ -95,7 +109,11 @@ const eventRoutes = ({ sources, start }: RoutePorts): readonly Route[] => [
   }),
   route(endpoints.validateWorkflow, async ({ body, tenant }) => {
     const known = await sources.book.list(tenant);
-    const found = lint(body, { repositories: new Set(known.map(({ name }) => name.toLowerCase())) });
+    const runners = await runnersFor({ client, clock }, tenant);
+    const found = lint(body, {
+      repositories: new Set(known.map(({ name }) => name.toLowerCase())),
+      labels: runners.flatMap(({ labels }) => labels),
+    });
     const shownAt = ({ message, at }: Finding) => ({ message, ...(at && { line: at.line, column: at.column }) });
     const [problems, warnings] = [found.filter(isError), found.filter((one) => !isError(one))];
     return {
@@ -124,33 +142,31 @@ export async function shownRun({ client, start, decisions }: ShownPorts, run: st
   return await withDecisions(detailsOf(run, view, about, needs), { tenant, run, tags: view.tags }, decisions);
 }
 
-/** Tags that a run of the repository, workflow and branch has. */
-function tagsWanted({
-  repository,
-  workflow,
-  branch,
-}: {
-  readonly repository?: string | undefined;
-  readonly workflow?: string | undefined;
-  readonly branch?: string | undefined;
-}): readonly Tag[] {
+/** Tags that a run of the repository, workflow, branch, event and person has. */
+function tagsWanted({ workflow, ...given }: RunsWanted): readonly Tag[] {
   const wanted = {
-    repository,
+    ...given,
     ...(workflow === undefined ? {} : { path: workflow.includes("/") ? workflow : `${workflowFolder}/${workflow}` }),
-    branch,
   };
   return Object.entries(wanted).flatMap(([name, value]) => (value === undefined ? [] : [{ name, value }]));
 }
 
+type RunsWanted = Readonly<
+  Partial<Record<"repository" | "workflow" | "branch" | "event" | "actor", string | undefined>>
+>;
+
+const phases = { success: "SUCCEEDED", failure: "FAILED", cancelled: "CANCELLED" } as const;
+
 const runRoutes = (ports: RoutePorts): readonly Route[] => [
   route(endpoints.listRuns, async ({ query, tenant }) => {
-    const { limit, cursor } = query;
-    const tags = tagsWanted(query);
+    const { limit, cursor, conclusion, ...wanted } = query;
+    const tags = tagsWanted(wanted);
     const page = await ports.client.jobs({
       tenant,
       door,
       limit,
       ...(tags.length > 0 && { tags }),
+      ...(conclusion && { phase: phases[conclusion] }),
       ...(cursor !== undefined && { cursor }),
     });
     const next = page.cursor === undefined ? {} : { next: page.cursor };

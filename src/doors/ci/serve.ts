@@ -29,6 +29,7 @@ import { gate } from "./environments/waiting.ts";
 import { serviceRoutes } from "./services/routes.ts";
 import { exportRoutes } from "./export/routes.ts";
 import { ciRoutes, shownRun } from "./routes.ts";
+import { listRoutes } from "./lists/routes.ts";
 import { openIntake } from "./intake/open.ts";
 import { intakeRoutes } from "./intake/routes.ts";
 import { decisionsIn } from "./runs/decisions.ts";
@@ -37,13 +38,17 @@ import { TestReports } from "./tests/reports.ts";
 import { testRoutes } from "./tests/routes.ts";
 import { ciPlanners, readCellTask } from "./runs/planners.ts";
 
+const dayMs = 24 * 3_600_000;
+
 export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<OpenDoor> {
   const { node, stored, clock, client, live, place, sources } = ports;
   const { records, keeps } = ports;
   const reports = new TestReports({ records, keeps, store: stored.store, client, clock });
   const report = (error: unknown): void => ports.warn("ci-service-failed", { error });
+  const retentionMs = settings.retentionDays * dayMs;
   const services = await openCiServices(ports, {
     finished: async (job, artifact) => await takeReports({ reports, store: stored.store, report }, job, artifact),
+    limits: { retentionMsDefault: retentionMs, retentionMsMax: retentionMs },
   });
   const printed = ciPrinted(stored.store);
   const isBoxed = place !== undefined && isolated(settings, place.boxed?.sandbox.about.kind === "bubblewrap");
@@ -73,6 +78,9 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
     keptKey: () => ports.keyOf("ci.kept"),
     onRunnerLoss: settings.onRunnerLoss,
   };
+  const decisions = decisionsIn(ports);
+  const shown = async (run: string, tenant: string) =>
+    await shownRun({ client, start: intake.triggers, decisions }, run, tenant);
   return {
     labels: [
       taskLabel,
@@ -101,19 +109,14 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
         printed,
         sources,
         start: intake.triggers,
-        decisions: decisionsIn(ports),
+        decisions,
         pools: ports.pools,
       }),
+      ...listRoutes({ client, clock, shown }),
       ...intakeRoutes(intake.routes),
       ...serviceRoutes(services, stored.store),
       ...testRoutes({ reports, client, sources }),
-      ...exportRoutes({
-        client,
-        artifacts: services.artifacts,
-        reports,
-        shown: (run, tenant) =>
-          shownRun({ client, start: intake.triggers, decisions: decisionsIn(ports) }, run, tenant),
-      }),
+      ...exportRoutes({ client, artifacts: services.artifacts, reports, shown }),
       ...environmentRoutes({ client, clock, blobs: stored.blobs, sources, environments, deployments }),
       ...secretRoutes({ vault: ports.vault, boxes: new SecretBoxes(() => ports.keyOf("ci.boxes"), clock), sources }),
     ],

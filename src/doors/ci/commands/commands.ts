@@ -1,4 +1,5 @@
 import { ciLint } from "./lint.ts";
+import { ciAttempts, ciRunners } from "./lists.ts";
 import { ciLogs, ciWatch } from "./look.ts";
 import { ciRun } from "./run.ts";
 import { ciApprove, ciDeployments, ciEnvironment, ciReject } from "./environments.ts";
@@ -16,6 +17,8 @@ export const ciCommands = [
   ciDispatch,
   ciList,
   ciWatch,
+  ciAttempts,
+  ciRunners,
   ciLogs,
   ciSearch,
   ciCancel,

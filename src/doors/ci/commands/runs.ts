@@ -46,13 +46,14 @@ export const ciDispatch = command({
   async run({ positionals: [workflow], values }, world) {
     if (workflow === undefined) return usage(world, "ci dispatch release.yml --repository mill/flour");
     const fetch = await fetchOf(values, world);
-    const { run } = await callEndpoint(fetch, dispatchWorkflow, {
+    const { run, warnings = [] } = await callEndpoint(fetch, dispatchWorkflow, {
       params: ownerAndName(await repositoryHere(values.repository)),
       body: { workflow, inputs: pairsIn(values.input ?? []), ...(values.ref !== undefined && { ref: values.ref }) },
       ...(values.key !== undefined && { idempotencyKey: values.key }),
     });
+    for (const warning of warnings) world.note(`warning: ${warning}`);
     if (!values.watch) {
-      world.out(values.json ? JSON.stringify({ run }) : run);
+      world.out(values.json ? JSON.stringify({ run, ...(warnings.length > 0 && { warnings }) }) : run);
       return 0;
     }
     const { watchRun } = await import("./watch-run.ts");
@@ -71,16 +72,18 @@ export const ciList = command({
     repository: { type: "string", value: "OWNER/NAME", about: "only runs of this repository" },
     workflow: { type: "string", value: "FILE", about: "only runs of this workflow" },
     branch: { type: "string", value: "NAME", about: "only runs of this branch or tag" },
+    event: { type: "string", value: "NAME", about: "only runs of this event" },
+    actor: { type: "string", value: "NAME", about: "only runs that this person began" },
+    conclusion: { type: "string", value: "NAME", about: "only runs that ended so: success, failure, cancelled" },
     limit: { type: "string", value: "NUMBER", about: "how many at most (20)" },
   },
   examples: ["millrace ci list --repository mill/flour --branch main"],
   async run({ values }, world) {
-    const { repository, workflow, branch, limit = "20" } = values;
+    const { limit = "20", repository, workflow, branch, event, actor, conclusion } = values;
+    const asked = Object.entries({ repository, workflow, branch, event, actor, conclusion });
     const query = {
       limit,
-      ...(repository !== undefined && { repository }),
-      ...(workflow !== undefined && { workflow }),
-      ...(branch !== undefined && { branch }),
+      ...Object.fromEntries(asked.flatMap(([name, of]) => (of === undefined ? [] : [[name, of]]))),
     };
     const { items } = await callEndpoint(await fetchOf(values, world), listRuns, { query });
     for (const one of items) {

@@ -66,7 +66,7 @@ const signs = { success: "✔", failure: "✖", cancelled: "■", skipped: "-" }
 
 /** What has ended so far, in order. */
 function linesOf({ jobs }: Shown): readonly string[] {
-  return jobs.flatMap(({ name, steps, conclusion, reason, runner, attempts, failure }) => [
+  return jobs.flatMap(({ name, steps, conclusion, isFailureAllowed, reason, runner, attempts, failure }) => [
     ...(runner !== undefined || conclusion !== undefined || steps.length > 0 ? [`[${name}] started`] : []),
     ...steps.flatMap((step) =>
       step.conclusion === undefined || step.tookMs === undefined
@@ -74,7 +74,10 @@ function linesOf({ jobs }: Shown): readonly string[] {
         : [`[${name}] ${signs[step.conclusion]} ${step.name} ${duration(step.tookMs)}`],
     ),
     ...(attempts > 1 && failure !== undefined ? [`[${name}] attempt ${attempts}; the one before: ${failure}`] : []),
-    ...(conclusion === undefined ? [] : [`[${name}] ${signs[conclusion]} ${conclusion}${because(reason)}`]),
+    ...(isFailureAllowed ? [`[${name}] ! failure, which it may`] : []),
+    ...(conclusion === undefined || isFailureAllowed
+      ? []
+      : [`[${name}] ${signs[conclusion]} ${conclusion}${because(reason)}`]),
   ]);
 }
 

@@ -40,6 +40,7 @@ export function openIntake(ports: DoorPorts, settings: CiSettings, scheduled: (l
     variables,
     queues: settings.queues,
     required: settings.required,
+    retentionDays: settings.retentionDays,
     sources,
     switches,
     async seen(repository, files, isTrusted) {

@@ -5,6 +5,7 @@ import { sandboxLabel } from "#doors/ci/plan.ts";
 import type { Listeners } from "#doors/ci/runs/trigger/listeners.ts";
 import type { RunAbout, RunRecord } from "#doors/ci/runs/record.ts";
 import { shortRef } from "#doors/ci/runs/tags.ts";
+import { shownTitle } from "#doors/ci/runs/title.ts";
 import type { ComingEvent } from "#doors/ci/runs/trigger/trigger-event.ts";
 import type { Deliveries } from "./deliveries.ts";
 
@@ -35,7 +36,7 @@ export const runEnded =
       id: numericRunId(jobId),
       name: about.workflow,
       path: about.path,
-      display_title: about.title,
+      display_title: shownTitle(about.title, { run: jobId, number }),
       event: about.event,
       status: "completed",
       conclusion,

@@ -199,7 +199,8 @@ function* namesBelow(all: readonly Found[], context: string): Generator<{ readon
   }
 }
 
-function* labelsIn(node: Node): Generator<{ readonly label: string; readonly at: Place }> {
+/** Labels that the file names as they are; others are known when a run is planned. */
+export function* labelsIn(node: Node): Generator<{ readonly label: string; readonly at: Place }> {
   const labels = node.kind === "mapping" ? entryOf(node, "labels") : node;
   const items = labels?.kind === "sequence" ? labels.items : labels ? [labels] : [];
   for (const item of items) {

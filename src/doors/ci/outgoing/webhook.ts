@@ -6,6 +6,7 @@ import type { WebhookEvent } from "#door/door.ts";
 import type { FeedItem } from "#kernel/read/feed.ts";
 import { cellName } from "#doors/ci/cell-key.ts";
 import { cellEnd } from "./cell-end.ts";
+import { shownTitle } from "#doors/ci/runs/title.ts";
 
 export function ciWebhook(item: FeedItem, result?: string): readonly WebhookEvent[] {
   switch (item.kind) {
@@ -37,11 +38,12 @@ function ofRun(item: FeedItem): readonly WebhookEvent[] {
 }
 
 function runEvent(item: FeedItem, action: "requested" | "in_progress" | "completed"): WebhookEvent {
-  const { job, name, number = 0, tags = {}, phase } = item;
+  const { job, name, tags = {}, phase } = item;
+  const number = Number(tags["number"] ?? item.number ?? 0);
   const run = {
     id: job,
     name: tags["workflow"] ?? name,
-    display_title: name,
+    display_title: shownTitle(name, { run: job, number }),
     path: tags["path"] ?? "",
     run_number: number,
     run_attempt: Number(tags["attempt"] ?? 1),

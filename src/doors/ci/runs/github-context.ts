@@ -19,6 +19,7 @@ export type GithubFacts = {
   readonly commit: Commit;
   readonly actor: string;
   readonly workflow: Workflow;
+  readonly retentionDays: number;
   /** Where the workflow comes from, if not from the repository itself. */
   readonly from?: { readonly repository: string; readonly ref: string; readonly sha: string } | undefined;
 };
@@ -50,7 +51,7 @@ export function githubOf(event: RunEvent, facts: GithubFacts): Dictionary {
     ["workflow", workflow.name ?? workflow.path],
     ["workflow_ref", `${from.repository}/${workflow.path}@${from.ref}`],
     ["workflow_sha", from.sha],
-    ["retention_days", "90"],
+    ["retention_days", String(facts.retentionDays)],
     ["server_url", "https://github.com"],
     ["api_url", "https://api.github.com"],
     ["graphql_url", "https://api.github.com/graphql"],

@@ -11,6 +11,7 @@ import { door } from "#doors/ci/plan.ts";
 import { type CellView, reasonOf, type RunJobView, viewRun } from "#doors/ci/view.ts";
 import type { RunAbout } from "./record.ts";
 import { aboutOfTags, type RunTags } from "./tags.ts";
+import { shownTitle } from "./title.ts";
 
 /** A run with 256 cells in each of some jobs is shown whole. */
 const tasksMax = 1_000;
@@ -26,21 +27,28 @@ export async function findRun(
     throw error;
   });
   if (found?.view.tenant !== tenant || found.view.door !== door) throw new Fault("not-found", "find the run", { run });
-  return { view: found.view, about: aboutOfTags(found.view.name, found.view.tags) };
+  return { view: found.view, about: aboutOf(run, found.view) };
+}
+
+/** With the number that the kernel counted, unless the run repeats another. */
+function aboutOf(run: string, { name, tags, series }: Pick<JobView, "name" | "tags" | "series">): RunTags {
+  const { title, number = series?.number, ...about } = aboutOfTags(name, tags);
+  return { ...about, title: shownTitle(title, { run, number }), ...(number !== undefined && { number }) };
 }
 
 const timeOf = (ms: number): string => new Date(ms).toISOString();
 
 /** Of a list: what the jobs came to is not known there, only whether all is well. */
-export function listedRun(job: ListedJob): z.input<typeof Run> {
-  const { submittedAtMs, endedAtMs, phase, series } = job;
+export function listedRun(
+  job: Pick<ListedJob, "jobId" | "name" | "phase" | "submittedAtMs" | "endedAtMs" | "tags" | "series">,
+): z.input<typeof Run> {
+  const { submittedAtMs, endedAtMs, phase } = job;
   const state = listedStates[phase] ?? { status: "in_progress" };
   return {
     run: job.jobId,
-    ...shown(aboutOfTags(job.name, job.tags)),
+    ...shown(aboutOf(job.jobId, job)),
     ...state,
     ...times(submittedAtMs, endedAtMs),
-    ...numbered(series),
   };
 }
 
@@ -53,8 +61,6 @@ const listedStates: Readonly<Record<string, Pick<z.input<typeof Run>, "status" |
 
 const shown = ({ record: _record, ...about }: RunTags): RunAbout => about;
 
-const numbered = (series: JobView["series"]) => (series ? { number: series.number } : {});
-
 const times = (submittedAtMs: number, endedAtMs: number | undefined) => ({
   createdAt: timeOf(submittedAtMs),
   ...(endedAtMs !== undefined && { endedAt: timeOf(endedAtMs) }),
@@ -63,7 +69,7 @@ const times = (submittedAtMs: number, endedAtMs: number | undefined) => ({
 export function runOf(run: string, view: JobView, about: RunTags): z.input<typeof Run> {
   const { status, conclusion } = viewRun(view);
   const state = { status, ...(conclusion && { conclusion }) };
-  return { run, ...shown(about), ...state, ...times(view.submittedAtMs, view.endedAtMs), ...numbered(view.series) };
+  return { run, ...shown(about), ...state, ...times(view.submittedAtMs, view.endedAtMs) };
 }
 
 /** `needs` are what the file says: the stages of a job wait for all ancestors, and history does not know for whom. */

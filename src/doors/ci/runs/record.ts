@@ -49,6 +49,8 @@ export type RunAbout = {
   readonly actor: string;
   /** Counts from 1 where the run was run again; left out: it was not. */
   readonly attempt?: number;
+  /** Of a run that was run again: the number of the first. Left out: the run has one of its own, by its series. */
+  readonly number?: number;
   /** The run that this one repeats. */
   readonly again?: string;
   /** The first of the runs that it repeats; left out: it repeats none. */

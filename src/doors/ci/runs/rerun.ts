@@ -10,13 +10,15 @@ import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import type { Submitted } from "#shard/client/client.ts";
 import { conclusionStage, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
+import { workflowOf } from "#doors/ci/run-frame.ts";
 import { viewRun } from "#doors/ci/view.ts";
 import { findFromStep } from "./from-step.ts";
 import { withShortSpecs } from "./planners.ts";
 import { findStored, readRun, type RunRecord, storeRun, type StoredRun } from "./record.ts";
 import { inputsOf, withNeeds } from "./stage-inputs.ts";
-import { tracedSubmit, type StartPorts } from "./start.ts";
+import { evaluated, type StartPorts, tracedSubmit } from "./start.ts";
 import type { RunTags } from "./tags.ts";
+import { titleOf } from "./title.ts";
 
 export type Again = {
   readonly failed: boolean;
@@ -56,7 +58,14 @@ export async function rerun(
   // a caller without an operator's rights must not gain any by running again what an operator started
   const asks = again.isTrusted ? requires : [...new Set([...requires, sandboxLabel])];
   const record: RunRecord = { ...rest, ...(asks.length > 0 && { requires: asks }), ...(from && { from }) };
-  const kept = await storeRun(blobs, record, { ...before.about, attempt, again: run, root: before.about.root ?? run });
+  const kept = await storeRun(blobs, record, {
+    ...before.about,
+    title: evaluated("name the run", () => titleOf(workflowOf(record), record, attempt)),
+    attempt,
+    ...(about.number !== undefined && { number: about.number }),
+    again: run,
+    root: before.about.root ?? run,
+  });
   const reuse = await reusedOf({ view: withNeeds(view, record), record, stored: kept.stored }, again, blobs);
   const order = planRun(record, kept, {
     tenant: view.tenant,

@@ -9,10 +9,10 @@ export type RunFacts = { readonly jobId: string; readonly number: number; readon
 export async function runFacts(
   client: Pick<WorkClient, "job">,
   jobId: string,
-  { attempt = 1 }: RunAbout,
+  { attempt = 1, number }: RunAbout,
 ): Promise<RunFacts> {
   const { view } = await client.job(jobId, { tasksMax: 0 });
-  return { jobId, number: view.series?.number ?? 1, attempt };
+  return { jobId, number: number ?? view.series?.number ?? 1, attempt };
 }
 
 /** A run that is started again has the same record, so they are no part of it. */

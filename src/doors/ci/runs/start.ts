@@ -5,15 +5,15 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { CallTraces } from "#door/ports.ts";
 import type { Order, Submitted, WorkClient } from "#shard/client/client.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
-import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
-import { Dictionary, plainOf, valueOf } from "#doors/ci/workflow/expression/value.ts";
-import { templateText, TemplateFault } from "#doors/ci/workflow/plan/template.ts";
+import { type Dictionary, plainOf } from "#doors/ci/workflow/expression/value.ts";
+import { TemplateFault } from "#doors/ci/workflow/plan/template.ts";
 import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
 import { type Queue, queueLabels } from "#doors/ci/queues.ts";
 import type { Commit } from "#sources/copies.ts";
 import { type Foreign, withCalled } from "#doors/ci/runs/trigger/called-files.ts";
 import { type GithubFacts, githubOf, type RunEvent } from "./github-context.ts";
 import { type PullOf, type RunAbout, type RunRecord, storeRun } from "./record.ts";
+import { titleOf } from "./title.ts";
 import type { Variables } from "./variables.ts";
 
 export type StartPorts = {
@@ -24,6 +24,8 @@ export type StartPorts = {
   readonly variables: Pick<Variables, "of">;
   /** Runs that go to certain workers only; left out: none. */
   readonly queues?: readonly Queue[];
+  /** How long artifacts of runs stay. */
+  readonly retentionDays: number;
 };
 
 export type Start = {
@@ -55,14 +57,14 @@ export type Start = {
 };
 
 export async function startRun(ports: StartPorts, start: Start): Promise<Submitted> {
-  const { client, blobs, variables, traces, queues = [] } = ports;
+  const { client, blobs, variables, traces, queues = [], retentionDays } = ports;
   const { tenant, repository, commit, event, key, payload } = start;
   const requires = [...(start.isTrusted ? [] : [sandboxLabel]), ...queueLabels(queues, { tenant, repository })];
   const file = start.files.find((one) => one.path === start.path);
   if (!file) throw new Fault("not-found", "find the workflow", { workflow: start.path });
   const own = new Map(start.files.map((one) => [one.path, one]));
   const { called, workflow } = await withCalled(file, own, start.foreign);
-  const github = githubOf(event, { ...start, workflow });
+  const github = githubOf(event, { ...start, workflow, retentionDays });
   const record: RunRecord = {
     file,
     ...(called.length > 0 && { called }),
@@ -77,7 +79,7 @@ export async function startRun(ports: StartPorts, start: Start): Promise<Submitt
     ...(requires.length > 0 && { requires }),
   };
   const about: RunAbout = {
-    title: titleOf(workflow, github, record),
+    title: evaluated("name the run", () => titleOf(workflow, record)),
     workflow: workflow.name ?? workflow.path,
     path: shownPath(start),
     repository,
@@ -123,28 +125,11 @@ export async function tracedSubmit(
 }
 
 /** What is wrong with an expression of the file is its author's to know. */
-function evaluated<T>(doing: string, evaluate: () => T): T {
+export function evaluated<T>(doing: string, evaluate: () => T): T {
   try {
     return evaluate();
   } catch (error) {
     if (!(error instanceof TemplateFault)) throw error;
     throw new Fault("invalid", doing, { why: error.message });
   }
-}
-
-const titleLengthMax = 200;
-
-/** The run's own name where it says one. */
-function titleOf(workflow: Workflow, github: Dictionary, { inputs, vars }: RunRecord): string {
-  const usual = workflow.name ?? workflow.path;
-  const { runName } = workflow;
-  if (!runName) return usual;
-  const contexts = new Dictionary([
-    ["github", github],
-    ["inputs", valueOf(inputs)],
-    ["vars", valueOf(vars)],
-  ]);
-  const text = evaluated("name the run", () => templateText(runName, { contexts }));
-  const name = text.trim().slice(0, titleLengthMax);
-  return name === "" ? usual : name.replaceAll("\0", "");
 }

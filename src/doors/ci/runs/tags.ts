@@ -25,6 +25,7 @@ export function tagsOf(about: RunAbout, record: Digest): readonly Tag[] {
     workflow: about.workflow,
     ...(about.head !== undefined && { head: about.head }),
     ...(about.attempt !== undefined && { attempt: String(about.attempt) }),
+    ...(about.number !== undefined && { number: String(about.number) }),
     ...(about.again !== undefined && { again: about.again }),
     // a re-run shares the ledger of effects with the first run: what that did is not done again
     ...(about.root !== undefined && { [effectsTag]: about.root }),
@@ -37,7 +38,8 @@ export type RunTags = RunAbout & { readonly record?: Digest };
 export function aboutOfTags(title: string, tags: readonly Tag[] = []): RunTags {
   const values = new Map(tags.map(({ name, value }) => [name, value]));
   const get = (name: string): string => values.get(name) ?? "";
-  const [attempt, again, record, head] = [Number(get("attempt")), get("again"), get("record"), get("head")];
+  const [attempt, number] = [Number(get("attempt")), Number(get("number"))];
+  const [again, record, head] = [get("again"), get("record"), get("head")];
   return {
     title,
     workflow: get("workflow"),
@@ -49,6 +51,7 @@ export function aboutOfTags(title: string, tags: readonly Tag[] = []): RunTags {
     actor: get("actor"),
     ...(head !== "" && { head }),
     ...(attempt > 0 && { attempt }),
+    ...(number > 0 && { number }),
     ...(again !== "" && { again }),
     ...(record !== "" && { record }),
   };

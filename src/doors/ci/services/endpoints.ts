@@ -1,5 +1,6 @@
 /** Calls under /v1 for what the services keep: artifacts of runs, and caches of repositories. */
 import { z } from "zod";
+import { pageFields } from "#http/cursor.ts";
 import { endpoint, json, none, type Endpoint } from "#http/endpoint.ts";
 
 const Run = z.string().max(50).describe("The run's id, such as j0-1.");
@@ -52,10 +53,11 @@ export const listCaches = endpoint({
   method: "GET",
   path: "/v1/caches",
   action: "ci.read",
-  about: "Lists the caches of a repository, the newest first.",
-  query: z.object({ repository: RepositoryName }),
+  about: "Lists the caches of a repository, the newest first. A page may have fewer entries than asked for.",
+  query: z.object({ ...pageFields, repository: RepositoryName }),
   answer: json(
     z.object({
+      next: z.string().optional().describe("Give it as `cursor` for the next page; absent on the last."),
       caches: z.array(
         z.object({
           id: z.int(),

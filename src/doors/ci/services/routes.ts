@@ -34,19 +34,19 @@ export const serviceRoutes = ({ artifacts, caches }: CiServices, store: Store): 
     if ((await artifacts.remove(tenant, run, name)) === undefined) throw noArtifact();
     return undefined;
   }),
-  route(endpoints.listCaches, async ({ tenant, query: { repository } }) => ({
-    body: {
-      caches: (await caches.list(tenant, repository)).map((entry) => ({
-        id: entry.id,
-        key: entry.key,
-        ref: entry.ref,
-        version: entry.version,
-        sizeBytes: entry.sizeBytes,
-        createdAt: timeOf(entry.createdAtMs),
-        usedAt: timeOf(entry.usedAtMs),
-      })),
-    },
-  })),
+  route(endpoints.listCaches, async ({ tenant, query: { repository, limit, cursor } }) => {
+    const { entries, next } = await caches.page(tenant, repository, { limit, cursor });
+    const shown = entries.map((entry) => ({
+      id: entry.id,
+      key: entry.key,
+      ref: entry.ref,
+      version: entry.version,
+      sizeBytes: entry.sizeBytes,
+      createdAt: timeOf(entry.createdAtMs),
+      usedAt: timeOf(entry.usedAtMs),
+    }));
+    return { body: { caches: shown, ...(next !== undefined && { next }) } };
+  }),
   route(endpoints.removeCaches, async ({ tenant, query: { repository, key, ref } }) => {
     const isMeant = (entry: { readonly key: string; readonly ref: string }): boolean =>
       entry.key === key && (ref === undefined || entry.ref === ref);

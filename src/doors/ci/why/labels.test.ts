@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { test } from "node:test";
-import { tellLabels, unknownLabels } from "./labels.ts";
+import { tellLabels, unknownAmong, unknownLabels } from "./labels.ts";
 
 test("CI-72: labels and groups that no runner has are told, each with the nearest", () => {
   const executors = [{ offers: ["runner=ubuntu", "group=gpu"] }, { offers: ["runner=big", "region=eu"] }];
@@ -13,4 +13,13 @@ test("CI-72: labels and groups that no runner has are told, each with the neares
     tellLabels(unknown),
     'no runner has the label "ubunto" (is "ubuntu" meant?); no runner is in the group "gpus" (is "gpu" meant?)',
   );
+});
+
+test("what a dispatch says at once of labels that no runner has", () => {
+  const executors = [{ offers: ["door=ci", "runner=ubuntu-latest", "runner=gpu"] }];
+  equal(
+    unknownAmong(["gpu", "ubunut-latest"], executors),
+    'no runner has the label "ubunut-latest" (is "ubuntu-latest" meant?)',
+  );
+  equal(unknownAmong(["gpu"], executors), "");
 });

@@ -17,6 +17,15 @@ export const lacksContainers = (missing: readonly string[]): boolean =>
 export const runnerLabels = (requires: readonly string[]): readonly string[] =>
   requires.flatMap((label) => (label.startsWith(prefix) ? [label.slice(prefix.length)] : []));
 
+/** What to say of words of runs-on that no runner has; empty: each is known. */
+export const unknownAmong = (words: readonly string[], executors: readonly Pick<ExecutorView, "offers">[]): string =>
+  tellLabels(
+    unknownLabels(
+      words.map((word) => `${prefix}${word}`),
+      executors,
+    ),
+  );
+
 /** `missing` are labels that the nearest runner lacks: of them, those that no runner has at all. */
 export function unknownLabels(
   missing: readonly string[],

@@ -4,9 +4,11 @@ import { Fault } from "#base/fault.ts";
 import type { Repository } from "#sources/book.ts";
 import type { Order, Submitted } from "#shard/client/client.ts";
 import { compileOnce } from "#doors/ci/workflow/compile/compile-once.ts";
+import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
 import { type Dictionary, textOf } from "#doors/ci/workflow/expression/value.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
+import { labelsIn } from "#doors/ci/lint/lint.ts";
 import { dispatchInputs } from "#doors/ci/local/event.ts";
 import { foreignOf } from "./called-files.ts";
 import { workflowsOf } from "./files.ts";
@@ -25,7 +27,11 @@ export type Dispatch = {
   readonly whenEnded?: Order["whenEnded"];
 };
 
-export async function dispatch(ports: TriggerPorts, request: Dispatch): Promise<Submitted> {
+/** With the labels that its jobs ask for, as far as the file says them. */
+export async function dispatch(
+  ports: TriggerPorts,
+  request: Dispatch,
+): Promise<Submitted & { readonly labels: readonly string[] }> {
   const { record, workflow, ref, inputs, actor, isTrusted, key, whenEnded } = request;
   const { sources } = ports;
   const commit = await sources.copies.resolve(record, ref);
@@ -37,8 +43,9 @@ export async function dispatch(ports: TriggerPorts, request: Dispatch): Promise<
       why: "it is disabled",
       try: `millrace ci workflows enable ${basename(file.path)}`,
     });
-  const typed = inputsOf(file, inputs);
-  return await startRun(ports, {
+  const compiled = workflowOf(file);
+  const typed = inputsOf(compiled, inputs);
+  const submitted = await startRun(ports, {
     tenant: record.tenant,
     repository: record.name,
     commit,
@@ -52,6 +59,8 @@ export async function dispatch(ports: TriggerPorts, request: Dispatch): Promise<
     whenEnded,
     ...(key !== undefined && { key, payload: JSON.stringify([record.name, workflow, ref ?? "", inputs]) }),
   });
+  const runsOn = compiled.jobs.flatMap((job) => (job.kind === "job" ? [...labelsIn(job.runsOn)] : []));
+  return { ...submitted, labels: [...new Set(runsOn.map(({ label }) => label.toLowerCase()))] };
 }
 
 function fileNamed(files: readonly SourceFile[], word: string): SourceFile {
@@ -63,16 +72,17 @@ function fileNamed(files: readonly SourceFile[], word: string): SourceFile {
   throw new Fault("not-found", "find the workflow", { workflow: word, known: known === "" ? "none" : known });
 }
 
-function inputsOf(file: SourceFile, given: Readonly<Record<string, string>>): Dictionary {
+function workflowOf(file: SourceFile): Workflow {
   const compiled = compileOnce(file);
-  if (!compiled.ok) {
-    const why = compiled.problems.map((problem) => problemText(problem)).join("; ");
-    throw new Fault("invalid", "compile the workflow", { why });
-  }
-  const { on } = compiled.workflow;
+  if (compiled.ok) return compiled.workflow;
+  const why = compiled.problems.map((problem) => problemText(problem)).join("; ");
+  throw new Fault("invalid", "compile the workflow", { why });
+}
+
+function inputsOf({ on, path }: Workflow, given: Readonly<Record<string, string>>): Dictionary {
   if (!Object.hasOwn(on.events, "workflow_dispatch"))
     throw new Fault("invalid", "start the workflow", {
-      workflow: file.path,
+      workflow: path,
       why: "it does not run on workflow_dispatch",
       try: "add `workflow_dispatch:` below `on:`",
     });

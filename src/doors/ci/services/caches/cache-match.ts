@@ -42,6 +42,10 @@ export const versionPrefix = (repository: string, ref: string, version: string):
 export const entryName = (repository: string, ref: string, version: string, key: string): string =>
   `${versionPrefix(repository, ref, version)}${hashed(key)}`;
 
+/** Its time is over, whether or not it has been removed. */
+export const isUnused = ({ usedAtMs }: Pick<CacheFacts, "usedAtMs">, nowMs: number, unusedMs: number): boolean =>
+  usedAtMs + unusedMs <= nowMs;
+
 /** Those that were not used for longest, until the rest fits; the newest entry stays. */
 export function toEvict<E extends CacheFacts>(
   entries: readonly E[],

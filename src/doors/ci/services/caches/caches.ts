@@ -13,6 +13,7 @@ import {
   checkCacheKeys,
   checkCacheVersion,
   entryName,
+  isUnused,
   repositoryPrefix,
   toEvict,
   versionPrefix,
@@ -94,6 +95,11 @@ export class Caches {
     const { names, store, clock, limits } = this.#ports;
     const entry = documentOf<CacheEntry>(record);
     if (!entry.content) return false;
+    const nowMs = clock.wallMs();
+    if (isUnused(entry, nowMs, limits.cacheUnusedMs)) {
+      await this.#forget(tenant, record);
+      return false;
+    }
     const id = { tenant, kind: cacheKind, name: record.name };
     try {
       await keepContent(store.forTenant(tenant).blobs, entry.content, limits.cacheUnusedMs);
@@ -101,7 +107,6 @@ export class Caches {
       await this.#forget(tenant, record);
       return false;
     }
-    const nowMs = clock.wallMs();
     if (nowMs - entry.usedAtMs >= usedEveryMs)
       await names.replace(id, record.version, JSON.stringify({ ...entry, usedAtMs: nowMs }));
     return true;
@@ -123,7 +128,7 @@ export class Caches {
     const name = entryName(repository, ref, version, key);
     const nowMs = clock.wallMs();
     const before = await names.read({ tenant, kind: cacheKind, name });
-    if (before && !isAbandoned(documentOf<CacheEntry>(before), claim, nowMs, limits.uploadMs)) return undefined;
+    if (before && !this.#makesWay(documentOf<CacheEntry>(before), claim)) return undefined;
     const upload = await uploads.begin(tenant, limits.cacheBytesMax);
     const saving = await this.#newId(tenant, { name, upload: upload.id, claim });
     const entry: CacheEntry = {
@@ -188,16 +193,41 @@ export class Caches {
     const record = /^\d{1,15}$/.test(id) ? await names.read({ tenant, kind: idKind, name: id }) : undefined;
     const kept = record && (await names.read({ tenant, kind: cacheKind, name: documentOf<Numbered>(record).name }));
     const entry = kept && documentOf<CacheEntry>(kept);
-    return entry?.content && String(entry.id) === id ? (entry as WholeEntry) : undefined;
+    return entry?.content && String(entry.id) === id && !this.#isOver(entry) ? (entry as WholeEntry) : undefined;
+  }
+
+  /** Of what has the same name: one whose time is over, and what another attempt began and did not finish. */
+  #makesWay(entry: CacheEntry, mine: number): boolean {
+    const { clock, limits } = this.#ports;
+    if (entry.content) return this.#isOver(entry);
+    return entry.claim === mine || entry.createdAtMs + limits.uploadMs <= clock.wallMs();
+  }
+
+  #isOver(entry: CacheEntry): boolean {
+    const { clock, limits } = this.#ports;
+    return isUnused(entry, clock.wallMs(), limits.cacheUnusedMs);
   }
 
   async list(tenant: string, repository: string): Promise<readonly WholeEntry[]> {
     const found: WholeEntry[] = [];
     for (const record of await this.#all(tenant, repository)) {
       const entry = documentOf<CacheEntry>(record);
-      if (entry.content) found.push(entry as WholeEntry);
+      if (entry.content && !this.#isOver(entry)) found.push(entry as WholeEntry);
     }
     return found;
+  }
+
+  /** One page of that list. */
+  async page(
+    tenant: string,
+    repository: string,
+    { limit, cursor }: { readonly limit: number; readonly cursor: string | undefined },
+  ): Promise<{ readonly entries: readonly WholeEntry[]; readonly next: string | undefined }> {
+    const prefix = repositoryPrefix(repository);
+    const query = { tenant, kind: cacheKind, prefix, order: "newest", limit, cursor } as const;
+    const { records, cursor: next } = await this.#ports.names.list(query);
+    const entries = records.map((record) => documentOf<CacheEntry>(record));
+    return { entries: entries.filter((entry): entry is WholeEntry => !!entry.content && !this.#isOver(entry)), next };
   }
 
   /** How many were removed. */
@@ -250,11 +280,3 @@ function writtenRef({ cacheRefs }: Job): string {
   if (own === undefined) throw new Problem(403, "this job may not write caches");
   return own;
 }
-
-/** What another attempt began and did not finish. */
-const isAbandoned = (
-  { content, claim, createdAtMs }: CacheEntry,
-  mine: number,
-  nowMs: number,
-  uploadMs: number,
-): boolean => content === undefined && (claim === mine || createdAtMs + uploadMs <= nowMs);
