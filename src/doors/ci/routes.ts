@@ -143,9 +143,12 @@ export async function shownRun({ client, start, decisions }: ShownPorts, run: st
 }
 
 /** Tags that a run of the repository, workflow, branch, event and person has. */
-function tagsWanted({ workflow, ...given }: RunsWanted): readonly Tag[] {
+function tagsWanted({ repository, workflow, branch, event, actor }: RunsWanted): readonly Tag[] {
   const wanted = {
-    ...given,
+    repository,
+    branch,
+    event,
+    actor,
     ...(workflow === undefined ? {} : { path: workflow.includes("/") ? workflow : `${workflowFolder}/${workflow}` }),
   };
   return Object.entries(wanted).flatMap(([name, value]) => (value === undefined ? [] : [{ name, value }]));
@@ -159,8 +162,8 @@ const phases = { success: "SUCCEEDED", failure: "FAILED", cancelled: "CANCELLED"
 
 const runRoutes = (ports: RoutePorts): readonly Route[] => [
   route(endpoints.listRuns, async ({ query, tenant }) => {
-    const { limit, cursor, conclusion, ...wanted } = query;
-    const tags = tagsWanted(wanted);
+    const { limit, cursor, conclusion } = query;
+    const tags = tagsWanted(query);
     const page = await ports.client.jobs({
       tenant,
       door,

@@ -196,12 +196,18 @@ async function frameOf(
   const vars = varFile === undefined ? new Map<string, string>() : secretsIn(await readText(varFile), varFile);
   const isDispatch = event.name === "workflow_dispatch";
   const inputs = isDispatch
-    ? dispatchInputs(workflow.on.dispatchInputs, inputsIn(flags.input ?? []))
+    ? dispatchInputs(workflow.on.dispatchInputs, { ...inputsOf(event), ...inputsIn(flags.input ?? []) })
     : { inputs: new Dictionary() };
   if ("problem" in inputs) throw new Fault("invalid", "start the workflow", { why: inputs.problem });
   const github = githubContext(event, repository, workflow, "1");
   if (isDispatch) github.set("event", valueOf({ ...event.payload, inputs: textInputs(inputs.inputs) }));
   return { workflow, github, vars: new Dictionary(vars), inputs: inputs.inputs };
+}
+
+/** Those that a payload brings. */
+function inputsOf({ payload: { inputs } }: LocalEvent): Readonly<Record<string, string>> {
+  const given = valueOf(inputs ?? null);
+  return given instanceof Dictionary ? textInputs(given) : {};
 }
 
 const textInputs = (inputs: Dictionary): Readonly<Record<string, string>> =>

@@ -21,7 +21,7 @@ export type PostStep = {
   /** Of the action's files, the one to run. */
   readonly file: string;
   readonly inputs: ReadonlyMap<string, string>;
-  /** What the action's main part said with save-state. */
+  /** What the action's parts before said with save-state. */
   readonly state: ReadonlyMap<string, string>;
 };
 
@@ -42,7 +42,7 @@ export type ActionPorts = {
   ) => Promise<void>;
 };
 
-const depthMax = 9;
+export const depthMax = 9;
 
 export async function actionOf(uses: string, state: JobState): Promise<Action> {
   if (uses.startsWith("docker://")) return dockerAction(uses, state.machine.workspace, uses);
@@ -63,6 +63,8 @@ export async function runAction(step: UsesStep, job: StepJob, ports: ActionPorts
   const { runs } = action;
   if (runs.kind === "composite") return await runComposite(step, action, runs.steps, { job, ports, inputs });
   const framed = { ...job, frame: actionFrame(job.frame, step, action) };
+  const saved = job.state.savedBefore.get(job.frame.key) ?? new Map<string, string>();
+  for (const [name, value] of saved) job.output.effects.state.set(name, value);
   const post = runs.kind === "docker" ? runs.postEntrypoint : runs.post;
   if (post !== undefined)
     ports.posts.push({
@@ -75,8 +77,8 @@ export async function runAction(step: UsesStep, job: StepJob, ports: ActionPorts
       inputs,
       state: job.output.effects.state,
     });
-  if (runs.kind === "javascript") return await runNode(framed, action, runs.main, { inputs, state: new Map() });
-  const env = actionVariables(framed, { inputs, state: new Map() });
+  if (runs.kind === "javascript") return await runNode(framed, action, runs.main, { inputs, state: saved });
+  const env = actionVariables(framed, { inputs, state: saved });
   return await runDocker(framed, action, { entrypoint: runs.entrypoint, inputs, env });
 }
 
@@ -93,6 +95,7 @@ export async function runPre(step: UsesStep, action: Action, job: StepJob): Prom
   const file = preOf(runs);
   if (file === undefined) return "success";
   const given = { inputs: inputsOf(step, action, job), state: new Map<string, string>() };
+  job.state.savedBefore.set(job.frame.key, job.output.effects.state);
   const framed = { ...job, frame: actionFrame(job.frame, step, action) };
   if (runs.kind !== "docker") return await runNode(framed, action, file, given);
   const env = actionVariables(framed, given);
@@ -124,6 +127,13 @@ function actionVariables(job: StepJob, { inputs, state }: NodeInput): Readonly<R
   for (const [name, value] of inputs) env[inputVariable(name)] = value;
   for (const [name, value] of state) env[`STATE_${name}`] = value;
   return env;
+}
+
+/** Where the steps of a composite action look for parts that run before all steps. */
+export function frameBefore(step: UsesStep, action: Action, outer: Frame, state: JobState): Frame {
+  const scope = state.scope(outer, state.envOf(outer));
+  const inputs = inputsOf(step, action, { scope, state, output: { annotate() {} } });
+  return { ...actionFrame(outer, step, action), depth: outer.depth + 1, inputs: new Dictionary(inputs) };
 }
 
 type CompositeInput = {
@@ -170,7 +180,11 @@ function actionFrame(frame: Frame, step: UsesStep, action: Action): Frame {
 }
 
 /** What `with` says, and the action's own defaults for the rest. */
-function inputsOf(step: UsesStep, action: Action, { scope, output, state }: StepJob): ReadonlyMap<string, string> {
+function inputsOf(
+  step: UsesStep,
+  action: Action,
+  { scope, output, state }: Pick<StepJob, "scope" | "state"> & { readonly output: Pick<StepJob["output"], "annotate"> },
+): ReadonlyMap<string, string> {
   const given = step.with ? templateTexts(step.with, scope) : new Map<string, string>();
   const inputs = new Map<string, string>();
   const find = (name: string): string | undefined =>

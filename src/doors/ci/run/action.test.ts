@@ -46,6 +46,34 @@ describe("actions", posix, () => {
     ok(!lines.includes("post"));
   });
 
+  test("CI-13: what pre saves, main and post find; actions that composite ones use have a pre, too", async () => {
+    const save = (name: string): string =>
+      `require("fs").appendFileSync(process.env.GITHUB_STATE, "${name}=${name}\\n")`;
+    const seen = "process.env.STATE_pre, process.env.STATE_main, process.env.INPUT_IN_PUT";
+    const { lines, result } = await runRig({
+      files: {
+        "/actions/o/r/action.yml": javascript("pre: e.js, main: m.js, post: p.js"),
+        "/actions/o/r/e.js": `console.log("pre", ${seen}); ${save("pre")}`,
+        "/actions/o/r/m.js": `console.log("main", ${seen}); ${save("main")}`,
+        "/actions/o/r/p.js": `console.log("post", ${seen})`,
+        "/actions/o/c/action.yml":
+          "inputs: { in: {} }\nruns:\n  using: composite\n  steps:\n" +
+          "    - { uses: o/r@v1, with: { in put: 'for ${{ inputs.in }}' } }\n",
+      },
+      steps: "- run: echo first\n- { uses: o/r@v1, with: { in put: me } }\n- { uses: o/c@v1, with: { in: you } }",
+    });
+    equal(result, "success", lines.join("\n"));
+    deepEqual(lines, [
+      "pre undefined undefined me",
+      "pre undefined undefined for you",
+      "first",
+      "main pre undefined me",
+      "main pre undefined for you",
+      "post pre main for you",
+      "post pre main me",
+    ]);
+  });
+
   test("CI-64: a composite action has inputs, steps and outputs of its own, and no secrets", async () => {
     const { lines, ends } = await runRig({
       secrets: { S: "not-for-actions" },

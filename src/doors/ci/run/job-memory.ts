@@ -21,6 +21,8 @@ export type JobMemory = {
   /** Everything that output must not show, in all its forms. */
   readonly masked: readonly string[];
   readonly posts: readonly PostMemory[];
+  /** By step: what actions saved before all steps; left out: nothing. */
+  readonly savedBefore?: readonly (readonly [key: string, saved: Pairs])[];
   /** What steps declared as artifacts; left out: nothing. */
   readonly subjects?: readonly Subject[];
 };
@@ -61,6 +63,9 @@ export function remember(state: JobState, { next, numbered, posts, initialEnv }:
     steps: plainOf(state.root.steps) as Plain,
     masked: state.masks.forms,
     posts: posts.map((post) => postMemory(post, state.root)),
+    ...(state.savedBefore.size > 0 && {
+      savedBefore: [...state.savedBefore].map(([key, saved]) => [key, [...saved]] as const),
+    }),
     ...(state.subjects.all.length > 0 && { subjects: state.subjects.all }),
   };
 }
@@ -93,6 +98,7 @@ export function recall(state: JobState, memory: JobMemory): readonly PostStep[] 
   for (const [id, value] of Object.entries(memory.steps)) state.root.steps.set(id, valueOf(value));
   state.root.status = memory.status;
   state.masks.addForms(memory.masked);
+  for (const [key, saved] of memory.savedBefore ?? []) state.savedBefore.set(key, new Map(saved));
   state.subjects.restore(memory.subjects ?? []);
   return memory.posts.map((post) => postStep(post, state.root));
 }

@@ -49,6 +49,8 @@ export class JobState {
   readonly secrets: Dictionary;
   readonly runner: Dictionary;
   readonly root: Frame;
+  /** What the part of an action that runs before all steps saved for the others, by the key of the step. */
+  readonly savedBefore = new Map<string, ReadonlyMap<string, string>>();
   paths: readonly string[] = [];
   /** Where steps run, if not on this machine itself. */
   inside: Inside | undefined;
@@ -120,12 +122,13 @@ export class JobState {
     ]);
   }
 
+  /** Without containers it says nothing of them: actions ask `job.container && ...`. */
   #job(): Dictionary {
-    return new Dictionary([
-      ["status", this.root.status],
-      ["container", this.container ? this.#containerContext(this.container) : new Dictionary()],
-      ["services", new Dictionary([...this.services].map(([id, one]) => [id, this.#containerContext(one)]))],
-    ]);
+    const job = new Dictionary([["status", this.root.status]]);
+    if (this.container) job.set("container", this.#containerContext(this.container));
+    const services = [...this.services].map(([id, one]) => [id, this.#containerContext(one)] as const);
+    if (services.length > 0) job.set("services", new Dictionary(services));
+    return job;
   }
 
   #containerContext({ id, ports }: StartedContainer): Dictionary {

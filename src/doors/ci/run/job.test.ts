@@ -33,6 +33,13 @@ describe("conditions and results", posix, () => {
     equal(result, "failure");
   });
 
+  test("the job's context says nothing of containers and services where there are none", async () => {
+    const { lines } = await runRig({
+      steps: `- run: echo "\${{ job.container && 'in a container' || 'on the machine' }} \${{ toJSON(job.services) }}"`,
+    });
+    ok(lines.includes("on the machine null"), lines.join("\n"));
+  });
+
   test("CI-9: a step that may fail has failed and counts as done; an error in that wish leaves it failed", async () => {
     const { ends, lines, result } = await runRig({
       steps: [

@@ -3,7 +3,7 @@
  * fleet; the caller gives it a machine, a place for reports, and a signal to cancel it.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import type { Condition, Step } from "#doors/ci/workflow/compile/model.ts";
+import type { Condition, Step, UsesStep } from "#doors/ci/workflow/compile/model.ts";
 import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";
 import type { Availability } from "#doors/ci/workflow/expression/availability.ts";
 import type { Scope } from "#doors/ci/workflow/expression/evaluate.ts";
@@ -12,7 +12,7 @@ import { parseExpression } from "#doors/ci/workflow/expression/parse.ts";
 import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { conditionHolds, templateNumber, templateTexts } from "#doors/ci/workflow/plan/template.ts";
 import { places } from "#doors/ci/workflow/schema/places.ts";
-import { actionOf, type PostStep, preOf, runAction, runPost, runPre } from "./action-work.ts";
+import { actionOf, depthMax, frameBefore, type PostStep, preOf, runAction, runPost, runPre } from "./action-work.ts";
 import { Backgrounds } from "./backgrounds.ts";
 import { startContainers } from "#doors/ci/containers/start.ts";
 import { withPaths } from "./said/file-commands.ts";
@@ -111,7 +111,7 @@ class JobRun {
     const { memory } = this.#ports;
     this.#initialEnv = new Map(this.#state.env);
     if (!memory) {
-      await this.#prepareActions(this.#state.spec.steps);
+      await this.#prepareActions(this.#state.spec.steps, this.#state.root);
       return await this.#keep();
     }
     this.#posts.push(...recall(this.#state, memory));
@@ -158,17 +158,27 @@ class JobRun {
     });
   }
 
-  async #prepareActions(steps: readonly Step[]): Promise<void> {
+  /** CI-13: also those that composite actions use. Whatever is wrong with those is said when they run. */
+  async #prepareActions(steps: readonly Step[], outer: Frame): Promise<void> {
     for (const step of steps) {
       if (step.kind !== "uses" || isLocalUses(step.uses) || step.uses.startsWith("docker://")) continue;
-      const action = await actionOf(step.uses, this.#state);
-      if (action.runs.kind === "composite" || preOf(action.runs) === undefined) continue;
-      const condition = action.runs.preIf;
-      await this.#work(
-        { id: step.id, name: `Pre ${step.uses}`, condition, frame: this.#state.root, env: new Map() },
-        (job) => runPre(step, action, job),
-      );
+      const frame = { ...outer, key: `${outer.key}/${step.id}` };
+      if (outer.depth > 0) await this.#prepareAction(step, frame).catch(() => {});
+      else await this.#prepareAction(step, frame);
     }
+  }
+
+  async #prepareAction(step: UsesStep, frame: Frame): Promise<void> {
+    const action = await actionOf(step.uses, this.#state);
+    const { runs } = action;
+    if (runs.kind === "composite") {
+      if (frame.depth >= depthMax || !runs.steps.some(({ kind }) => kind === "uses")) return;
+      const inner = frameBefore(step, action, frame, this.#state);
+      return await this.#prepareActions(runs.steps, inner);
+    }
+    if (preOf(runs) === undefined) return;
+    const named = { id: step.id, name: `Pre ${step.uses}`, condition: runs.preIf, frame, env: new Map() };
+    await this.#work(named, (job) => runPre(step, action, job));
   }
 
   async #stepsOf(steps: readonly Step[], frame: Frame, outer?: AbortSignal): Promise<void> {
