@@ -5,9 +5,11 @@
 import { randomUUID } from "node:crypto";
 import { open, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import type { Clock } from "#base/clock.ts";
 import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher } from "#blobs/hashing.ts";
+import { type Room, Rooms } from "#blobs/spool-room.ts";
 import { beyondLimit, UploadLedger, uploadSharesDefault, type Excess, type UploadOwner } from "#blobs/upload-limits.ts";
 
 export type SpoolOptions = {
@@ -35,17 +37,25 @@ export type Spooled = AsyncDisposable & {
 export class Spool {
   readonly #options: SpoolOptions;
   readonly #ledger: UploadLedger;
+  readonly #rooms: Rooms;
   #memoryBytes = 0;
 
   constructor(options: SpoolOptions) {
     this.#options = options;
     this.#ledger = new UploadLedger(uploadSharesDefault, options.bytesMax);
+    this.#rooms = new Rooms(this.#ledger);
+  }
+
+  /** Waits until so many bytes fit; `take` fills the room. */
+  async reserve({ tenant, principal }: SpoolOwner, sizeBytes: number, clock: Clock, waitMs: number): Promise<Room> {
+    return await this.#rooms.reserve({ tenant, caller: principal }, sizeBytes, clock, waitMs);
   }
 
   async take(
     parts: AsyncIterable<Uint8Array>,
     { tenant, principal }: SpoolOwner,
     fn: DigestFunction = "sha256",
+    room?: Room,
   ): Promise<Spooled> {
     const owner = { tenant, caller: principal };
     this.#check(owner, "count", 1);
@@ -57,9 +67,13 @@ export class Spool {
     let file: FileHandle | undefined;
     this.#ledger.add(owner, 0, 1);
     undo.defer(() => void (this.#memoryBytes -= heldBytes));
-    undo.defer(() => this.#ledger.add(owner, -sizeBytes, -1));
+    undo.defer(() => {
+      this.#ledger.add(owner, -sizeBytes, -1);
+      this.#rooms.wake();
+    });
 
     for await (const part of parts) {
+      room?.fill(part.length);
       this.#check(owner, "bytes", part.length);
       this.#ledger.add(owner, part.length, 0);
       hasher.update(part);

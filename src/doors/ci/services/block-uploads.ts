@@ -8,6 +8,7 @@
 import { randomUUID } from "node:crypto";
 import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
+import { type Fault, isFault } from "#base/fault.ts";
 import { parseDigest, type Digest } from "#base/digest.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Spool } from "#blobs/spool.ts";
@@ -50,12 +51,13 @@ export class BlockUploads {
     return { tenant, id };
   }
 
-  async putBlock(ref: UploadRef, name: string, body: AsyncIterable<Uint8Array>): Promise<void> {
+  /** With its size, if the caller said it, a block waits for room instead of being refused. */
+  async putBlock(ref: UploadRef, name: string, body: AsyncIterable<Uint8Array>, announced?: number): Promise<void> {
     const { upload } = await this.#open(ref);
     const held = await this.#heldBy(ref);
     if (!held.has(name) && held.size >= this.#ports.limits.blocksMax)
       throw new Problem(413, `an upload has at most ${this.#ports.limits.blocksMax} blocks`);
-    const digest = await this.#store(ref.tenant, body, roomIn(held, name, upload.bytesMax));
+    const digest = await this.#store(ref.tenant, body, roomIn(held, name, upload.bytesMax), announced);
     const { sizeBytes } = must(parseDigest(digest), "a digest");
     if (sizeBytes > roomIn(held, name, upload.bytesMax)) throw tooMuch(upload.bytesMax); // others came meanwhile
     held.set(name, sizeBytes);
@@ -74,9 +76,9 @@ export class BlockUploads {
     return await this.#complete(ref, { upload, record }, parts);
   }
 
-  async putWhole(ref: UploadRef, body: AsyncIterable<Uint8Array>): Promise<Content> {
+  async putWhole(ref: UploadRef, body: AsyncIterable<Uint8Array>, announced?: number): Promise<Content> {
     const { upload, record } = await this.#open(ref);
-    const digest = await this.#store(ref.tenant, body, upload.bytesMax);
+    const digest = await this.#store(ref.tenant, body, upload.bytesMax, announced);
     return await this.#complete(ref, { upload, record }, [digest]);
   }
 
@@ -127,16 +129,26 @@ export class BlockUploads {
     return held;
   }
 
-  async #store(tenant: string, body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Digest> {
-    const { spool, store, limits } = this.#ports;
+  async #store(
+    tenant: string,
+    body: AsyncIterable<Uint8Array>,
+    bytesMax: number,
+    announced: number | undefined,
+  ): Promise<Digest> {
+    const { spool, store, clock, limits } = this.#ports;
     const { blobs } = store.forTenant(tenant);
-    await using spooled = await spool.take(within(body, Math.min(bytesMax, limits.blockBytesMax)), {
-      tenant,
-      principal: "ci",
-    });
-    await blobs.write(spooled.digest, spooled.content());
-    await this.#pin(blobs, spooled.digest);
-    return spooled.digest;
+    const mayHave = Math.min(bytesMax, limits.blockBytesMax);
+    if (announced !== undefined && announced > mayHave) throw tooMuch(mayHave);
+    const owner = { tenant, principal: "ci" };
+    try {
+      using room = announced === undefined ? undefined : await spool.reserve(owner, announced, clock, roomWaitMs);
+      await using spooled = await spool.take(within(body, mayHave), owner, "sha256", room);
+      await blobs.write(spooled.digest, spooled.content());
+      await this.#pin(blobs, spooled.digest);
+      return spooled.digest;
+    } catch (error) {
+      throw isFault(error, "exhausted") ? busy(error) : error;
+    }
   }
 
   async #pin(blobs: BlobStore, digest: Digest): Promise<void> {
@@ -184,5 +196,15 @@ async function* within(body: AsyncIterable<Uint8Array>, bytesMax: number): Async
     yield part;
   }
 }
+
+/** Longer than blocks before it take, shorter than clients wait. */
+const roomWaitMs = 20_000;
+
+/** Clients try 503 again; 429 they give up. */
+const busy = (fault: Fault): Problem =>
+  new Problem(503, `the node has no room for this upload now: ${String(fault.facts["why"] ?? "try again later")}`, {
+    headers: { "retry-after": "5" },
+    cause: fault,
+  });
 
 const tooMuch = (bytesMax: number): Problem => new Problem(413, `no more than ${bytesMax} bytes are accepted here`);

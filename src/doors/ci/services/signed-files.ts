@@ -35,10 +35,12 @@ async function upload(ports: FilePorts, request: Request, url: URL, { tenant, id
   const { uploads, clock, limits } = ports;
   if (request.method !== "PUT") throw new Problem(405, "only PUT is answered here", { headers: { allow: "PUT" } });
   const ref = { tenant, id };
+  const announced = Number(request.headers.get("content-length") ?? Number.NaN);
+  const sizeBytes = Number.isSafeInteger(announced) ? announced : undefined;
   const body = () => bodyParts(request, { bytesMax: limits.blockBytesMax, idleMs: bodyIdleMsDefault }, clock);
   switch (url.searchParams.get("comp")) {
     case "block":
-      await uploads.putBlock(ref, blockName(url.searchParams.get("blockid")), body());
+      await uploads.putBlock(ref, blockName(url.searchParams.get("blockid")), body(), sizeBytes);
       return created(clock);
     case "blocklist": {
       const bytes = await bodyBytes(request, { bytesMax: blockListBytesMax, idleMs: bodyIdleMsDefault }, clock);
@@ -48,7 +50,7 @@ async function upload(ports: FilePorts, request: Request, url: URL, { tenant, id
     case null:
       if ((request.headers.get("x-ms-blob-type") ?? "BlockBlob") !== "BlockBlob")
         throw new Problem(400, "x-ms-blob-type: only BlockBlob is accepted");
-      await uploads.putWhole(ref, body());
+      await uploads.putWhole(ref, body(), sizeBytes);
       return created(clock);
     default:
       throw new Problem(400, "comp: block and blocklist are accepted");

@@ -92,7 +92,7 @@ async function chunk(ports: CacheV1Ports, { request, job }: CacheRequest, id: st
     throw new Problem(400, "content-range: not a range that is accepted");
   const { upload } = await caches.saving(job, id);
   const bytes = bodyParts(request, { bytesMax: last - first + 1, idleMs: bodyIdleMsDefault }, clock);
-  await uploads.putBlock(upload, String(first).padStart(chunkDigits, "0"), bytes);
+  await uploads.putBlock(upload, String(first).padStart(chunkDigits, "0"), bytes, last - first + 1);
   return new Response(null, { status: 204 });
 }
 
