@@ -154,7 +154,7 @@ export async function openCi(ports: DoorPorts, settings: CiSettings): Promise<Op
         gate: (stage) => gate({ client, clock, environments, deployments }, stage),
         ended: intake.runEnded,
         leaseMs: settings.runnerLease,
-        onRunnerLoss: (tenant, requires) => ports.poolOf({ tenant, requires })?.onRunnerLoss ?? settings.onRunnerLoss,
+        ...(intake.triggers.onRunnerLoss && { onRunnerLoss: intake.triggers.onRunnerLoss }),
       }),
     }),
   };

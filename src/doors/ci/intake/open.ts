@@ -41,6 +41,7 @@ export function openIntake(ports: DoorPorts, settings: CiSettings, scheduled: (l
     queues: settings.queues,
     required: settings.required,
     retentionDays: settings.retentionDays,
+    onRunnerLoss: (tenant, requires) => ports.poolOf({ tenant, requires })?.onRunnerLoss ?? settings.onRunnerLoss,
     sources,
     switches,
     async seen(repository, files, isTrusted) {

@@ -8,7 +8,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Reuse } from "#kernel/model/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import type { Submitted } from "#shard/client/client.ts";
-import { conclusionStage, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
+import { conclusionStage, type PlanRules, planRun, planStage, sandboxLabel } from "#doors/ci/plan.ts";
 import { readCellResult } from "#doors/ci/result.ts";
 import { workflowOf } from "#doors/ci/run-frame.ts";
 import { viewRun } from "#doors/ci/view.ts";
@@ -33,7 +33,7 @@ export type Again = {
 const attemptsMax = 50;
 
 export async function rerun(
-  { client, blobs, traces }: StartPorts,
+  { client, blobs, traces, onRunnerLoss }: StartPorts,
   { run, view, about }: { readonly run: string; readonly view: JobView; readonly about: RunTags },
   again: Again,
 ): Promise<Submitted> {
@@ -66,7 +66,11 @@ export async function rerun(
     again: run,
     root: before.about.root ?? run,
   });
-  const reuse = await reusedOf({ view: withNeeds(view, record), record, stored: kept.stored }, again, blobs);
+  const ofCluster = onRunnerLoss && {
+    onRunnerLoss: (labels: readonly string[]) => onRunnerLoss(view.tenant, labels),
+  };
+  const rules: PlanRules = { exclusive: new Set(), ...ofCluster };
+  const reuse = await reusedOf({ view: withNeeds(view, record), record, stored: kept.stored, rules }, again, blobs);
   const order = planRun(record, kept, {
     tenant: view.tenant,
     shardKey: `${view.tenant}/ci ${before.about.repository}`,
@@ -81,7 +85,13 @@ const payloadHashOf = (run: string, { failed, job = "", fromStep, script }: Agai
   return `${run} ${failed} ${job} ${fromStep ?? ""} ${edited}`.trimEnd();
 };
 
-type Before = { readonly view: JobView; readonly record: RunRecord; readonly stored: StoredRun };
+/** `rules` are those that planners have: equal specs come of equal rules. */
+type Before = {
+  readonly view: JobView;
+  readonly record: RunRecord;
+  readonly stored: StoredRun;
+  readonly rules: PlanRules;
+};
 
 async function reusedOf(before: Before, again: Again, blobs: BlobStore): Promise<readonly Reuse[]> {
   if (!again.failed && again.job === undefined) return [];
@@ -95,7 +105,10 @@ async function reusedOf(before: Before, again: Again, blobs: BlobStore): Promise
     const isBehind = stage.needs.some((need) => repeated.has(need));
     const isNamed = again.job !== undefined && repeated.has(stage.stage);
     if (isBehind || (isNamed && !from) || stage.name === conclusionStage || stage.phase === "SKIPPED") continue;
-    const plan = await withShortSpecs(planStage(await inputsOf(stage, before, blobs), before.record), blobs);
+    const plan = await withShortSpecs(
+      planStage(await inputsOf(stage, before, blobs), before.record, before.rules),
+      blobs,
+    );
     const specs = new Map(
       plan.kind === "tasks" ? plan.sets?.flatMap((set) => (set.tasks ?? []).map(({ key, spec }) => [key, spec])) : [],
     );

@@ -5,6 +5,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { CallTraces } from "#door/ports.ts";
 import type { Order, Submitted, WorkClient } from "#shard/client/client.ts";
 import type { SourceFile } from "#doors/ci/workflow/compile/file.ts";
+import type { OnRunnerLoss } from "#doors/ci/workflow/compile/millrace.ts";
 import { type Dictionary, plainOf } from "#doors/ci/workflow/expression/value.ts";
 import { TemplateFault } from "#doors/ci/workflow/plan/template.ts";
 import { planRun, sandboxLabel } from "#doors/ci/plan.ts";
@@ -24,6 +25,8 @@ export type StartPorts = {
   readonly variables: Pick<Variables, "of">;
   /** Runs that go to certain workers only; left out: none. */
   readonly queues?: readonly Queue[];
+  /** What the cluster says about a lost runner: a part of what jobs are, so re-runs must know it to reuse results. */
+  readonly onRunnerLoss?: (tenant: string, requires: readonly string[]) => OnRunnerLoss;
   /** How long artifacts of runs stay. */
   readonly retentionDays: number;
 };
