@@ -21,13 +21,7 @@ export type JobPorts = {
   readonly court: CiCourt;
   readonly effects: Effects;
   readonly random: Random;
-  /** While the storm lasts, at moments that matter: the machine is lost, or stands still for long. */
-  readonly harm: () => boolean;
 };
-
-/** Longer than a job may take to tidy up, shorter than its lease: no one may be let in before it has ended. */
-const tidyMsMax = 8_000;
-const tidySteps = 3;
 
 /** A person looks at the world, and takes a while. */
 const decideMsMax = 20_000;
@@ -50,8 +44,8 @@ export const jobRunner =
     } catch (error) {
       if (!isCancelled(signal)) throw error;
       // its post steps have their time, and no other run of the group may be at work meanwhile
-      for (let step = 0; step < tidySteps; step += 1) {
-        await machine.clock.sleep(random.between(100, tidyMsMax));
+      for (let step = 0; step < 3; step += 1) {
+        await machine.clock.sleep(random.between(100, 3_000));
         if (isHeld(context)) court.tally.posts += 1;
         court.looksAt(cellTask.run.about.workflow);
       }
@@ -137,9 +131,7 @@ async function effect(key: string, how: string, { context, ports }: InJob): Prom
     if (signal.aborted || !isHeld(context)) throw new Error("the attempt has ended");
     court.acts(key, how === "idempotent");
     await machine.clock.sleep(random.below(5_000), signal);
-    // what it sends now arrives after a later attempt has begun the same, or it never learns that it did
-    const isLate = ports.harm();
-    await tell("commit", { key, holder, ports, signal, isLate });
+    await tell("commit", { key, holder, ports, signal });
   };
   for (;;) {
     const { kind } = await tell("begin", { key, holder, ports, signal });
@@ -150,20 +142,14 @@ async function effect(key: string, how: string, { context, ports }: InJob): Prom
     if (kind === "unknown" && how === "probe") {
       await machine.clock.sleep(random.below(500), signal);
       if (!court.wasDone(key)) return await act();
-      const isLate = ports.harm();
-      return void (await tell("commit", { key, holder, ports, signal, isLate }));
+      return void (await tell("commit", { key, holder, ports, signal }));
     }
     if (kind === "unknown") await ask(key, { holder, ports, signal });
     await machine.clock.sleep(1_000, signal);
   }
 }
 
-type Telling = {
-  readonly holder: Holder;
-  readonly ports: JobPorts;
-  readonly signal: AbortSignal;
-  readonly isLate?: boolean;
-};
+type Telling = { readonly holder: Holder; readonly ports: JobPorts; readonly signal: AbortSignal };
 
 /** A person looks, and decides; then the attempt begins it again. */
 async function ask(key: string, { holder, ports, signal }: Telling): Promise<void> {
@@ -173,24 +159,18 @@ async function ask(key: string, { holder, ports, signal }: Telling): Promise<voi
   const seen = await effects.find(tenant, key);
   await machine.clock.sleep(random.below(decideMsMax), signal);
   const as = court.wasDone(key) ? ("done" as const) : ("not-done" as const);
-  const decide = async (isLate: boolean): Promise<unknown> =>
-    await machine.call(
-      "decide",
-      async () =>
-        await effects.change(tenant, key, { kind: "decide", as, by: "ada", result: "", begins: seen?.value.begins }),
-      undefined,
-      { isLate },
-    );
-  // an impatient one decides twice, and the second time takes long to arrive
-  if (random.chance(0.5)) void decide(true).catch(() => {});
-  await decide(false);
+  await machine.call(
+    "decide",
+    async () =>
+      await effects.change(tenant, key, { kind: "decide", as, by: "ada", result: "", begins: seen?.value.begins }),
+  );
 }
 
 export const tenant = "mill";
 
 async function tell(
   command: "begin" | "commit" | "ask",
-  { key, holder, ports, signal, isLate = false }: Telling & { readonly key: string },
+  { key, holder, ports, signal }: Telling & { readonly key: string },
 ): Promise<Answer> {
   const { court, effects, machine } = ports;
   for (;;)
@@ -207,7 +187,6 @@ async function tell(
           return answer;
         },
         signal,
-        { isLate },
       );
     } catch (error) {
       if (!isFault(error) || signal.aborted) throw error;

@@ -57,15 +57,10 @@ export class Machine {
   }
 
   /** A call to something elsewhere, through the network. */
-  async call<T>(
-    doing: string,
-    work: () => Promise<T>,
-    signal?: AbortSignal,
-    { isLate: isSureToBe = false }: { readonly isLate?: boolean } = {},
-  ): Promise<T> {
+  async call<T>(doing: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     await this.up();
     const { lostChance, unansweredChance, lateChance } = this.#weather;
-    const isLate = this.#random.chance(lateChance) || isSureToBe;
+    const isLate = this.#random.chance(lateChance);
     // once it is sent, it arrives whatever becomes of its sender
     await this.#world.sleep(isLate ? this.#random.between(1_000, lateMsMax) : this.#random.below(usualMsMax));
     if (this.#random.chance(lostChance)) {

@@ -42,7 +42,6 @@ const people = ["ada", "bob", "eve"];
 const stormMs = 240_000;
 const calmMs = 3 * 3_600_000;
 const lookMs = 500;
-const harmChance = 0.15;
 
 export async function runCiSeed(seed: number): Promise<CiSeed> {
   const world = await World.make(new Random(seed));
@@ -67,7 +66,6 @@ class World {
   readonly #machines: Machine[] = [];
   readonly #runs: Run[] = [];
   #made = 0;
-  #stormUntilMs = 0;
 
   static async make(random: Random): Promise<World> {
     const clock = new ManualClock(1_000_000);
@@ -131,7 +129,6 @@ class World {
     const router = createRouter({ ownerships: directory.ownerships, transport, clock: machine.clock, random });
     const { command, query } = askers(router);
     const { clock } = machine;
-    const harm = (): boolean => random.chance(harmChance) && this.#harm(machine, random);
     const gatePorts = { client, clock, environments: this.#environments, deployments: this.#deployments };
     const worker = createWorker({
       client: executorClient(command, query, random, gathering(router, 1)),
@@ -142,7 +139,7 @@ class World {
       offers: [taskLabel, planLabel, "runner=x"],
       shards: 1,
       sources: () => new Map(),
-      runners: { [kinds.job]: jobRunner({ machine, court: this.court, effects: this.#effects, random, harm }) },
+      runners: { [kinds.job]: jobRunner({ machine, court: this.court, effects: this.#effects, random }) },
       planners: ciPlanners({
         client,
         gate: async (stage) => {
@@ -214,7 +211,6 @@ class World {
   #storm(): void {
     const random = this.#random.fork("storm");
     const untilMs = this.clock.wallMs() + stormMs;
-    this.#stormUntilMs = untilMs;
     const every = async (averageMs: number, fault: () => void): Promise<void> => {
       for (;;) {
         await this.clock.sleep(random.below(2 * averageMs));
@@ -242,21 +238,6 @@ class World {
       tally.outages += 1;
       void this.#later(random.between(100, 40_000), async () => shard.comeBack());
     });
-  }
-
-  /** Just after something was sent: a moment later the machine is lost, or stands still past every lease. */
-  #harm(machine: Machine, random: Random): boolean {
-    if (this.clock.wallMs() >= this.#stormUntilMs) return false;
-    void this.#later(1, async () => {
-      if (random.chance(0.5)) {
-        machine.kill();
-        await this.#later(random.below(5_000), async () => this.#start());
-      } else {
-        machine.sleep();
-        await this.#later(random.between(40_000, 90_000), async () => machine.wake());
-      }
-    });
-    return true;
   }
 
   #heal(): void {

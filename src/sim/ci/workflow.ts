@@ -21,7 +21,6 @@ export function drawWorkflow(random: Random): Drawn {
     return steps.map((step) => `      - run: ${step}`).join("\n");
   };
   const cells = random.between(1, 3);
-  const tidies = random.chance(0.5) ? "\n    cancel-timeout-minutes: 0.02" : "";
   const group = random.pick(["group-a", "group-b"]);
   const text = `
 name: ${group}
@@ -29,7 +28,7 @@ on: push
 concurrency: { group: ${group}, cancel-in-progress: ${random.chance(0.4)} }
 jobs:
   build:
-    runs-on: x${tidies}
+    runs-on: x
     x-millrace: { retry: { max: 10 } }
     strategy: { fail-fast: false, matrix: { n: [${Array.from({ length: cells }, (_, n) => n).join(", ")}] } }
     steps:
