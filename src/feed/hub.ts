@@ -168,7 +168,12 @@ export class FeedHub {
 
   #rest(): void {
     this.#isRunning = false;
-    for (const { abort } of this.#lanes.values()) abort.abort();
+    // A lane that is still waiting must end even if a reader joins before it looks: there is no ring for it yet.
+    for (const lane of this.#lanes.values()) {
+      lane.shards = new Set();
+      lane.abort.abort();
+    }
+    this.#lanes.clear();
     this.#rings.clear();
     this.#heard.clear();
   }
