@@ -81,7 +81,7 @@ export class CiNode {
     return (await callEndpoint(this.fetch, rerunRun, { params: { run }, body })).run;
   }
 
-  async ended(run: string, limitMs = 60_000): Promise<RunShown> {
+  async ended(run: string, limitMs = 180_000): Promise<RunShown> {
     let shown = await this.show(run);
     await until(
       `${run} has ended`,

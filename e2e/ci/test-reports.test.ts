@@ -18,7 +18,7 @@ import { TestRepository } from "./repository.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: jobs run in its process groups";
 
-test("test reports of a run, and a flaky test", { skip, timeout: 120_000 }, async () => {
+test("test reports of a run, and a flaky test", { skip, timeout: 240_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-ci-tests-"));
   const mark = join(folder, "second-time");
   const workflow = `
