@@ -68,19 +68,22 @@ const isSame = (a: Result, b: Result): boolean =>
   a.digests.every((digest, i) => digest === b.digests[i]) &&
   (a.digests.length > 0 || a.payload === b.payload);
 
+/**
+ * A stage that is blocked may be planned otherwise, without a task that commits: so whatever has run on while results
+ * of it were made again is blocked with it, and so on.
+ */
 function blocked(state: State, stage: Stage, isMeant: (next: Stage) => boolean, nowMs: number): readonly Event[] {
+  const { stages } = stage.job;
+  const consumersOf = ({ index }: Stage): readonly Stage[] =>
+    stages.filter(({ phase, shape }) => (phase === "READY" || phase === "RUNNING") && shape.needs.includes(index));
+  const found = new Set(consumersOf(stage).filter(isMeant));
+  for (const next of found) for (const further of consumersOf(next)) found.add(further); // those too are looked at
   let firstTask = state.nextTask;
-  const events: Event[] = [];
-  for (const next of stage.job.stages)
-    if (
-      next.shape.needs.includes(stage.index) &&
-      (next.phase === "READY" || next.phase === "RUNNING") &&
-      isMeant(next)
-    ) {
-      events.push(reopened(next, "BLOCKED", firstTask, nowMs));
-      firstTask += next.size;
-    }
-  return events;
+  return [...found].map((next) => {
+    const event = reopened(next, "BLOCKED", firstTask, nowMs);
+    firstTask += next.size;
+    return event;
+  });
 }
 
 const reopened = (stage: Stage, phase: "RUNNING" | "BLOCKED", firstTask: number, at: number): Event => ({

@@ -118,6 +118,28 @@ describe("generations: a lost result is made again", () => {
     `);
   });
 
+  test("K5: what has run on is blocked with the stage it reads, which may be planned without a task that commits", () => {
+    specify(`
+      submit j : a[x] b[?]<a c[?]<b     -> job 1 new; x READY, a RUNNING, b c BLOCKED, j RUNNING
+      reserve ada                       -> x#1; x CLAIMED
+      commit ada x digests=x            -> committed generation=1; x SUCCEEDED, b/plan READY, a COMPLETED, b READY
+      reserve ada                       -> b/plan#2; b/plan CLAIMED
+      plan ada b/plan [p,q]             -> recorded plan=tasks; b/plan SUCCEEDED, p q READY, b RUNNING
+      reserve ada n=2                   -> p#3 q#4; p q CLAIMED
+      commit ada q digests=q            -> committed generation=1; q SUCCEEDED
+      commit ada p digests=p            -> committed generation=1; p SUCCEEDED, c/plan READY, b COMPLETED, c READY
+      reserve ada                       -> c/plan#5; c/plan CLAIMED
+      plan ada c/plan [r]               -> recorded plan=tasks; c/plan SUCCEEDED, r READY, c RUNNING
+      reserve bea start                 -> r#6; r RUNNING
+      invalidate p                      -> generation=2; p READY, b RUNNING
+      invalidate x                      -> generation=2; x READY, a RUNNING
+      reserve ada                       -> x#7; x CLAIMED
+      commit ada x digests=other        -> committed generation=2; x SUCCEEDED, b/plan READY, a COMPLETED, b READY, c BLOCKED
+      reserve ada                       -> b/plan#8; b/plan CLAIMED
+      plan ada b/plan [q]               -> recorded plan=tasks; b/plan q SUCCEEDED, c/plan READY, b COMPLETED, c READY
+    `);
+  });
+
   test("downstream with tasks known from the start runs again, reusing what stayed the same", () => {
     specify(`
       submit j : a[x] b[p,q]<a -> job 1 new; x READY, p q HELD, a RUNNING, b BLOCKED, j RUNNING
