@@ -118,7 +118,7 @@ describe("generations: a lost result is made again", () => {
     `);
   });
 
-  test("K5: what has run on is blocked with the stage it reads, which may be planned without a task that commits", () => {
+  test("K5: what has run on is blocked with the stage it reads, even if no task of that commits again", () => {
     specify(`
       submit j : a[x] b[?]<a c[?]<b     -> job 1 new; x READY, a RUNNING, b c BLOCKED, j RUNNING
       reserve ada                       -> x#1; x CLAIMED
