@@ -134,7 +134,8 @@ describe("generations: a lost result is made again", () => {
       invalidate p                      -> generation=2; p READY, b RUNNING
       invalidate x                      -> generation=2; x READY, a RUNNING
       reserve ada                       -> x#7; x CLAIMED
-      commit ada x digests=other        -> committed generation=2; x SUCCEEDED, b/plan READY, a COMPLETED, b READY, c BLOCKED
+      commit ada x digests=other
+        -> committed generation=2; x SUCCEEDED, b/plan READY, a COMPLETED, b READY, c BLOCKED
       reserve ada                       -> b/plan#8; b/plan CLAIMED
       plan ada b/plan [q]               -> recorded plan=tasks; b/plan q SUCCEEDED, c/plan READY, b COMPLETED, c READY
     `);
