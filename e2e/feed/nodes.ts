@@ -30,7 +30,7 @@ export class NodeProcess {
     const child = (this.#child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] }));
     for (const stream of [child.stdout, child.stderr])
       stream?.on("data", (chunk: Buffer) => (this.#text += chunk.toString()));
-    await until("the node is up", () => this.#text.includes("Ctrl-C stops it"), { limitMs: 60_000 }).catch(
+    await until("the node is up", () => this.#text.includes("Ctrl-C stops it"), { limitMs: 180_000 }).catch(
       (error: unknown) => {
         throw new Error(`the node does not start: ${this.#text}`, { cause: error });
       },

@@ -62,7 +62,7 @@ export class NodeProcess {
         () => false,
       );
     };
-    await until(`the node at ${this.address} is up`, isReady, { limitMs: 60_000, everyMs: 50 }).catch((error) => {
+    await until(`the node at ${this.address} is up`, isReady, { limitMs: 180_000, everyMs: 50 }).catch((error) => {
       throw new Error(`${String(error)}; it said:\n${this.log.slice(-2_000)}`, { cause: error });
     });
   }

@@ -228,7 +228,7 @@ const queryBodies: { readonly [K in QueryKind]: Arbitrary<Omit<Extract<Query, { 
   task: shape({ task: id }, { tenant: text }),
   why: shape({ job: id }, { tenant: text }),
   "plan-inputs": shape({ task: id, token: id, limit: small }, { from: place }),
-  executors: fc.constant({}),
+  executors: shape({}, { tenant: text }),
   stats: fc.constant({}),
 };
 const answers: { readonly [K in QueryKind]: Arbitrary<Answers[K]> } = {

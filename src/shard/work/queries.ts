@@ -106,8 +106,8 @@ export const queryTable: { readonly [K in QueryKind]: Entry<K> } = {
   },
   executors: {
     method: Work.methods.listExecutors,
-    write: () => ({}),
-    read: () => ({}),
+    write: (query) => query,
+    read: ({ tenant }) => given({ tenant }),
     writeAnswer: ({ executors }) => ({ executors }),
     readAnswer: ({ executors }) => ({ executors: executors.map(views.readExecutor) }),
   },

@@ -826,6 +826,8 @@ export const PlanInputsResponse: Message<PlanInputsResponse> = {
 export type ListExecutorsRequest = {
   /** The shard that is asked. */
   readonly shard: number;
+  /** Only those that serve this tenant. */
+  readonly tenant?: string | undefined;
 };
 
 export const ListExecutorsRequest: Message<ListExecutorsRequest> = {
@@ -834,9 +836,13 @@ export const ListExecutorsRequest: Message<ListExecutorsRequest> = {
     if (message.shard !== 0) {
       to.int32(8, message.shard);
     }
+    if (message.tenant !== undefined) {
+      to.string(18, message.tenant);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
+    let tenant = before?.tenant;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -844,11 +850,15 @@ export const ListExecutorsRequest: Message<ListExecutorsRequest> = {
           shard = from.int32();
           break;
         }
+        case 18: {
+          tenant = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard };
+    return { shard, tenant };
   },
 };
 
