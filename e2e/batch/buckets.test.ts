@@ -99,7 +99,7 @@ describe("queries over a bucket on two nodes", { timeout: 400_000, skip }, () =>
     equal(view?.phase, "SUCCEEDED", view?.failure ?? "");
     const { tasks } = await ask<{ tasks: readonly { result?: string }[] }>("GET", `/v1/jobs/${job}`);
     const writers = tasks.flatMap(({ result = "" }) => /"at":"(\w+)"/.exec(result)?.[1] ?? []);
-    return { view: view as View, writers: [...new Set(writers)].toSorted() };
+    return { view: view, writers: [...new Set(writers)].toSorted() };
   }
 
   test("both read it, and the result is there as a whole", async () => {

@@ -59,7 +59,7 @@ async function ended(job: string): Promise<View> {
   const isOver = async (): Promise<boolean> => (seen = await view(job)).ended;
   await until(`${job} has ended`, isOver, { limitMs: 120_000, everyMs: 20 });
   equal(seen?.phase, "SUCCEEDED");
-  return seen as View;
+  return seen;
 }
 const begun = (job: string): Promise<void> =>
   until("some of its tasks are done", async () => (await view(job)).done >= 4, { limitMs: 120_000, everyMs: 20 });
