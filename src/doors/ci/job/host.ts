@@ -47,11 +47,9 @@ writeFileSync(`${names.outcome}.new`, JSON.stringify(outcome));
 renameSync(`${names.outcome}.new`, names.outcome);
 process.exit(0);
 
-/** Of Linux' clock for processes, on every machine that Node runs on. */
-const tickMs = 10;
-
 /** Its own processor time, and that of the processes that it has waited for, which Linux counts in ticks. */
 function usedCpuMs(): number {
+  const tickMs = 10; // on every machine that Node runs on
   const { user, system } = process.cpuUsage();
   const own = (user + system) / 1_000;
   try {
