@@ -19,14 +19,17 @@ export const unreachable: readonly Excuse[] = [
   {
     file: "decide/submit.ts",
     code:
-      "const typed = stages.findIndex(({ tasks }) => tasks?.template.retries); if (typed !== -1) return tooNew(state, " +
-      "`stages[${typed}].tasks.template.retries`, retriesByReason); if (state.featureLevel >= taskLocks) return " +
-      "undefined; const locked = stages.findIndex(({ tasks }) => tasks?.template.lock); if (locked !== -1) return " +
-      "tooNew(state, `stages[${locked}].tasks.template.lock`, taskLocks); if (state.featureLevel >= newestFeatures) " +
-      'return undefined; if (cancelGraceMs !== undefined) return tooNew(state, "cancelGraceMs"); const at = ' +
-      "stages.findIndex(({ tasks }) => tasks && !isPlainTemplate(tasks.template)); if (at !== -1) return tooNew(" +
-      "state, `stages[${at}].tasks.template`); const array = stages.findIndex(({ tasks, manifest }) => tasks?.array || " +
-      "manifest !== undefined); return array === -1 ? undefined",
+      "const typed = stages.findIndex(({ tasks }) => tasks?.template.retries); if (typed !== -1) return " +
+      "tooNew(state, `stages[${typed}].tasks.template.retries`, retriesByReason); " +
+      "if (state.featureLevel >= taskLocks) return undefined; " +
+      "const locked = stages.findIndex(({ tasks }) => tasks?.template.lock); if (locked !== -1) return " +
+      "tooNew(state, `stages[${locked}].tasks.template.lock`, taskLocks); " +
+      "if (state.featureLevel >= newestFeatures) return undefined; " +
+      'if (cancelGraceMs !== undefined) return tooNew(state, "cancelGraceMs"); ' +
+      "const at = stages.findIndex(({ tasks }) => tasks && !isPlainTemplate(tasks.template)); if (at !== -1) return " +
+      "tooNew(state, `stages[${at}].tasks.template`); " +
+      "const array = stages.findIndex(({ tasks, manifest }) => tasks?.array || manifest !== undefined); " +
+      "return array === -1 ? undefined",
     why: level,
   },
   {
