@@ -4,8 +4,6 @@
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { mkdtempSync, readdirSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -17,22 +15,12 @@ import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 import { CiNode } from "#e2e/ci/ci-node.ts";
 import { TestRepository } from "#e2e/ci/repository.ts";
+import { counter } from "./counter.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: jobs run in its process groups";
 
-/** Counts calls by path; `/hold` is answered only when it is called for the second time. */
-async function counter() {
-  const counts = new Map<string, number>();
-  const server = createServer((request, response) => {
-    const path = request.url ?? "";
-    const count = (counts.get(path) ?? 0) + 1;
-    counts.set(path, count);
-    if (path !== "/hold" || count > 1) response.end("ok\n");
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  return { counts, url: `http://127.0.0.1:${port}`, close: () => (server.closeAllConnections(), server.close()) };
-}
+/** `/hold` is answered only when it is called for the second time. */
+const answer = (path: string, count: number) => (path === "/hold" && count === 1 ? undefined : "ok\n");
 
 const workflow = (url: string): string => `
 on: workflow_dispatch
@@ -66,7 +54,7 @@ jobs:
 
 test("a run stands still until a person has said whether an effect was done", { skip, timeout: 180_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-ci-decision-"));
-  const outside = await counter();
+  const outside = await counter(answer);
   using repository = new TestRepository({ ".github/workflows/w.yml": asking(outside.url) });
   const node = await NodeProcess.open(folder, { worker: { slots: 1 } });
   const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");
@@ -104,7 +92,7 @@ test("a run stands still until a person has said whether an effect was done", { 
 
 test("steps that have ended are not run again when the runner is lost", { skip, timeout: 180_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-ci-resume-"));
-  const outside = await counter();
+  const outside = await counter(answer);
   using repository = new TestRepository({ ".github/workflows/w.yml": workflow(outside.url) });
   const node = await NodeProcess.open(folder, { worker: { slots: 1 } });
   const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");
@@ -173,7 +161,7 @@ test(
   { skip, timeout: 180_000 },
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "millrace-ci-damaged-"));
-    const outside = await counter();
+    const outside = await counter(answer);
     using repository = new TestRepository({ ".github/workflows/w.yml": policies(outside.url) });
     const node = await NodeProcess.open(folder, { worker: { slots: 2 } });
     const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");

@@ -1,8 +1,6 @@
 /** Jobs that are tried again for reasons of their own: an outside process counts how often they began. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -13,20 +11,12 @@ import { clearAway } from "#testing/clear-away.ts";
 import { until } from "#testing/until.ts";
 import { CiNode } from "#e2e/ci/ci-node.ts";
 import { TestRepository } from "#e2e/ci/repository.ts";
+import { counter } from "./counter.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: jobs run in its process groups";
 
 /** Answers each call with how often it was called with that path; `/held...` is never answered. */
-async function counter() {
-  const counts = new Map<string, number>();
-  const server = createServer(({ url = "" }, response) => {
-    counts.set(url, (counts.get(url) ?? 0) + 1);
-    if (!url.startsWith("/held")) response.end(String(counts.get(url)));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  return { counts, url: `http://127.0.0.1:${port}`, close: () => (server.closeAllConnections(), server.close()) };
-}
+const answer = (path: string, count: number) => (path.startsWith("/held") ? undefined : String(count));
 
 const workflow = (url: string): string => `
 on: workflow_dispatch
@@ -64,7 +54,7 @@ type World = {
 
 async function withNode(text: (url: string) => string, settings: object, work: (world: World) => Promise<void>) {
   const folder = mkdtempSync(join(tmpdir(), "millrace-ci-retry-"));
-  const outside = await counter();
+  const outside = await counter(answer);
   using repository = new TestRepository({ ".github/workflows/w.yml": text(outside.url) });
   const node = await NodeProcess.open(folder, { worker: { slots: 3 }, ...settings });
   const ci = new CiNode(`http://${node.address}`, () => readOwnerToken(dataFolder(folder)) ?? "");
